@@ -1,88 +1,119 @@
 /**
- * An agent that builds a town: it lays streets, then looks every two seconds at what the city wants and complains of.
+ * Agent that builds a town: each week it adds plants, services that /state/advice names, and zones, then advances the city.
  *
- *   node examples/build-town.mjs [seconds] [http://127.0.0.1:32123]
+ * node examples/build-town.mjs [years] [http://127.0.0.1:32123]
  */
-import { setTimeout as sleep } from "node:timers/promises";
+const [years = "3", bridge = "http://127.0.0.1:32123"] = process.argv.slice(2);
 
-const [seconds = "180", bridge = "http://127.0.0.1:32123"] = process.argv.slice(2);
-
-/** Nodes of the two carriageways of the highway that every new city has. */
-const HIGHWAY = [
-  { x: 422.737, z: 522.957 },
-  { x: 423.614, z: 554.945 },
-];
-const AVENUE_X = 400;
-const STREETS_Z = [300, 180, 60, -60];
-const CORNERS_X = [160, 240, 320, AVENUE_X, 480, 560, 640];
-const ZONES = { residential: "ResidentialLow", commercial: "CommercialLow", workplace: "Industrial" };
-/** Homes first, then work and shops for those who live there. */
-const turns = ["residential", "workplace", "residential", "commercial"];
-/** What ends a problem. */
-const CURES = {
-  Electricity: "Wind Turbine",
-  Water: "Water Tower",
-  Sewage: "Inland Water Treatment Plant 01",
-  Garbage: "Landfill Site",
-  Death: "Cemetery",
-  Crime: "Police Station",
-  Fire: "Fire House",
+/** What each row of blocks is for, from the highway on: smoke stays away from homes. */
+const ROWS = ["works", "works", "shops", "homes", "homes", "services", "homes", "homes"];
+/** Building for each service that people may lack. */
+const SERVICES = {
+  garbage: "Landfill Site",
+  health: "Medical Clinic",
+  fire: "Fire House",
+  elementary: "Elementary School",
+  death: "Cemetery",
+  police: "Police Station",
+  leisure: "Regular Park",
+  highSchool: "High School",
+  university: "University",
 };
-
-/** The answer of the bridge; a refused command says why and changes nothing. */
+/** Plant of each utility, and the share of the supply that may be in use. */
+const PLANTS = [
+  ["power", "Advanced Wind Turbine", 0.6],
+  ["water", "Water Tower", 0.8],
+  ["sewage", "Inland Water Treatment Plant 01", 0.8],
+];
+const RESERVE = 5_000;
+/** Calls the bridge; a refused command changes nothing. */
 async function call(path, body) {
   const request = body && { method: "POST", body: JSON.stringify(body) };
   const answer = await (await fetch(bridge + path, request)).json();
-  if (!answer.ok) console.error(`${path}: ${answer.error}`);
+  if (!answer.ok) throw new Error(`${path}: ${answer.error}`);
   return answer;
 }
 
-/** A road with a pipe below and a power line above it, node by node, so that whatever crosses is joined. */
-async function layStreet(points) {
-  for (const [index, end] of points.slice(1).entries()) {
-    for (const roadPrefab of ["Basic Road", "Water Pipe", "Power Line"]) {
-      await call("/commands/build-network", { roadPrefab, start: points[index], end });
-    }
+/** Blocks are 80 m wide. */
+const corner = (column, row) => ({ x: 400 - 80 * column, z: 460 - 80 * row });
+const laid = new Set();
+
+/** Lays the networks of one side of a block that are not there yet. */
+async function lay(from, to, ...prefabs) {
+  for (const roadPrefab of prefabs) {
+    const side = `${roadPrefab} ${from} ${to}`;
+    if (laid.has(side)) continue;
+    laid.add(side);
+    await call("/commands/build-road", { roadPrefab, start: corner(...from), end: corner(...to) });
   }
 }
 
-let sites = 0;
+/** Blocks in each row. */
+const lengths = ROWS.map(() => 0);
 
-/** Each service gets a piece of street of its own, west of the town; the middle is for people. */
-async function place(buildingPrefab) {
-  const [row, column] = [sites % STREETS_Z.length, Math.floor(sites / STREETS_Z.length)];
-  sites++;
-  const [x, z] = [CORNERS_X[0] - 100 * column, STREETS_Z[row]];
-  await layStreet([
-    { x, z },
-    { x: x - 100, z },
-  ]);
-  await call("/commands/place-building", { buildingPrefab, position: { x: x - 50, z: z - 45 } });
+/** Adds a block with streets, a pipe and a power line to the shortest row of a district. Returns two of its corners. */
+async function addBlock(district) {
+  const rows = [...ROWS.keys()].filter((row) => ROWS[row] === district);
+  const [row] = rows.sort((a, b) => lengths[a] - lengths[b]);
+  const [near, far] = [lengths[row], ++lengths[row]];
+  await lay([near, row], [far, row], "Basic Road", "Water Pipe", "Power Line");
+  await lay([near, row + 1], [far, row + 1], "Basic Road");
+  for (const each of ROWS.keys()) await lay([far, each], [far, each + 1], "Basic Road");
+  return { from: corner(near, row), to: corner(far, row + 1) };
 }
 
-const town = { x: AVENUE_X, z: STREETS_Z[0] };
-for (const exit of HIGHWAY) await call("/commands/build-road", { start: town, end: exit });
-await layStreet(STREETS_Z.map((z) => ({ x: AVENUE_X, z })));
-for (const z of STREETS_Z) await layStreet(CORNERS_X.map((x) => ({ x, z })));
+const balance = async () => (await call("/state/budget?history=false")).balance;
 
-for (const need of ["Electricity", "Water", "Sewage", "Garbage"]) await place(CURES[need]);
-await call("/commands/set-simulation-speed", { speed: 3 });
+/** Builds on free ground near a place, and adds a block to a district where none is free. Returns whether the money lasts. */
+async function build(buildingPrefab, near, district) {
+  const plan = { buildingPrefab, position: near, suggest: true };
+  const { suggestions, constructionCost } = await call("/commands/place-building", plan);
+  if ((await balance()) < constructionCost + RESERVE) return false;
+  const [site] = suggestions.filter(({ distance }) => distance < 300);
+  if (!site) await addBlock(district);
+  else await call("/commands/place-building", { buildingPrefab, ...site });
+  return true;
+}
 
-const plots = STREETS_Z.flatMap((z) => CORNERS_X.slice(1).map((x) => ({ x: x - 40, z })));
-const endMs = Date.now() + Number(seconds) * 1000;
-while (Date.now() < endMs) {
-  const demand = await call("/state/demand");
-  const wanted = turns[0];
-  const center = demand[wanted] > 10 ? plots.shift() : undefined;
-  turns.push(turns.shift());
-  if (center) {
-    await call("/commands/set-zone", { zone: ZONES[wanted], center, radius: 40, preserveOccupied: false });
+async function zone(name, district) {
+  if ((await balance()) < RESERVE) return;
+  await call("/commands/zone-rectangle", { zone: name, ...(await addBlock(district)) });
+}
+
+/** Builds a plant for each utility that is nearly used up. Returns whether the money lasts. */
+async function keepSupply() {
+  const { totals } = await call("/state/utilities?limit=0");
+  for (const [utility, plant, share] of PLANTS) {
+    const { supply, demand } = totals[utility];
+    if (demand >= share * supply && !(await build(plant, corner(lengths[0], 1), "works"))) return false;
   }
-  const { countsByProblem } = await call("/state/problems?limit=1");
-  const [problem] = Object.keys(countsByProblem).filter((name) => CURES[name]);
-  if (problem) await place(CURES[problem]);
-  const { citizens, gameTime } = await call("/state/summary");
-  const done = [center && `zoned ${ZONES[wanted]}`, problem && `built ${CURES[problem]} against ${problem}`];
-  console.log(`${gameTime}: ${citizens.count} citizens ${done.filter(Boolean).join(", ")}`);
-  await sleep(2000);
+  return true;
+}
+
+/** Builds what households wish for, the gravest wish first. Returns whether the money lasts. */
+async function serve() {
+  const { advice } = await call("/state/advice?limit=100");
+  for (const { topic, unit, position } of advice) {
+    if (unit === "households" && !(await build(SERVICES[topic], position, "services"))) return false;
+  }
+  return true;
+}
+
+async function zoneByDemand({ residential, commercial, workplace }, citizens) {
+  const density = citizens < 300 ? "Low" : "High";
+  for (let i = 0; i <= citizens / 1_000 && residential > 5; i++) await zone(`Residential${density}`, "homes");
+  if (commercial > 25) await zone(`Commercial${density}`, "shops");
+  if (workplace > 20) await zone("Industrial", "works");
+}
+
+// The two carriageways of the highway of every new city.
+await call("/commands/build-road", { start: corner(0, 0), end: { x: 422.737, z: 522.957 } });
+await call("/commands/build-road", { start: corner(0, 0), end: { x: 423.614, z: 554.945 } });
+for (const row of ROWS.keys()) await lay([0, row], [0, row + 1], "Basic Road", "Water Pipe", "Power Line");
+await addBlock("works");
+for (let week = 0; week <= 52 * years; week++) {
+  const { citizens, demand } = await call("/state/summary");
+  if (week % 26 === 0) console.log(`Week ${week}: ${citizens.count} citizens, balance ${await balance()}`);
+  if ((await keepSupply()) && (await serve())) await zoneByDemand(demand, citizens.count);
+  await call("/commands/advance", { weeks: 1 });
 }

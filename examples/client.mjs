@@ -1,7 +1,7 @@
 /**
- * A client in twenty lines: submits a song to a running server, waits for it, and keeps it.
+ * Minimal client: submits a song to a running server, waits for it and saves it.
  *
- *   node examples/client.mjs "slow bossa nova, nylon guitar" song.mp3 [http://127.0.0.1:8001]
+ * node examples/client.mjs "slow bossa nova, nylon guitar" song.mp3 [http://127.0.0.1:8001]
  */
 import { writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,7 +1,7 @@
 /**
- * embed.mjs for programs that are no ES modules.
+ * embed.mjs for CommonJS.
  *
- *   node examples/embed.cjs "slow bossa nova, nylon guitar" song.mp3
+ * node examples/embed.cjs "slow bossa nova, nylon guitar" song.mp3
  */
 const { extname } = require("node:path");
 const { createEngine, loadConfig, makeSongs, parseGenerationRequest } = require("carillon");
@@ -15,7 +15,7 @@ async function main(prompt, file) {
       destination: () => ({ name: file, path: file }),
       maxSourceSeconds: config.sourceMaxSeconds,
       signal: AbortSignal.timeout(600_000),
-      report: ({ value, stage }) => console.log(`${stage} ${Math.round(value * 100)} %`),
+      onProgress: ({ value, stage }) => console.log(`${stage} ${Math.round(value * 100)} %`),
     });
     console.log(`seed ${song.seeds[0]}, ${song.metas.bpm} bpm, ${song.metas.keyscale}`);
   } finally {

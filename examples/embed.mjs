@@ -1,9 +1,8 @@
 /**
- * The engine inside another program, without any server: one song to one file. In an application of your own the
- * package is installed by `npm install carillon`; here `npm start` or `npm run setup` has built it. embed.cjs is the same
- * for CommonJS.
+ * The engine inside another program, without a server: writes one song to a file. Applications run `npm install
+ * carillon`; in a clone run `npm start` or `npm run setup` first. embed.cjs is the CommonJS version.
  *
- *   node examples/embed.mjs "slow bossa nova, nylon guitar" song.mp3
+ * node examples/embed.mjs "slow bossa nova, nylon guitar" song.mp3
  */
 import { extname } from "node:path";
 import { createEngine, loadConfig, makeSongs, parseGenerationRequest } from "carillon";
@@ -17,7 +16,7 @@ try {
     destination: () => ({ name: file, path: file }),
     maxSourceSeconds: config.sourceMaxSeconds,
     signal: AbortSignal.timeout(600_000),
-    report: ({ value, stage }) => console.log(`${stage} ${Math.round(value * 100)} %`),
+    onProgress: ({ value, stage }) => console.log(`${stage} ${Math.round(value * 100)} %`),
   });
   console.log(`seed ${song.seeds[0]}, ${song.metas.bpm} bpm, ${song.metas.keyscale}`);
 } finally {

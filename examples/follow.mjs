@@ -1,8 +1,8 @@
 /**
- * A song by the typed client, which browsers take too: submits, shows the progress as the server tells it, keeps the
- * audio and removes the task.
+ * A song with the typed client, which also works in browsers: submits it, shows progress, saves the audio and
+ * deletes the task.
  *
- *   node examples/follow.mjs "slow bossa nova, nylon guitar" song.mp3 [http://127.0.0.1:8001]
+ * node examples/follow.mjs "slow bossa nova, nylon guitar" song.mp3 [http://127.0.0.1:8001]
  */
 import { writeFile } from "node:fs/promises";
 import { Carillon } from "carillon/client";
@@ -17,4 +17,4 @@ const task = await carillon.make(parameters, {
 const [song] = task.songs;
 await writeFile(file, Buffer.from(await (await carillon.download(song)).arrayBuffer()));
 console.log(`seed ${song.seed}, ${song.metas.bpm} bpm, ${song.metas.keyscale}`);
-await carillon.delete(task.task_id);
+await carillon.delete(task.task_id, "succeeded");

@@ -1,8 +1,8 @@
 /**
- * The native core alone, typed arrays in and out: the language model plans audio codes, the renderer makes sound of them
- * and tells the codes of what it made.
+ * The native core only, with typed arrays: the language model plans audio codes, the renderer makes audio from them
+ * and encodes it again.
  *
- *   node examples/native.mjs "slow bossa nova, nylon guitar" song.wav
+ * node examples/native.mjs "slow bossa nova, nylon guitar" song.wav
  */
 import { writeFile } from "node:fs/promises";
 import {
@@ -25,37 +25,34 @@ const placement = { device: "auto", dtype: "auto", quantization: "none", offload
 const addon = loadAddon(console.error);
 const checkpoints = new Checkpoints("checkpoints");
 const model = checkpoints.renderer("carillon-nano");
-const renderer = await addon.loadRenderer(
-  { ...placement, ...model, modelDirectory: model.directory, offloadModel: false },
-  call,
-);
+const renderer = await addon.loadRenderer({ ...placement, ...model, offloadModel: false }, call);
 const codes = await plan();
 console.log(`planned ${codes.length} audio codes`);
 const planar = await render(codes);
 await writeFile(file, wav(planar, renderer.info.sampleRate));
 const heard = await renderer.encodeCodes(planar, call);
-console.log(`${planar.length / 2} samples a channel, heard as ${heard.length} audio codes`);
+console.log(`${planar.length / 2} samples per channel, encoded to ${heard.length} audio codes`);
 await renderer.close();
 
-/** Five codes for each second, by the language model. */
+/** Plans five codes per second with the language model. */
 async function plan() {
-  const { directory: modelDirectory } = checkpoints.languageModel("carillon-nano/lm");
-  const tokenizer = await Tokenizer.load(modelDirectory);
+  const { model, tokenizerDirectory } = checkpoints.languageModel("carillon-nano/lm");
+  const tokenizer = await Tokenizer.load(tokenizerDirectory);
   const vocabulary = tokenizer.vocabulary(tokenizer.size, renderer.info.codebookSize);
-  const options = { ...placement, modelDirectory, maxContextTokens: 1024, vocabulary };
+  const options = { ...placement, model, maxContextTokens: 1024, vocabulary };
   const writer = await addon.loadLanguageModel(options, call);
   const count = 5 * seconds;
   const promptTokenIds = await tokenizer.encode(codesPrompt(caption, lyrics, "bpm: 90"));
-  const sampling = { temperature: 0.85, topK: 0, topP: 0.9, repetitionPenalty: 1, cfgScale: 1 };
+  const sampling = { temperature: 0.85, topK: 0, topP: 0.9, minP: 0, repetitionPenalty: 1, cfgScale: 1 };
   const program = [{ kind: "codes", count }];
-  const job = { promptTokenIds, program, seeds: [1], maxNewTokens: count, stage: "codes", ...sampling };
-  const { tokenIds } = await writer.generate(job, call);
+  const job = { promptTokenIds, program, seeds: [1n], maxNewTokens: count, stage: "codes", ...sampling };
+  const [{ tokenIds }] = await writer.generate([job], call);
   await writer.close();
   await tokenizer.close();
   return tokenizer.audioCodes(tokenIds[0]);
 }
 
-/** Stereo at 48 kHz, the left channel before the right one. */
+/** Stereo at 48 kHz: left channel, then right. */
 async function render(audioCodes) {
   const tokenizer = await Tokenizer.load(model.tokenizerDirectory);
   const task = { task: "text2music", instruction: "", trackName: "", trackClasses: [], hasAudioCodes: true };
@@ -67,13 +64,14 @@ async function render(audioCodes) {
     plainText: null,
   };
   await tokenizer.close();
-  const heard = { source: null, referenceAudio: null };
-  const job = { task: "text2music", prompts, frames: 0, audioCodes: [audioCodes], seeds: [1], ...heard };
+  const heard = { source: null, referenceAudio: null, adapters: [] };
+  const samples = seconds * renderer.info.sampleRate;
+  const job = { task: "text2music", prompts, samples, audioCodes: [audioCodes], seeds: [1n], ...heard };
   const { audio } = await renderer.render({ ...job, ...renderParametersOf({}) }, call);
   return audio[0];
 }
 
-/** A file of 32-bit floats, the channels in turns. */
+/** A wav file of interleaved 32-bit floats. */
 function wav(planar, sampleRate) {
   const length = planar.length / 2;
   const samples = Float32Array.from(planar, (_, i) => planar[(i % 2) * length + (i >> 1)]);

@@ -1,8 +1,8 @@
 /**
- * The music service as a part of an Express application, under a path of its own.
+ * The music service inside an Express application, under its own path.
  *
- *   node examples/router.mjs [port]
- *   node examples/client.mjs "slow bossa nova, nylon guitar" song.mp3 http://127.0.0.1:8080/music
+ * node examples/router.mjs [port]
+ * node examples/client.mjs "slow bossa nova, nylon guitar" song.mp3 http://127.0.0.1:8080/music
  */
 import { once } from "node:events";
 import { createEngine, loadConfig, router } from "carillon";

@@ -1,7 +1,7 @@
 /**
- * The whole service on a thread of its own: the application's event loop serves nobody's requests but its own.
+ * The whole service in a worker thread, so that the application's event loop stays free.
  *
- *   node examples/worker.mjs [port]
+ * node examples/worker.mjs [port]
  */
 import { once } from "node:events";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";

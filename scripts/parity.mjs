@@ -1,4 +1,4 @@
-/** npm run parity -- --root DIR [--device D] [--dtype T]: every golden under DIR/goldens. */
+/** npm run parity [-- --root DIR] [--device D] [--dtype T]: the goldens of carillon-nano, or those under DIR/goldens. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -11,11 +11,14 @@ await main(async () => {
   const { values } = parseArgs({
     options: { root: { type: "string" }, device: { type: "string" }, dtype: { type: "string" } },
   });
-  if (!values.root) throw new SetupError("say which set to run: npm run parity -- --root DIR");
-  const root = resolve(process.env.INIT_CWD ?? ".", values.root);
+  const root = values.root ? resolve(process.env.INIT_CWD ?? ".", values.root) : join(projectRoot, "test");
+  const checkpoints = values.root ? join(root, "checkpoints") : join(projectRoot, "models");
   if (!existsSync(join(root, "goldens"))) throw new SetupError(`${root} has no folder goldens`);
   setUp(PROGRAMS);
-  const args = Object.entries({ ...values, root }).flatMap(([name, value]) => [`--${name}`, value]);
+  const args = Object.entries({ ...values, root, checkpoints }).flatMap(([name, value]) => [
+    `--${name}`,
+    value,
+  ]);
   const native = spawnSync(join(projectRoot, "build/native/test/carillon-parity"), args, {
     stdio: "inherit",
   });

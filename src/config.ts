@@ -1,18 +1,19 @@
 /**
- * Every setting, parsed once. The table below is the only place where a variable's name, default and
- * rule stand; the table in SETTINGS.md is rendered from them.
+ * Parses all settings. Name, default and rule of each variable are only in the table below, from which SETTINGS.md
+ * is generated.
  */
+import { isIPv6 } from "node:net";
 import { delimiter, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { DEFAULT_LANGUAGE_MODEL, DEFAULT_MODEL } from "./engine/checkpoints.js";
-import { isLoopbackName } from "./http/origins.js";
+import { hostName, isLoopbackName } from "./http/origins.js";
 
 interface Setting<S extends z.ZodType = z.ZodType> {
-  /** The environment variable. */
+  /** Environment variable. */
   name: string;
   schema: S;
-  /** What SETTINGS.md shows as default. */
+  /** Default in SETTINGS.md. */
   shownDefault: string;
   meaning: string;
 }
@@ -53,8 +54,11 @@ const list = (separator: string, fallback: string) =>
     .default(fallback)
     .transform((value) => value.split(separator).flatMap((item) => item.trim() || []));
 const names = list(",", "none").transform((items) => items.filter((item) => item !== "none"));
+/** Host names and addresses as in `Host` headers, without ports. */
+const hosts = names.pipe(z.array(z.string().transform(hostOf)));
+const originRule = z.string().transform(originOf);
 
-/** Decimal text; the pattern keeps out what Number() would read otherwise, such as 0x50. */
+/** Decimal only: Number() would also accept forms such as 0x50. */
 const numberText = z
   .string()
   .regex(/^[+-]?(\d+\.?\d*|\.\d+)$/, "must be a number")
@@ -68,27 +72,55 @@ const amount = (fallback: number, min: number) =>
   numberText.pipe(z.number().min(min, `must be ${min} or more`)).default(fallback);
 const megabytes = (fallback: number) =>
   amount(fallback, 0).transform((count) => Math.floor(count * BYTES_PER_MEGABYTE));
-/** In seconds; null for auto. */
+/** Converts to seconds; null: auto. */
 const minutesOrAuto = z
-  .preprocess(lowerCase, z.string().regex(/^(auto|\d+(\.\d+)?)$/, "must be auto, or minutes from 0"))
+  .preprocess(
+    lowerCase,
+    z.string().regex(/^(auto|\d+(\.\d+)?)$/, "must be auto or a number of minutes from 0"),
+  )
   .transform((word) => (word === "auto" ? null : Number(word) * SECONDS_PER_MINUTE))
+  .prefault("auto");
+const countOrAuto = z
+  .preprocess(lowerCase, z.string().regex(/^(auto|[1-8])$/, "must be auto or a whole number from 1 to 8"))
+  .transform((word) => (word === "auto" ? null : Number(word)))
   .prefault("auto");
 const device = z.preprocess(
   lowerCase,
   z.string().regex(/^(auto|cpu|cuda(:\d+)?)$/, "must be auto, cpu, cuda or cuda:N"),
 );
-/** One for each slot; the last serves the others too. */
+/** One per slot; the last applies to the others. */
 const devices = z.preprocess(
   (value) => (typeof value === "string" ? value.split(",").map((name) => name.trim()) : value),
   z.tuple([device], device).default(["auto"]),
 );
+
+function hostOf(text: string, context: z.core.$RefinementCtx): string {
+  if (text === "*") return text;
+  if (isIPv6(text)) return `[${text.toLowerCase()}]`;
+  if (/^[^\s/@?#]+$/.test(text)) return hostName(text);
+  return refuseItem(context, text, "must list names or addresses such as music.example or 192.168.1.5");
+}
+
+/** Reduces a page's URL to its origin. */
+function originOf(text: string, context: z.core.$RefinementCtx): string {
+  if (text === "*" || text === "null") return text;
+  if (/^https?:/i.test(text) && URL.canParse(text)) return new URL(text).origin;
+  // Applications, such as tauri://localhost.
+  if (/^[a-z][a-z\d+.-]*:\/\/[^\s/]+$/i.test(text)) return text;
+  return refuseItem(context, text, "must list origins such as http://192.168.1.5:3000, or null, or *");
+}
+
+function refuseItem(context: z.core.$RefinementCtx, input: string, message: string): never {
+  context.issues.push({ code: "custom", message, input });
+  return z.NEVER;
+}
 
 function lowerCase(value: unknown): unknown {
   return typeof value === "string" ? value.toLowerCase() : value;
 }
 
 const CACHE = ".cache/carillon";
-/** Its default lies in SVC_HOME. */
+/** Defaults to a folder in SVC_HOME. */
 const directoryAtHome = z
   .string()
   .transform((path) => resolve(path))
@@ -96,16 +128,21 @@ const directoryAtHome = z
   .default(null);
 const EMPTY = "empty";
 
-/** Settings in the order of the table in SETTINGS.md; the key is the property of `Config`. */
+/** Settings in the order of SETTINGS.md; the keys are the properties of `Config`. */
 const SETTINGS = {
-  apiHost: setting("SVC_API_HOST", text("127.0.0.1"), "127.0.0.1", "bind host of the music service"),
-  apiPort: setting("SVC_API_PORT", integer(8001, 0, 65535), "8001", "bind port; 0 takes any free one"),
+  apiHost: setting(
+    "SVC_API_HOST",
+    text("127.0.0.1").transform((host) => host.replace(/^\[(.*)\]$/, "$1")),
+    "127.0.0.1",
+    "bind host of the music service",
+  ),
+  apiPort: setting("SVC_API_PORT", integer(8001, 0, 65535), "8001", "bind port; 0: any free port"),
   apiKey: setting("SVC_API_KEY", text(""), EMPTY, "API key; empty disables authentication"),
   apiKeys: setting(
     "SVC_API_KEYS",
     list(",", ""),
     EMPTY,
-    "further keys beside SVC_API_KEY, comma-separated: the waiting tasks of each key take turns with those of the others",
+    "further keys beside SVC_API_KEY, comma-separated. The waiting tasks of different keys take turns. Everything else is shared: each key can read, change and delete all tasks, songs and adapters",
   ),
   redisUrl: setting(
     "SVC_REDIS_URL",
@@ -115,7 +152,7 @@ const SETTINGS = {
       .nullable()
       .default(null),
     EMPTY,
-    "Redis or Valkey that the servers of a fleet share their tasks by, with its password in the URL, rediss:// for TLS; empty: this server works alone",
+    "Redis or Valkey URL through which a fleet shares tasks, including the password; rediss:// for TLS. Empty: this server works alone",
   ),
   storage: setting(
     "SVC_STORAGE",
@@ -133,55 +170,68 @@ const SETTINGS = {
       .nullable()
       .default(null),
     EMPTY,
-    "where the servers of a fleet keep songs, uploaded files and adapters: `s3://bucket/prefix`, with the AWS SDK's usual environment (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL_S3`), or `file:///directory` that all of them mount at the same path; empty: SVC_TMPDIR. With SVC_REDIS_URL it must be set",
+    "storage of a fleet's songs, uploads and adapters: `s3://bucket/prefix`, configured by the AWS SDK's variables (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL_S3`), or `file:///directory`, mounted at the same path on every server. Empty: SVC_TMPDIR. Required with SVC_REDIS_URL",
   ),
   storageUrls: setting(
     "SVC_STORAGE_URLS",
     oneOf(["proxy", "signed"], "proxy"),
     "proxy",
-    "how clients get songs out of S3: proxy, through this server, or signed, redirected to an address of the store that is good for an hour",
+    "how clients download songs from S3: proxy (through this server) or signed (redirect to a presigned URL, valid for an hour)",
   ),
   role: setting(
     "SVC_ROLE",
     oneOf(["all", "gateway", "worker"], "all"),
     "all",
-    "what this server does in a fleet: all, gateway (answers clients, has no models), or worker (makes songs; serves `/health` and `/metrics` alone). Other roles than all need SVC_REDIS_URL",
+    "role in a fleet: all, gateway (answers clients, loads no models) or worker (makes songs; serves only `/health` and `/metrics`). gateway and worker need SVC_REDIS_URL",
   ),
   healthRequiresKey: setting(
     "SVC_HEALTH_REQUIRES_KEY",
     switchedOn(false),
     "false",
-    "whether `/health` demands the key; a wrong key is refused in any case",
+    "whether `/health` requires the key; a wrong key is always rejected",
   ),
   allowedOrigins: setting(
     "SVC_ALLOWED_ORIGINS",
-    names,
+    names.pipe(z.array(originRule)),
     "none",
-    "web origins that may call the service beside those of this machine, comma-separated; `null`: pages opened from a file, and any page in a sandboxed frame; `*`: all; `none`: no other",
+    "web origins, beside this machine's, whose pages may call the service, comma-separated, such as `http://192.168.1.5:3000`; `null`: pages opened from files and sandboxed frames; `*`: all; `none`: no others",
   ),
   allowedHosts: setting(
     "SVC_ALLOWED_HOSTS",
-    names,
+    hosts,
     "none",
-    "names beside those of this machine that requests may be sent to, comma-separated, without ports: of a reverse proxy that passes its own on; `*`: all. Asked only where SVC_API_HOST is a loopback address",
+    "host names, beside this machine's, that requests may use, comma-separated: `host.docker.internal`, or the name that a reverse proxy passes on; `*`: all. Checked only if SVC_API_HOST is a loopback address and SVC_API_KEY is empty",
+  ),
+  callbackHosts: setting(
+    "SVC_CALLBACK_HOSTS",
+    names.pipe(
+      z.array(
+        z
+          .string()
+          .regex(/^[^\s/@?#]+$/, "must list hosts such as 127.0.0.1:9000")
+          .toLowerCase(),
+      ),
+    ),
+    "none",
+    "private hosts that `callback_url` may use, comma-separated, as in the URL: `127.0.0.1:9000` for one port, `hooks.internal` for any port",
   ),
   allowsNoKey: setting(
     "SVC_ALLOW_NO_KEY",
     switchedOn(false),
     "false",
-    "start without a key although SVC_API_HOST is no loopback address: anyone who reaches it may use the service",
+    "start without a key although SVC_API_HOST is not a loopback address: anyone who can reach it can use the service",
   ),
   apiWorkers: setting(
     "SVC_API_WORKERS",
     integer(1, 1),
     "1",
-    "accepted for compatibility: one process answers all requests, and none waits for another; songs at a time are SVC_QUEUE_WORKERS",
+    "accepted for compatibility, no effect: one process serves all requests. SVC_QUEUE_WORKERS sets how many songs are made at once",
   ),
   slot1Model: setting(
     "SVC_CONFIG_PATH",
     text(DEFAULT_MODEL),
     DEFAULT_MODEL,
-    "primary DiT model: a name in SVC_CHECKPOINTS or a path; the embedded model where the default is absent",
+    "primary DiT model: a name in SVC_CHECKPOINTS or a path; the embedded model if the default is not installed",
   ),
   slot2Model: setting("SVC_CONFIG_PATH2", optionalText, EMPTY, "second DiT model; enables slot 2"),
   slot3Model: setting("SVC_CONFIG_PATH3", optionalText, EMPTY, "third DiT model; enables slot 3"),
@@ -189,40 +239,51 @@ const SETTINGS = {
     "SVC_CHECKPOINTS",
     directory(`${CACHE}/checkpoints`),
     `${CACHE}/checkpoints`,
-    "directory of checkpoints, one model a folder",
+    "checkpoint directory: a folder or .safetensors file per model",
   ),
   hubUrl: setting(
     "HF_ENDPOINT",
     text("https://huggingface.co"),
     "https://huggingface.co",
-    "model hub, or a mirror of it, that models are pulled from",
+    "model hub, or a mirror, to pull models from",
   ),
-  hubToken: setting("HF_TOKEN", optionalText, EMPTY, "token of the hub, for private and gated repositories"),
+  hubToken: setting("HF_TOKEN", optionalText, EMPTY, "hub token, for private and gated repositories"),
   devices: setting(
     "SVC_DEVICE",
     devices,
     "auto",
-    "device of the models: auto, cpu, cuda or cuda:N; several, comma-separated, are for slots 1, 2 and 3 (each GPU renders beside the others; see SVC_QUEUE_WORKERS). auto takes the freest GPU, for each model another while there are any",
+    "device of the models: auto, cpu, cuda or cuda:N; a comma-separated list sets slots 1, 2 and 3 (GPUs render in parallel; see SVC_QUEUE_WORKERS). auto: the GPU with the most free memory, a different one per model while available",
   ),
   useFlashAttention: setting("SVC_USE_FLASH_ATTENTION", switchedOn(true), "true", "use flash attention"),
   quantization: setting(
     "SVC_QUANTIZATION",
     oneOf(["none", "int8", "int4"], "none"),
     "none",
-    "keep the weights of DiT, text encoder and language model in codes of 8 or 4 bits: less memory, a little less exact; none keeps them as their files do, codes of a .gguf file included",
+    "weight quantization of DiT, text encoder and language model to 8 or 4 bits: less memory, slightly less exact. none: as in the files, including the quantization of a .gguf file",
   ),
-  offloadToCpu: setting("SVC_OFFLOAD_TO_CPU", switchedOn(false), "false", "keep idle models in main memory"),
+  offloadToCpu: setting(
+    "SVC_OFFLOAD_TO_CPU",
+    switchedOn(false),
+    "false",
+    "keep idle models in main memory instead of on the device",
+  ),
   offloadDitToCpu: setting(
     "SVC_OFFLOAD_DIT_TO_CPU",
     switchedOn(false),
     "false",
-    "keep the idle DiT in main memory",
+    "keep the idle DiT in main memory instead of on the device",
+  ),
+  batchMax: setting(
+    "SVC_BATCH_MAX",
+    countOrAuto,
+    "auto",
+    "most songs of a task that the language model plans at once. auto: all; fewer when memory runs out",
   ),
   modelIdleSeconds: setting(
     "SVC_MODEL_IDLE_MINUTES",
     minutesOrAuto,
     "auto",
-    "a model that nobody used for so long leaves memory, and loads again when it is next used; 0: it stays. auto: 10 on a graphics card of less than 32 GiB, which has other uses too, 0 elsewhere. One with adapters stays in any case",
+    "minutes after which an idle model is unloaded; it reloads on demand. 0: never. auto: 10 on a GPU with less than 32 GiB, which is usually shared with a desktop, otherwise 0. Models with loaded adapters stay",
   ),
   initLanguageModel: setting(
     "SVC_INIT_LLM",
@@ -232,7 +293,7 @@ const SETTINGS = {
       .transform(startUpChoice)
       .prefault("auto"),
     "auto",
-    "whether the language model is loaded at start, and plans what a song leaves open without being asked: auto (decided by the device), true, or false (only requests that need it load it)",
+    "load the language model at start and let it plan what a song leaves open: auto (depends on the device), true, or false (loaded only when a request needs it)",
   ),
   languageModel: setting(
     "SVC_LM_MODEL_PATH",
@@ -244,63 +305,68 @@ const SETTINGS = {
     "SVC_LM_BACKEND",
     oneOf(["vllm", "pt", "mlx"], "vllm"),
     "vllm",
-    "accepted for compatibility (vllm, pt or mlx): there is one built-in backend",
+    "accepted for compatibility (vllm, pt or mlx), no effect: there is one built-in backend",
   ),
   languageModelDevice: setting(
     "SVC_LM_DEVICE",
     device.nullable().default(null),
     "SVC_DEVICE",
-    "device of the language model; unset: that of slot 1",
+    "device of the language model; default: the device of slot 1",
   ),
   offloadLanguageModelToCpu: setting(
     "SVC_LM_OFFLOAD_TO_CPU",
     switchedOn(false),
     "false",
-    "keep the idle language model in main memory",
+    "keep the idle language model in main memory instead of on the device",
   ),
   queueMaxSize: setting(
     "SVC_QUEUE_MAXSIZE",
     integer(200, 0),
     "200",
-    "tasks that may wait; 0 sets no limit; a full queue answers 429",
+    "maximum number of waiting tasks; 0: no limit; a full queue answers 429",
   ),
-  queueWorkers: setting("SVC_QUEUE_WORKERS", integer(1, 1), "1", "number of queue workers"),
+  queueWorkers: setting(
+    "SVC_QUEUE_WORKERS",
+    integer(1, 1),
+    "1",
+    "number of queue workers: songs made at once",
+  ),
   averageJobSeconds: setting(
     "SVC_AVG_JOB_SECONDS",
     amount(5, 0),
     "5.0",
-    "first estimate of a job's duration, in seconds",
+    "initial estimate of a job's duration, in seconds",
   ),
-  averageWindow: setting("SVC_AVG_WINDOW", integer(50, 1), "50", "jobs over which the duration is averaged"),
+  averageWindow: setting("SVC_AVG_WINDOW", integer(50, 1), "50", "number of jobs in the average duration"),
   jobTimeoutSeconds: setting(
     "SVC_JOB_TIMEOUT_SECONDS",
     amount(3600, 0),
     "3600",
-    "a job that runs longer fails; 0 sets no limit",
+    "time limit of a job; 0: no limit",
   ),
   graceSeconds: setting(
     "SVC_GRACE_SECONDS",
     amount(4, 0),
     "4",
-    "what running tasks get to finish once the server is told to stop; those that do not finish go back into the queue. Whoever stops it must wait 3 seconds longer",
+    "time for running tasks to finish when the server is stopped; unfinished ones return to the queue. Stop timeouts of service managers must be at least 3 seconds longer",
   ),
   logLevel: setting(
     "SVC_LOG_LEVEL",
     oneOf(["silent", "error", "warn", "info", "debug"], "info"),
     "info",
-    "what the log on stderr tells: silent, error, warn, info or debug",
+    "log level on stderr: silent, error, warn, info or debug",
   ),
   rangePolicy: setting(
     "SVC_RANGE_POLICY",
     oneOf(["refuse", "clamp"], "clamp"),
     "clamp",
-    "a number outside its range: clamp it and say so in `warnings`, as clients of other servers expect, or refuse it (status 400)",
+    "out-of-range numbers: clamp them and add a line to `warnings`, as clients of other servers expect, or reject them (status 400)",
   ),
   homeDirectory: setting(
     "SVC_HOME",
     directory(CACHE),
     CACHE,
-    "directory of what one server keeps: SVC_TMPDIR, SVC_TRAINING_ROOT and CITY_SAVES_DIR lie there unless they are set. A second server on the same machine needs its own; checkpoints are shared",
+    "data directory of one server: the default parent of SVC_TMPDIR, SVC_TRAINING_ROOT and CITY_SAVES_DIR. A second server on the machine needs its own; checkpoints can be shared",
   ),
   temporaryDirectory: setting(
     "SVC_TMPDIR",
@@ -308,98 +374,109 @@ const SETTINGS = {
     `${CACHE}/tmp`,
     "directory of generated audio, uploads and the task store",
   ),
+  umask: setting(
+    "SVC_UMASK",
+    z
+      .string()
+      .regex(/^0?[0-7]{3}$/, "must be three octal digits, such as 077")
+      .transform((digits) => Number.parseInt(digits, 8))
+      .prefault("077"),
+    "077",
+    "umask of new files and folders: 077 keeps songs, uploads, tasks and saved cities to the server's own user (0600, 0700), 027 lets its group read them, 007 lets servers of one group share a directory of SVC_STORAGE under different users",
+  ),
   audioRoots: setting(
     "SVC_AUDIO_ROOTS",
     list(delimiter, "").transform((roots) => roots.map((root) => resolve(root))),
     EMPTY,
-    `directories that audio paths in requests may point into, separated by \`${delimiter}\`; empty: any where SVC_API_HOST is a loopback address, none otherwise`,
+    `directories that audio paths in requests may be in, separated by \`${delimiter}\`; empty: any if SVC_API_HOST is a loopback address, otherwise none`,
   ),
   trainingRoot: setting(
     "SVC_TRAINING_ROOT",
     directoryAtHome,
     `${CACHE}/training`,
-    "directory that all paths of training requests must lie in (songs, tensors, outputs, exports, data sets); relative ones start there. Adapters are loaded from there, and from any absolute path where SVC_API_HOST is a loopback address. Made at start",
+    "directory that all paths of training requests must be in (songs, tensors, outputs, exports, data sets); relative paths start there. Adapters may be loaded from there, and from any absolute path if SVC_API_HOST is a loopback address. Created at start",
   ),
   audioMaxAgeSeconds: setting(
     "SVC_AUDIO_MAX_AGE_HOURS",
-    amount(168, 0).transform((hours) => hours * SECONDS_PER_HOUR),
-    "168",
-    "generated audio older than this is deleted, favourites never; 0 keeps it",
+    amount(0, 0).transform((hours) => hours * SECONDS_PER_HOUR),
+    "0",
+    "finished tasks and their songs are deleted after this time, except favourites; 0: never",
   ),
   audioMaxTotalBytes: setting(
     "SVC_AUDIO_MAX_TOTAL_MB",
     megabytes(10240),
     "10240",
-    "the oldest audio is deleted beyond this total size, favourites never; 0 sets no limit",
+    "maximum total size of songs and uploaded recordings; the oldest are deleted first, except favourites; 0: no limit",
+  ),
+  writesTags: setting(
+    "SVC_AUDIO_TAGS",
+    switchedOn(true),
+    "true",
+    "write title, prompt, lyrics, tempo, key and seed into song files (wav: title and prompt)",
   ),
   bodyMaxBytes: setting(
     "SVC_BODY_MAX_MB",
     megabytes(1),
     "1",
-    "largest request body, uploaded files not counted",
+    "maximum request body, not counting uploaded files",
   ),
   sourceMaxSeconds: setting(
     "SVC_SOURCE_MAX_SECONDS",
     amount(600, 1),
     "600",
-    "longest source or reference audio, uploaded or named by its path",
+    "maximum length of source and reference audio, uploaded or given as a path",
   ),
-  uploadMaxBytes: setting("SVC_UPLOAD_MAX_MB", megabytes(200), "200", "largest uploaded file"),
-  uploadMaxFiles: setting("SVC_UPLOAD_MAX_FILES", integer(4, 0), "4", "most files in one request"),
+  uploadMaxBytes: setting("SVC_UPLOAD_MAX_MB", megabytes(200), "200", "maximum size of an uploaded file"),
+  uploadMaxFiles: setting("SVC_UPLOAD_MAX_FILES", integer(4, 0), "4", "maximum number of files in a request"),
   tritonCacheDirectory: setting(
     "TRITON_CACHE_DIR",
     directory(`${CACHE}/triton`),
     `${CACHE}/triton`,
-    "cache of kernels compiled at run time, where the inference runtime makes any",
+    "cache of kernels compiled at run time, if the inference runtime compiles any",
   ),
   inductorCacheDirectory: setting(
     "TORCHINDUCTOR_CACHE_DIR",
     directory(`${CACHE}/torchinductor`),
     `${CACHE}/torchinductor`,
-    "cache of graphs compiled at run time, where the inference runtime makes any",
+    "cache of graphs compiled at run time, if the inference runtime compiles any",
   ),
   libtorch: setting(
     "LIBTORCH",
     optionalText,
     EMPTY,
-    "libtorch directory that set-up uses instead of searching for one",
+    "libtorch directory for set-up, instead of searching for one",
   ),
   cityPort: setting("CITY_BRIDGE_PORT", integer(32123, 0, 65535), "32123", "port of the city bridge"),
   cityGameUrl: setting(
     "CITY_GAME_URL",
     z.url("must be a URL such as http://127.0.0.1:32124").nullable().default(null),
     EMPTY,
-    "bridge of a running game to forward to; empty means the embedded city",
+    "bridge of a running game to forward to; empty: the embedded city",
   ),
-  citySavesDirectory: setting(
-    "CITY_SAVES_DIR",
-    directoryAtHome,
-    `${CACHE}/saves`,
-    "directory of saved cities",
-  ),
+  citySavesDirectory: setting("CITY_SAVES_DIR", directoryAtHome, `${CACHE}/saves`, "directory of city saves"),
   cityAutosaveSeconds: setting(
     "CITY_AUTOSAVE_SECONDS",
     amount(300, 0),
     "300",
-    "interval of automatic city saves in seconds; 0 saves only when the city begins and when it is stopped",
+    "autosave interval in seconds; 0: save only when a city starts and when it stops",
   ),
   cityNew: setting(
     "CITY_NEW",
     switchedOn(false),
     "false",
-    "begin a new city at start instead of going on with the latest save",
+    "start a new city instead of loading the latest save",
   ),
   cityUnlimitedMoney: setting(
     "CITY_UNLIMITED_MONEY",
     switchedOn(false),
     "false",
-    "build in the embedded city whatever it costs; otherwise a command that the balance does not cover is refused",
+    "unlimited money in the embedded city; otherwise commands that cost more than the balance are rejected",
   ),
   cityAllowedOrigins: setting(
     "CITY_ALLOWED_ORIGINS",
-    list(",", ""),
+    list(",", "").pipe(z.array(z.literal("none").or(originRule))),
     EMPTY,
-    "web origins whose pages may command the city beside its own page, comma-separated; `*`: all. Empty: no other page commands, every page reads; otherwise the listed ones and those of this machine read; `none`: only those of this machine",
+    "web origins, beside the city's own page, whose pages may send commands to the city, comma-separated; `*`: all. Reading: with an empty list every page, otherwise the listed ones and this machine's; `none`: only this machine's",
   ),
 } as const satisfies Record<string, Setting>;
 
@@ -418,14 +495,14 @@ export type Config = Omit<Parsed, Derived> & {
   readonly temporaryDirectory: string;
   readonly trainingRoot: string;
   readonly citySavesDirectory: string;
-  /** Only programs of this machine reach the music service. */
+  /** The music service is reachable only from this machine. */
   readonly isLocal: boolean;
-  /** Null: audio paths may point anywhere. */
+  /** Null: no restriction. */
   readonly audioRoots: readonly string[] | null;
 };
 export type RangePolicy = Config["rangePolicy"];
 
-/** A variable holds something that its rule forbids; the message names it. */
+/** Invalid setting; the message names the variable. */
 export class ConfigError extends Error {
   constructor(
     readonly variable: string,
@@ -437,8 +514,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads all settings. An unset or blank variable has its default; SVC_ALLOWED_ORIGINS=none means none.
- * @throws ConfigError naming the first variable that breaks its rule
+ * Reads all settings. Unset and blank variables get their default; SVC_ALLOWED_ORIGINS=none means an empty list.
+ * @throws ConfigError naming the first invalid variable
  */
 export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const values = Object.fromEntries(
@@ -448,19 +525,19 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   if (role !== "all" && values.redisUrl === null) {
     throw new ConfigError(
       "SVC_ROLE",
-      `SVC_ROLE is ${role}, which needs SVC_REDIS_URL: a fleet shares its tasks by Redis`,
+      `SVC_ROLE is ${role}, which needs SVC_REDIS_URL: a fleet shares its tasks through Redis`,
     );
   }
   if (values.redisUrl !== null && values.storage === null) {
     throw new ConfigError(
       "SVC_STORAGE",
-      "SVC_STORAGE is empty: the servers that share tasks by SVC_REDIS_URL share their songs too, by s3://BUCKET or file:///DIRECTORY",
+      "SVC_STORAGE is empty: servers that share tasks through SVC_REDIS_URL must share their songs too, through s3://BUCKET or file:///DIRECTORY",
     );
   }
   if (values.apiKeys.length > 0 && values.apiKey.trim() === "") {
     throw new ConfigError(
       "SVC_API_KEYS",
-      "SVC_API_KEYS holds further keys: set SVC_API_KEY to the first one",
+      "SVC_API_KEYS is set without SVC_API_KEY: set SVC_API_KEY to the first key",
     );
   }
   const isLocal = isLoopbackName(apiHost);
@@ -484,7 +561,7 @@ function parseSetting({ name, schema }: Setting, environment: NodeJS.ProcessEnv)
   throw new ConfigError(variable, `${variable} ${reason}, got "${value}"`);
 }
 
-/** Existing set-ups name the same settings ACESTEP_*. */
+/** Older name: ACESTEP_*. */
 function variableInUse(name: string, environment: NodeJS.ProcessEnv): string {
   if (environment[name] !== undefined || !name.startsWith("SVC_")) return name;
   const alias = name.replace("SVC_", "ACESTEP_");
@@ -496,7 +573,7 @@ function startUpChoice(value: string): "auto" | "on" | "off" {
   return isTrueWord(value) ? "on" : "off";
 }
 
-/** The table of SETTINGS.md, in Markdown. */
+/** Markdown table for SETTINGS.md. */
 export function renderConfigTable(): string {
   const rows = Object.values(SETTINGS).map(
     ({ name, shownDefault, meaning }) => `| \`${name}\` | ${shownDefault} | ${meaning} |`,

@@ -21,7 +21,7 @@
  *   destination: () => ({ name: "song.mp3", path: "/tmp/song.mp3" }),
  *   maxSourceSeconds: config.sourceMaxSeconds,
  *   signal: AbortSignal.timeout(60_000),
- *   report: ({ value, stage }) => console.log(value, stage),
+ *   onProgress: ({ value, stage }) => console.log(value, stage),
  * });
  * ```
  */
@@ -30,7 +30,7 @@ import type { Config } from "./config.js";
 import { Engine } from "./engine/engine.js";
 import type { MusicEngine } from "./engine/types.js";
 import { NO_UPLOADS } from "./music/audio/uploads.js";
-import { selectSlot } from "./music/models.js";
+import { selectSlot } from "./music/models/models.js";
 import { parseGenerationRequest as parseFields } from "./music/request/parse.js";
 import type { GenerationRequest } from "./music/request/schema.js";
 import type { MusicServer } from "./music/server.js";
@@ -38,7 +38,6 @@ import { drawSeed } from "./music/song/seeds.js";
 import type { MusicServerParts } from "./music/start.js";
 
 export { type Config, ConfigError, loadConfig } from "./config.js";
-export { DirectoryInUseError } from "./directory-lock.js";
 export type {
   CallOptions,
   Progress,
@@ -49,7 +48,6 @@ export type {
 } from "./engine/addon.js";
 export { EngineError } from "./engine/errors.js";
 export type {
-  ActingAdapter,
   AdapterState,
   FormatRequest,
   LoadedAdapter,
@@ -61,23 +59,24 @@ export type {
   Rendering,
   RenderRequest,
   SampleRequest,
+  ScaledAdapter,
   SlotState,
   SongSheet,
   TrainingRequest,
 } from "./engine/types.js";
-export { type JobOptions, makeSongs } from "./music/job.js";
 export type { SongResult, Task, TaskStore } from "./music/queue/store.js";
 export type { GenerationRequest } from "./music/request/schema.js";
 export type { MusicServer } from "./music/server.js";
+export { makeSongs, type SongOptions } from "./music/song/make-songs.js";
 export type { TaskProgress } from "./music/song/progress.js";
 export type { MusicServerParts } from "./music/start.js";
+export { DirectoryInUseError } from "./system/directory-lock.js";
 
 /**
- * The inference engine of a configuration. Models load when first used, or by `loadSlot`.
- * @param log is told of what a person should know
- * @param onDeviceLost is told where a GPU failed for good. Only a new process computes again: end this one, and tasks
- * that ran are made in the next
- * @throws EngineError ADDON_MISSING where the native addon is not built
+ * Creates the inference engine of a configuration. Models load on first use, or with `loadSlot`.
+ * @param log receives messages for the operator
+ * @param onDeviceLost called when a GPU failed permanently. Restart the process: its running tasks are made again
+ * @throws EngineError ADDON_MISSING if the native addon is missing
  */
 export function createEngine(
   config: Config,
@@ -97,6 +96,7 @@ export function createEngine(
       offload: config.offloadToCpu,
       offloadModel: config.offloadDitToCpu,
       offloadLanguageModel: config.offloadLanguageModelToCpu,
+      batchMax: config.batchMax,
       idleSeconds: config.modelIdleSeconds,
       onDeviceLost,
     },
@@ -105,36 +105,36 @@ export function createEngine(
 }
 
 /**
- * Starts the music service; resolves once the models are loaded and jobs run.
- * @throws DirectoryInUseError where another server works on the temporary directory
+ * Starts the music service; resolves when models are loaded and jobs run.
+ * @throws DirectoryInUseError if another server uses the temporary directory
  */
 export async function createMusicServer(parts: MusicServerParts): Promise<MusicServer> {
   return (await serving()).startService(parts);
 }
 
 /**
- * Starts a worker of a fleet, which serves `/health` and `/metrics` alone; resolves once it takes tasks.
- * @throws ConfigError where Redis does not answer, DirectoryInUseError as createMusicServer
+ * Starts a fleet worker, which serves only `/health` and `/metrics`; resolves when it takes tasks.
+ * @throws ConfigError if Redis does not answer, DirectoryInUseError as in createMusicServer
  */
 export async function createWorker(parts: MusicServerParts): Promise<Pick<MusicServer, "url" | "close">> {
   return (await serving()).startWorker(parts);
 }
 
-/** Loaded here, for who makes songs without a server waits for none of it. */
+/** Imported on use, so that making songs without a server stays fast. */
 const serving = () => import("./music/start.js");
 
-/** The service as a part of another server: `app.use("/music", router({ config, engine }))`. */
+/** Music service for another server: `app.use("/music", router({ config, engine }))`. */
 export interface MusicRouter {
   (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void): void;
-  /** Resolves once the models are loaded, which songs wait for and /health does not; rejects as createMusicServer does. */
+  /** Resolves when models are loaded. Songs wait for it, /health does not. Rejects as createMusicServer does. */
   ready: Promise<void>;
   close(graceSeconds?: number): Promise<void>;
 }
 
 /**
- * The music service under a path of an Express application, or of any server with handlers like Express's. It reads the
- * bodies of its requests, and stands before whatever else reads them. The key, the origins and the names of hosts are
- * checked as `config` says; limits on connections are the host's.
+ * Mounts the music service under a path of an Express application, or any server with compatible handlers. Place it
+ * before body parsers, since it reads request bodies itself. Key, origins and host names are checked according to
+ * `config`; limiting connections is up to the host server.
  */
 export function router(parts: MusicServerParts): MusicRouter {
   const opened = serving().then(({ startApplication }) => startApplication(parts));
@@ -152,7 +152,9 @@ export function router(parts: MusicServerParts): MusicRouter {
   const handle = (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => {
     if (request.readableDidRead) {
       next(
-        new Error("the body has been read already: use carillon's router before express.json() and its like"),
+        new Error(
+          "the request body was already read: mount carillon's router before express.json() and other body parsers",
+        ),
       );
       return;
     }
@@ -164,14 +166,14 @@ export function router(parts: MusicServerParts): MusicRouter {
     close: (graceSeconds?: number) =>
       started.then(
         ({ close }) => close(graceSeconds),
-        () => {}, // told by `ready`
+        () => {}, // reported by `ready`
       ),
   });
 }
 
 /**
- * A generation request from parameters as POST /release_task takes them.
- * @throws RequestError naming the parameter at fault
+ * Parses a generation request with the parameters of POST /release_task.
+ * @throws RequestError naming the invalid parameter
  */
 export function parseGenerationRequest(
   parameters: Readonly<Record<string, unknown>>,
@@ -179,7 +181,7 @@ export function parseGenerationRequest(
 ): GenerationRequest {
   return parseFields(parameters, {
     rangePolicy: "refuse",
-    isTurbo: (model) => selectSlot(engine.slots(), model).isTurbo,
+    slotOf: (model) => selectSlot(engine.slots(), model),
     uploads: NO_UPLOADS,
     drawSeed,
   });

@@ -1,45 +1,50 @@
 /**
- * Zod types of single request values, and the names that a client may give a parameter. What JSON Schema cannot be told of
- * a transform, its `meta` says. Forms send everything as text, so numbers and booleans are read from text as well. A rule that a value may break without harm reports an issue made by `instead`:
- * the parser then goes on with the value named there and warns.
+ * Zod types of request values, and the names of parameters. `meta` describes transforms for JSON Schema. Forms send
+ * text, so numbers and booleans are also parsed from text. For values that can be corrected, `replaceValue` reports the
+ * replacement: the parser uses it and adds a warning.
  */
 import { z } from "zod";
 
-/** A decimal number. No two parts of the pattern can match the same digits, or a long text would take for ever. */
+/** Decimal number. The pattern is unambiguous, so matching takes linear time. */
 export const NUMERIC = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
-/** More than any list may hold; the rest of a text is not looked at. */
+/** Above the limit of every list; the rest of a text is ignored. */
 const MAX_ELEMENTS = 1000;
 
-/** Carried by issues that need no refusal; `use` undefined stands for the default. */
-export interface Remedy {
+/** Attached to issues that the parser can correct; `use` undefined means the default. */
+export interface Replacement {
   use: unknown;
-  /** The range policy decides whether the value is refused after all. */
+  /** The range policy may reject the value instead. */
   isRange?: boolean;
 }
 
 type Context = z.core.$RefinementCtx;
 
-/** Reports that the value cannot be used at all. */
+/** Reports an unusable value. */
 export function refuse(context: Context, message: string, input: unknown): never {
   context.issues.push({ code: "custom", message, input });
   return z.NEVER;
 }
 
-/** Reports that the value `message`, and which one takes its place. */
-export function instead(context: Context, message: string, input: unknown, use: unknown): never {
-  context.issues.push({ code: "custom", message, input, params: { use } satisfies Remedy });
+/** Reports a value with its replacement. */
+export function replaceValue(context: Context, message: string, input: unknown, use: unknown): never {
+  context.issues.push({ code: "custom", message, input, params: { use } satisfies Replacement });
   return z.NEVER;
 }
 
-/** Characters of texts such as captions, names and paths: no path is longer, and no model reads half as many. */
+/** Maximum characters of captions, names and paths: as long as any path, and twice what a model reads. */
 const MAX_TEXT = 4096;
-/** Characters of lyrics: ten times those of a long song, four times what a model reads. */
+/** Maximum characters of lyrics: ten long songs, four times what a model reads. */
 const MAX_LYRICS = 32_768;
 
-/** As `instead`, for a number out of its range. */
+/** Reports a number outside its range with its replacement. */
 export function outOfRange(context: Context, message: string, input: unknown, use: unknown): never {
-  context.issues.push({ code: "custom", message, input, params: { use, isRange: true } satisfies Remedy });
+  context.issues.push({
+    code: "custom",
+    message,
+    input,
+    params: { use, isRange: true } satisfies Replacement,
+  });
   return z.NEVER;
 }
 
@@ -47,7 +52,7 @@ const NOT_FINITE = /^[+-]?(nan|inf|infinity)$/i;
 const TRUE_WORDS = new Set(["true", "yes", "y", "on"]);
 const FALSE_WORDS = new Set(["false", "no", "n", "off", "none", "null"]);
 
-/** A finite number, or text that spells one. */
+/** A finite number, also as text. */
 export const finiteNumber = z
   .unknown()
   .transform((value, context): number => {
@@ -57,17 +62,17 @@ export const finiteNumber = z
   })
   .meta({ type: "number" });
 
-/** As `finiteNumber`, and fractions are refused. */
+/** An integer; rejects fractions. */
 export const strictInteger = finiteNumber
   .pipe(z.number().int("must be an integer"))
   .meta({ type: "integer" });
 
-/** Fractions are cut off. */
+/** An integer; truncates fractions. */
 export const integer = finiteNumber
   .transform((value) => unsigned(Math.trunc(value)))
   .meta({ type: "integer" });
 
-/** JSON has no negative zero, so a stored request must hold none. */
+/** Stored requests are JSON, which has no negative zero. */
 function unsigned(value: number): number {
   return value === 0 ? 0 : value;
 }
@@ -81,18 +86,23 @@ function readNumber(value: unknown): number | undefined {
   return NUMERIC.test(text) ? Number(text) : undefined;
 }
 
-/** A number that the interface's range binds: outside it is refused, or clamped by policy. */
+/** A number with a range; outside it is clamped or rejected, by policy. */
 export function within(number: z.ZodType<number>, min: number, max: number) {
   const message = `must be from ${min} to ${max}`;
   return number.pipe(z.number().min(min, message).max(max, message).meta(typeOf(number)));
 }
 
-/** A pipe shows its end: that it is for integers only its beginning says. */
+/** A number with a lower limit, like `within`. */
+export function atLeast(number: z.ZodType<number>, min: number) {
+  return number.pipe(z.number().min(min, `must be at least ${min}`).meta(typeOf(number)));
+}
+
+/** JSON Schema shows only the end of a pipe; the integer type is at its beginning. */
 function typeOf(number: z.ZodType<number>): { type?: unknown } {
   return { type: "number", ...z.globalRegistry.get(number) };
 }
 
-/** As `within`, but numbers at or below 0 stand for "decide it yourself" and give null. */
+/** Like `within`; 0 or less means auto and gives null. */
 export function withinOrAuto(number: z.ZodType<number>, min: number, max: number) {
   const message = `must be from ${min} to ${max}`;
   return number
@@ -100,7 +110,7 @@ export function withinOrAuto(number: z.ZodType<number>, min: number, max: number
     .pipe(z.number().min(min, message).max(max, message).meta(typeOf(number)).nullable());
 }
 
-/** True words and numbers other than 0 are true; text that is no such word is false, with a warning. */
+/** Boolean. Words for true and nonzero numbers are true; unknown text is false with a warning. */
 export const flag = z
   .unknown()
   .transform((value, context): boolean => {
@@ -110,7 +120,7 @@ export const flag = z
     const word = value.trim().toLowerCase();
     if (NUMERIC.test(word)) return Number(word) !== 0;
     if (TRUE_WORDS.has(word)) return true;
-    return FALSE_WORDS.has(word) ? false : instead(context, "must be true or false", value, false);
+    return FALSE_WORDS.has(word) ? false : replaceValue(context, "must be true or false", value, false);
   })
   .meta({ type: "boolean" });
 
@@ -129,7 +139,7 @@ function textUpTo(maxCharacters: number) {
     .meta({ type: "string", maxLength: maxCharacters });
 }
 
-/** Reports text of more than `maxCharacters`. */
+/** Reports text longer than `maxCharacters`. */
 export function isTooLong(value: string, maxCharacters: number, context: Context): boolean {
   if (value.length <= maxCharacters) return false;
   refuse(context, `must be at most ${maxCharacters} characters long and is ${value.length}`, value);
@@ -138,7 +148,7 @@ export function isTooLong(value: string, maxCharacters: number, context: Context
 
 const SHORT_TEXT = { type: "string", maxLength: MAX_TEXT } as const;
 
-/** Text that the client must give. */
+/** Required text. */
 export const requiredText = z
   .unknown()
   .transform((value, context): string => {
@@ -152,23 +162,23 @@ export const trimmed = text.transform((value) => value.trim()).meta(SHORT_TEXT);
 
 export const textOrNull = trimmed.transform((value) => value || null).meta(SHORT_TEXT);
 
-/** One of the words, in any case. */
+/** One of the words, case-insensitive. */
 export function oneOf<const T extends string>(words: readonly [T, ...T[]]) {
   const type = z.enum(words, `must be one of ${words.join(", ")}`);
   return trimmed.transform((value) => value.toLowerCase()).pipe(type);
 }
 
-/** As `oneOf`; any other word means `fallback`. */
+/** Like `oneOf`; other words mean `fallback`. */
 export function oneOfElse<const T extends string>(words: readonly T[], fallback: T) {
   return trimmed
     .transform((value, context): T => {
       const word = words.find((known) => known === value.toLowerCase());
-      return word ?? instead(context, `must be one of ${words.join(", ")}`, value, fallback);
+      return word ?? replaceValue(context, `must be one of ${words.join(", ")}`, value, fallback);
     })
     .meta({ type: "string", enum: [...words] });
 }
 
-/** Elements of a list, or of comma-separated text; undefined where the value is neither, or nests. */
+/** Elements of a list or comma-separated text; undefined for other values and nested lists. */
 export function elementsOf(value: unknown): (string | number)[] | undefined {
   if (typeof value === "string") return value.split(",", MAX_ELEMENTS).map((part) => part.trim());
   if (typeof value === "number") return [value];
@@ -178,7 +188,7 @@ export function elementsOf(value: unknown): (string | number)[] | undefined {
     : undefined;
 }
 
-/** A value as an error message shows it: short, on one line, never the whole of a long one. */
+/** Shortens a value to one line for error messages. */
 export function describe(value: unknown): string {
   if (Array.isArray(value)) return describeList(value);
   if (typeof value === "object" && value !== null) return "an object";
@@ -194,28 +204,28 @@ function describeList(list: readonly unknown[]): string {
   return `[${list.map(describe).join(", ")}]`;
 }
 
-/** The first few of many names. */
+/** First few of many names. */
 export function firstOf(names: readonly string[]): string {
   const more = names.length > 3 ? `, and ${names.length - 3} others` : "";
   return names.slice(0, 3).join(", ") + more;
 }
 
-/** Names that a client may give a parameter, in the order in which they are looked up. */
+/** Names of a parameter, in lookup order. */
 const wireNames = z.registry<{ names: readonly string[] }>();
 
 declare const wireName: unique symbol;
 
-/** A type that knows, for the compiler alone, what clients call its parameter. */
+/** Type with its parameter names, for the compiler only. */
 export type Named<Name extends string> = { readonly [wireName]?: Name };
 
-/** A body of these parameters under the names that clients give them; what has a default may be left out. */
+/** Request body with these parameters under their names; those with defaults are optional. */
 export type BodyOf<Shape extends Record<string, z.ZodType>> = {
   [Key in keyof Shape as Shape[Key] extends Named<infer Name> ? Name : never]?: z.output<Shape[Key]>;
 };
 
 /**
- * Gives a parameter its names: those listed, then the camelCase form of each.
- * @param help what it does, for people
+ * Registers the names of a parameter: those listed, then their camelCase forms.
+ * @param help description for people
  */
 export function parameter<const Name extends string, S extends z.ZodType>(
   names: Name | readonly [Name, ...string[]],
@@ -223,7 +233,7 @@ export function parameter<const Name extends string, S extends z.ZodType>(
   help?: string,
 ): S & Named<Name> {
   const listed = typeof names === "string" ? [names] : names;
-  // A type may stand for several parameters, each with names of its own.
+  // Cloned, since parameters with different names may share a type.
   const own = schema.clone() as S;
   wireNames.add(own, { names: [...new Set([...listed, ...listed.map(camelCase)])] });
   if (help !== undefined) z.globalRegistry.add(own, { description: help });
@@ -234,7 +244,7 @@ function camelCase(name: string): string {
   return name.replace(/[_-]([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The names of a parameter of the schema, its own name first. */
+/** Names of a parameter, primary name first. */
 export function namesOf(schema: z.ZodType): readonly [string, ...string[]] {
   return wireNames.get(schema)?.names as readonly [string, ...string[]];
 }

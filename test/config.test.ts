@@ -14,7 +14,7 @@ const refusal = (environment: Record<string, string>): ConfigError => {
 };
 
 describe("configuration", () => {
-  it("has the interface's defaults", () => {
+  it("has the defaults of the interface", () => {
     expect(loadConfig({})).to.include({
       apiHost: "127.0.0.1",
       apiPort: 8001,
@@ -44,7 +44,7 @@ describe("configuration", () => {
     });
   });
 
-  it("cannot be changed once it is read", () => {
+  it("is read-only", () => {
     const config = loadConfig({});
     expect(() => Object.assign(config, { apiPort: 1 })).to.throw(TypeError);
   });
@@ -55,13 +55,13 @@ describe("configuration", () => {
     });
   }
 
-  it("reads as many words as false", () => {
+  it("reads the opposite words as false", () => {
     for (const word of ["0", "false", "No", "n", "off"]) {
       expect(loadConfig({ SVC_USE_FLASH_ATTENTION: word }).useFlashAttention).to.equal(false);
     }
   });
 
-  it("reads how long unused models stay, in minutes, or leaves it to their device", () => {
+  it("reads the idle time of models in minutes, or leaves it to the device", () => {
     expect(loadConfig({}).modelIdleSeconds).to.equal(null);
     expect(loadConfig({ SVC_MODEL_IDLE_MINUTES: "Auto" }).modelIdleSeconds).to.equal(null);
     expect(loadConfig({ SVC_MODEL_IDLE_MINUTES: "0" }).modelIdleSeconds).to.equal(0);
@@ -69,19 +69,28 @@ describe("configuration", () => {
     expect(refusal({ SVC_MODEL_IDLE_MINUTES: "-1" }).message).to.include("SVC_MODEL_IDLE_MINUTES");
   });
 
-  it("takes blank variables as unset", () => {
+  it("reads how many songs are planned at once, or leaves it to memory", () => {
+    expect(loadConfig({}).batchMax).to.equal(null);
+    expect(loadConfig({ SVC_BATCH_MAX: "3" }).batchMax).to.equal(3);
+    for (const wrong of ["0", "9", "many", "1.5"])
+      expect(refusal({ SVC_BATCH_MAX: wrong }).message).to.match(
+        /SVC_BATCH_MAX.*auto or a whole number from 1 to 8/,
+      );
+  });
+
+  it("treats blank variables as unset", () => {
     expect(loadConfig({ SVC_API_PORT: "", SVC_CONFIG_PATH2: "  ", SVC_API_KEY: " " })).to.deep.equal(
       loadConfig({}),
     );
   });
 
-  it("reads the ACESTEP_ name where the SVC_ name is unset", () => {
+  it("reads the ACESTEP_ name if the SVC_ name is unset", () => {
     expect(loadConfig({ ACESTEP_API_PORT: "9000" }).apiPort).to.equal(9000);
     expect(loadConfig({ ACESTEP_API_PORT: "9000", SVC_API_PORT: "9001" }).apiPort).to.equal(9001);
     expect(refusal({ ACESTEP_API_PORT: "x" }).variable).to.equal("ACESTEP_API_PORT");
   });
 
-  it("lets the language model follow the device", () => {
+  it("uses the device of the models for the language model by default", () => {
     expect(loadConfig({}).devices).to.deep.equal(["auto"]);
     expect(loadConfig({ SVC_DEVICE: "CUDA:1, cuda:0" }).devices).to.deep.equal(["cuda:1", "cuda:0"]);
     expect(() => loadConfig({ SVC_DEVICE: "cuda:0,gpu" })).to.throw(
@@ -91,7 +100,7 @@ describe("configuration", () => {
     expect(loadConfig({ SVC_DEVICE: "cuda:1", SVC_LM_DEVICE: "CPU" }).languageModelDevice).to.equal("cpu");
   });
 
-  it("lets requests name audio anywhere only where no other machine can send any", () => {
+  it("allows any audio path only if no other machine can send requests", () => {
     for (const host of ["127.0.0.1", "127.8.8.8", "localhost", "::1"]) {
       expect(loadConfig({ SVC_API_HOST: host }).audioRoots, host).to.equal(null);
     }
@@ -105,14 +114,22 @@ describe("configuration", () => {
     }
   });
 
-  it("keeps what is a server's own in SVC_HOME, unless it is told where", () => {
+  it("keeps a server's data in SVC_HOME by default", () => {
     const home = loadConfig({ SVC_HOME: "two" });
     expect(home.temporaryDirectory).to.equal(resolve("two/tmp"));
     expect(home.citySavesDirectory).to.equal(resolve("two/saves"));
     expect(home.checkpointsDirectory).to.equal(loadConfig({}).checkpointsDirectory);
-    const told = loadConfig({ SVC_HOME: "two", SVC_TMPDIR: "/elsewhere" });
-    expect(told.temporaryDirectory).to.equal("/elsewhere");
-    expect(told.citySavesDirectory).to.equal(resolve("two/saves"));
+    const configured = loadConfig({ SVC_HOME: "two", SVC_TMPDIR: "/elsewhere" });
+    expect(configured.temporaryDirectory).to.equal("/elsewhere");
+    expect(configured.citySavesDirectory).to.equal(resolve("two/saves"));
+  });
+
+  it("reads SVC_UMASK as octal digits", () => {
+    expect(loadConfig({}).umask).to.equal(0o077);
+    expect(loadConfig({ SVC_UMASK: "0027" }).umask).to.equal(0o027);
+    for (const value of ["78", "0x3f", "99", "-077", "1777"]) {
+      expect(() => loadConfig({ SVC_UMASK: value })).to.throw(/SVC_UMASK must be three octal digits/);
+    }
   });
 
   it("reads SVC_INIT_LLM as auto, on or off", () => {
@@ -141,7 +158,23 @@ describe("configuration", () => {
     expect(config.audioMaxAgeSeconds).to.equal(7200);
   });
 
-  it("trusts no web page and no host name of its own accord", () => {
+  it("reduces hosts with ports and origins with paths", () => {
+    const config = loadConfig({
+      SVC_ALLOWED_HOSTS: "Host.Docker.Internal:8001, fd00::1, [fd00::2]:80, *",
+      SVC_ALLOWED_ORIGINS:
+        "http://192.168.1.5:3000/, https://Studio.Example/page, tauri://localhost, null, *",
+    });
+    expect(config.allowedHosts).to.deep.equal(["host.docker.internal", "[fd00::1]", "[fd00::2]", "*"]);
+    expect(config.allowedOrigins).to.deep.equal([
+      "http://192.168.1.5:3000",
+      "https://studio.example",
+      "tauri://localhost",
+      "null",
+      "*",
+    ]);
+  });
+
+  it("trusts no other web page and host name by default", () => {
     expect(loadConfig({})).to.deep.include({ allowedOrigins: [], allowedHosts: [], allowsNoKey: false });
     const none = loadConfig({ SVC_ALLOWED_ORIGINS: "none", SVC_ALLOWED_HOSTS: "none" });
     expect(none).to.deep.include({ allowedOrigins: [], allowedHosts: [] });
@@ -152,6 +185,8 @@ describe("configuration", () => {
     ["SVC_API_PORT", "-1"],
     ["SVC_API_PORT", "80.5"],
     ["SVC_API_PORT", "0x50"],
+    ["SVC_ALLOWED_HOSTS", "http://music.example"],
+    ["SVC_ALLOWED_ORIGINS", "192.168.1.5"],
     ["SVC_QUEUE_MAXSIZE", "many"],
     ["SVC_QUEUE_WORKERS", "0"],
     ["SVC_AVG_WINDOW", "0"],
@@ -167,14 +202,14 @@ describe("configuration", () => {
     ["CITY_BRIDGE_PORT", "99999"],
   ];
   for (const [variable, value] of bad) {
-    it(`refuses ${variable}=${value}, naming both`, () => {
+    it(`rejects ${variable}=${value}, naming both`, () => {
       const error = refusal({ [variable]: value });
       expect(error.variable).to.equal(variable);
       expect(error.message).to.include(variable).and.to.include(`"${value}"`);
     });
   }
 
-  it("gives a configuration or names the variable, whatever the values", () => {
+  it("returns a configuration or names the variable, for random values", () => {
     const names = [...renderConfigTable().matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name as string);
     fc.assert(
       fc.property(fc.dictionary(fc.constantFrom(...names), fc.string()), (environment) => {
@@ -188,10 +223,10 @@ describe("configuration", () => {
     );
   });
 
-  describe("table", () => {
+  describe("settings table", () => {
     const table = renderConfigTable();
 
-    it("lists every variable once, among them those of the interface", () => {
+    it("lists every variable once, including those of the interface", () => {
       const names = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
       expect(new Set(names).size).to.equal(names.length);
       expect(names).to.include.members([
@@ -205,7 +240,7 @@ describe("configuration", () => {
       ]);
     });
 
-    it("shows defaults that mean the same when they are set", () => {
+    it("shows defaults that equal the built-in ones", () => {
       const environment: Record<string, string> = {};
       for (const [, name, shown] of table.matchAll(/^\| `(\w+)` \| (.*?) \|/gm)) {
         if (shown !== "empty" && shown !== "SVC_DEVICE") environment[name as string] = shown as string;

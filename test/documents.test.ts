@@ -8,14 +8,14 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const files = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8", maxBuffer: 1e8 })
   .split("\0")
   .filter((file) => /\.(md|ts|js|mjs|cjs|py|cpp|h|cu|cmake|txt|html|css|yml|json|sh)$/.test(file));
-/** Documents that programs write, and one of a package. */
+/** Documents written by programs, and one of a package. */
 const ELSEWHERE = new Set(["table.md", "tasks.md", "FluidR3Mono_License.md"]);
 
 function exists(path: string): boolean {
   return existsSync(join(root, path));
 }
 
-/** What a file says of documents that are not there, as `file: document`. */
+/** Missing documents that a file refers to, as `file: document`. */
 function dangling(file: string, pattern: RegExp, find: (target: string) => string[]): string[] {
   const text = readFileSync(join(root, file), "utf8");
   return [...text.matchAll(pattern)]
@@ -25,7 +25,7 @@ function dangling(file: string, pattern: RegExp, find: (target: string) => strin
 }
 
 describe("documents", () => {
-  it("have links to files that are there", () => {
+  it("link only to existing files", () => {
     const links = /\]\((?!https?:|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)/g;
     const documents = files.filter((file) => file.endsWith(".md"));
     expect(
@@ -33,14 +33,14 @@ describe("documents", () => {
     ).to.deep.equal([]);
   });
 
-  it("are there wherever the sources cite them", () => {
+  it("exist wherever sources cite them", () => {
     const citations = /(?<![\w./:{}[-])((?:\.{1,2}\/)*[\w./-]*\w\.md)\b/g;
     const sources = files.filter((file) => file !== "test/documents.test.ts");
     const places = (file: string) => (name: string) => [join(dirname(file), name), name];
     expect(sources.flatMap((file) => dangling(file, citations, places(file)))).to.deep.equal([]);
   });
 
-  it("lead from the front page to every room", () => {
+  it("link every README from the front page", () => {
     const reached = new Set(["README.md"]);
     for (const file of reached) {
       const text = readFileSync(join(root, file), "utf8");
@@ -52,7 +52,7 @@ describe("documents", () => {
     expect(rooms.filter((room) => !reached.has(room))).to.deep.equal([]);
   });
 
-  it("have a front page that is read in a few minutes", () => {
-    expect(readFileSync(join(root, "README.md")).byteLength).to.be.at.most(9 * 1024);
+  it("have a front page that takes a few minutes to read", () => {
+    expect(readFileSync(join(root, "README.md")).byteLength).to.be.at.most(8 * 1024);
   });
 });

@@ -1,4 +1,4 @@
-/** The packages of the registry as applications get them, on a machine without Python, CMake and compiler. */
+/** Published packages as applications install them, on a machine without Python, CMake and compiler. */
 import { execFile, type SpawnSyncReturns, spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -34,15 +34,15 @@ const npmProgram = join(dirname(realpathSync(process.execPath)), "../lib/node_mo
 const packages = ["carillon", platform, `${platform}-cuda`];
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
-/** The version that set-up installs. */
+/** Version installed by set-up. */
 const PINNED = "2.13.0";
 
-/** Loads the addon and tells which libtorch is in the process. */
+/** Loads the addon and prints the libtorch in the process. */
 const LOAD = `require("carillon/native").loadAddon(console.log);
   const maps = require("fs").readFileSync("/proc/self/maps", "utf8");
   console.log(new Set(maps.match(/\\/.*libtorch_cpu\\.so$/gm)))`;
 
-/** Whether the addon of that name is in the process. */
+/** Whether the named addon is in the process. */
 const LOADED = `require("carillon/native").loadAddon();
   console.log(require("fs").readFileSync("/proc/self/maps", "utf8").includes(process.argv[1]))`;
 
@@ -52,7 +52,7 @@ function changeLastByte(path: string) {
   writeFileSync(path, bytes);
 }
 
-/** Compiles a library that asks for another one that no machine has, or for a version of it: "libx.so.1 [VERSION]". */
+/** Compiles a library that requires another library, or a version of it, that does not exist: "libx.so.1 [VERSION]". */
 function writeLibraryThatNeeds(path: string, needed: string) {
   const [name, symbolVersion = "V"] = needed.split(" ") as [string, string?];
   const script = `cd "$(mktemp -d)" && echo '${symbolVersion} { global: *; };' > map && echo 'int absent() { return 0; }' > a.c &&
@@ -70,10 +70,10 @@ describe("packages", () => {
   const installed = join(application, "node_modules/carillon");
   const prebuilt = join(application, `node_modules/@carillon/${platform}`);
   const forCuda = `${prebuilt}-cuda`;
-  /** Where npm and yarn find our packages; all others come from where this machine has them. */
+  /** npm and yarn configuration with our packages; others come from the machine's registry. */
   let npmrc = "";
 
-  /** The environment of a program that knows no more of the machine than a bare one has. */
+  /** Environment of a bare machine. */
   function bareEnvironment(settings: Record<string, string> = {}): Record<string, string> {
     const { HOME = "", npm_config_cache = "" } = process.env;
     const cache = npm_config_cache === "" ? {} : { npm_config_cache };
@@ -96,9 +96,9 @@ describe("packages", () => {
     writeFileSync(join(at, ".npmrc"), npmrc);
   }
 
-  const carillon = (...args: string[]) => run([join(installed, "dist/cli.js"), ...args]);
+  const carillon = (...args: string[]) => run([join(installed, "dist/cli/main.js"), ...args]);
 
-  /** A libtorch of the user's own: the package's, somewhere else. */
+  /** Places a user's own libtorch: a copy of the package's. */
   function layLibtorch(at: string, libtorch: string) {
     mkdirSync(join(at, "include/ATen"), { recursive: true });
     mkdirSync(join(at, "lib"));
@@ -108,7 +108,7 @@ describe("packages", () => {
       linkSync(join(prebuilt, name), join(at, "lib", name));
   }
 
-  /** Runs a test while a file of the installed packages is another one. */
+  /** Runs a test with a replaced file in the installed packages. */
   function replaced(path: string, by: (path: string) => void, test: () => void) {
     renameSync(path, `${path}.whole`);
     try {
@@ -119,7 +119,7 @@ describe("packages", () => {
     }
   }
 
-  /** Runs a test while the package for other libtorches holds an addon for 2.14 too: the one for 2.13, by name. */
+  /** Runs a test with an addon for 2.14 in the cuda package: a copy of that for 2.13. */
   function withAddonFor214(test: () => void) {
     const name = "carillon-2.14.node";
     copyFileSync(join(forCuda, "carillon-2.13.node"), join(forCuda, name));
@@ -136,7 +136,7 @@ describe("packages", () => {
     }
   }
 
-  /** A machine that NVIDIA's tool tells of: a folder of programs. */
+  /** Simulates a machine with an NVIDIA GPU: a folder of programs. */
   function makeMachine(name: string, driver: string) {
     const machine = join(directory, name);
     mkdirSync(machine);
@@ -166,7 +166,7 @@ describe("packages", () => {
       mkdirSync(application, { recursive: true });
       cpSync(join(root, "examples", example), join(application, example));
     }
-    // Not compressed, which would take most of the test.
+    // Uncompressed: compression would take most of the test.
     const published = packages.map((name) => {
       const tarball = join(directory, `${name}.tgz`);
       const made = spawnSync("tar", ["-cf", tarball, "-C", stage, `--transform=s,^${name},package,`, name]);
@@ -180,7 +180,7 @@ describe("packages", () => {
     expect(install.status, install.stderr).to.equal(0);
   });
 
-  it("hold what runs, in one version, and ask for no newer system than they say", () => {
+  it("contain what runs, in one version, and require no newer system than documented", () => {
     const read = (path: string) => JSON.parse(readFileSync(join(path, "package.json"), "utf8"));
     const [ours, native] = [read(installed), read(prebuilt)];
     expect(ours.optionalDependencies).to.deep.equal({
@@ -208,7 +208,7 @@ describe("packages", () => {
       expect(addon.includes(folder), `the addon names ${folder}`).to.equal(false);
   });
 
-  it("are not packed where a binary asks for a newer system", () => {
+  it("are not packed if a binary requires a newer system", () => {
     const library = join(directory, "too-new.so");
     writeLibraryThatNeeds(library, "libc.so.6 GLIBC_2.29");
     const program = `import(process.argv[1]).then(({ checkSymbolVersions }) => checkSymbolVersions(process.argv[2]))`;
@@ -218,7 +218,7 @@ describe("packages", () => {
     expect(stderr).to.contain("too-new.so asks for absent@GLIBC_2.29, beyond GLIBC_2.28");
   });
 
-  it("make a song from an ES module, on a processor without AVX-512, and leave themselves as they are", () => {
+  it("make a song from an ES module, on a processor without AVX-512, and stay unchanged", () => {
     const before = readdirSync(join(application, "node_modules"), { recursive: true }).length;
     const cap = { CARILLON_CPU_KERNELS: "avx2", ATEN_CPU_CAPABILITY: "avx2", ONEDNN_MAX_CPU_ISA: "AVX2" };
     const { stdout, stderr } = run(["embed.mjs", "a slow waltz", "song.wav"], cap);
@@ -227,7 +227,7 @@ describe("packages", () => {
     expect(readdirSync(join(application, "node_modules"), { recursive: true })).to.have.length(before);
   });
 
-  it("make a song from CommonJS, on a processor without AVX2, without a network, from a folder that nobody may write to", () => {
+  it("make a song from CommonJS, on a processor without AVX2, without a network, from a read-only folder", () => {
     const home = join(directory, "home");
     mkdirSync(home);
     const isRoot = process.getuid?.() === 0;
@@ -272,13 +272,13 @@ describe("packages", () => {
     }
   });
 
-  it("serve the command line, and all formats by the ffmpeg of an optional package where the system has none", () => {
+  it("serve the command line, and all formats with the optional ffmpeg package if the system has none", () => {
     expect(carillon("--version").stdout.trim()).to.equal(version);
     const bare = join(directory, "without ffmpeg");
     mkdirSync(bare);
     for (const name of ["node", "sh"]) symlinkSync(join(programs, name), join(bare, name));
     const generate = (...args: string[]) =>
-      run([join(installed, "dist/cli.js"), "generate", "a waltz", "--duration", "10", ...args], {
+      run([join(installed, "dist/cli/main.js"), "generate", "a waltz", "--duration", "10", ...args], {
         PATH: bare,
       });
     const failed = generate("--steps", "1", "--out", "without.mp3");
@@ -291,11 +291,11 @@ describe("packages", () => {
     expect(readFileSync(join(application, "with.mp3"), "latin1")).to.match(/^ID3/);
   });
 
-  it("serve two processes at once, for each of which it is the first song", async () => {
+  it("serve two processes that start at the same time", async () => {
     const home = join(directory, "home of two");
     mkdirSync(home);
     const songs = ["one.wav", "two.wav"].map((name) => join(home, name));
-    const cli = join(installed, "dist/cli.js");
+    const cli = join(installed, "dist/cli/main.js");
     const make = (song: string) =>
       promisify(execFile)(process.execPath, [cli, "generate", "a waltz", "--duration", "10", "--out", song], {
         cwd: application,
@@ -305,12 +305,12 @@ describe("packages", () => {
     for (const song of songs) expect(statSync(song).size).to.be.above(1_000_000);
   });
 
-  it("offer the native addon alone", () => {
+  it("export the native addon", () => {
     const program = 'console.log(require("carillon/native").loadAddon().runtimeInfo().libtorchVersion)';
     expect(run(["-e", program]).stdout).to.match(/^2\.\d+/);
   });
 
-  it("are typed, down to what they depend on", function () {
+  it("have types, including those of their dependencies", function () {
     this.timeout(600_000);
     writeFileSync(
       join(application, "typed.mts"),
@@ -335,7 +335,7 @@ describe("packages", () => {
     expect(status, stdout).to.equal(0);
   });
 
-  it("run with the libtorch that LIBTORCH names, where it is of the same minor version", () => {
+  it("run with the libtorch in LIBTORCH if its minor version matches", () => {
     const other = join(directory, "libtorch");
     const libtorch = JSON.parse(readFileSync(join(prebuilt, "package.json"), "utf8")).carillon
       .libtorch as string;
@@ -345,15 +345,15 @@ describe("packages", () => {
       .and.contain(`{ '${realpathSync(other)}/lib/libtorch_cpu.so' }`);
     const second = `process.env.LIBTORCH = process.argv[1]; require("carillon/native").loadAddon()`;
     expect(run(["-e", `${LOAD}; ${second}`, other]).stderr).to.match(
-      /This process has loaded another libtorch already, \S.*, and runs with one alone: load carillon in a process of its own/,
+      /This process has already loaded another libtorch, \S.*: load carillon in a separate process/,
     );
     writeFileSync(join(other, "build-version"), "2.11.0");
     expect(run(["-e", LOAD], { LIBTORCH: other }).stderr).to.match(
-      /LIBTORCH=\S+ is no libtorch 2\.13, for which the installed packages hold an addon: name one, or none/,
+      /LIBTORCH=\S+ is not a libtorch 2\.13, for which an addon is installed: set it to one, or unset it/,
     );
   });
 
-  it("take the addon that is made for the minor version of the libtorch they find, with or without one of their own", () => {
+  it("choose the addon for the minor version of the libtorch found, with or without a bundled one", () => {
     const other = join(directory, "libtorch of 2.14");
     layLibtorch(other, "2.14.1");
     withAddonFor214(() => {
@@ -372,7 +372,7 @@ describe("packages", () => {
     });
   });
 
-  it("run with a libtorch for CUDA where there is a GPU, and say how to get one where there is none", () => {
+  it("run with a CUDA libtorch if there is a GPU, or say how to get one", () => {
     const machine = makeMachine("with a GPU", "580.65.06, 9.0, NVIDIA H100");
     const cache = join(machine, "cache");
     const torch = join(cache, `libtorch/torch-${PINNED}/torch`);
@@ -387,20 +387,20 @@ describe("packages", () => {
       .to.contain(`${realpathSync(torch)}/lib/libtorch_cpu.so`)
       .and.not.contain("not used");
     const install = (path: string) =>
-      run([join(installed, "dist/cli.js"), "cuda", "install"], { ...settings, PATH: path });
+      run([join(installed, "dist/cli/main.js"), "cuda", "install"], { ...settings, PATH: path });
     expect(install(settings.PATH).stdout.trim()).to.equal(torch);
-    expect(install(programs).stderr).to.match(/nvidia-smi names no GPU here: install NVIDIA's driver/);
+    expect(install(programs).stderr).to.match(/nvidia-smi lists no GPU: install NVIDIA's driver/);
   });
 
-  /** What the command line says where it cannot go on: one line. */
+  /** The one-line error of the command line. */
   function failure(settings: Record<string, string> = {}, args: readonly string[] = ["models"]): string {
-    const { status, stderr } = run([join(installed, "dist/cli.js"), ...args], settings);
+    const { status, stderr } = run([join(installed, "dist/cli/main.js"), ...args], settings);
     expect(status, stderr).to.equal(1);
     expect(stderr.trim().split("\n"), stderr).to.have.length(1);
     return stderr;
   }
 
-  it("say in one line what is wrong with an installation", () => {
+  it("report a faulty installation in one line", () => {
     const addon = join(prebuilt, "carillon.node");
     const both = (test: () => void) =>
       replaced(
@@ -420,28 +420,31 @@ describe("packages", () => {
     );
     replaced(addon, changeLastByte, () =>
       expect(failure()).to.match(
-        /carillon\.node is not the file that was packed: the installation is damaged/,
+        /carillon\.node differs from the published file: the installation is damaged/,
       ),
     );
     replaced(
       join(prebuilt, "package.json"),
       (path) => writeFileSync(path, readFileSync(`${path}.whole`, "utf8").replace(`"${version}"`, '"9.9.9"')),
-      () => expect(failure()).to.contain(`is version 9.9.9, this is carillon ${version}`),
+      () => expect(failure()).to.contain(`is version 9.9.9, but carillon is ${version}`),
     );
     replaced(join(prebuilt, "libtorch_cpu.so"), changeLastByte, () =>
       expect(carillon("doctor").stdout).to.match(
-        /libtorch_cpu\.so is not the file that was packed.*\n {5}-> Remove \S.* and run "npm install" again/,
+        /libtorch_cpu\.so differs from the published file.*\n {5}-> Remove \S.* and run "npm install" again/,
       ),
     );
   });
 
-  it("say in one line what of the system or of CUDA a libtorch misses", () => {
+  it("report in one line what a libtorch misses of the system or CUDA", () => {
     const other = join(directory, "libtorch with faults");
     layLibtorch(other, PINNED);
     const at = join(other, "lib/libc10.so");
     for (const [source, answer] of [
-      ["libc.so.6 GLIBC_9.99", /It needs GLIBC 9\.99 or later, which this system is older than/],
-      ["libcudart.so.99", /libcudart\.so\.99.*NVIDIA's libraries are not where .*carillon cuda install/],
+      ["libc.so.6 GLIBC_9.99", /It needs GLIBC 9\.99 or later, and this system is older/],
+      [
+        "libcudart.so.99",
+        /libcudart\.so\.99.*This libtorch does not find NVIDIA's libraries.*carillon cuda install/,
+      ],
     ] as const) {
       rmSync(at);
       writeLibraryThatNeeds(at, source);
@@ -449,7 +452,7 @@ describe("packages", () => {
     }
   });
 
-  it("say in one line why libtorch for CUDA cannot be installed, and leave nothing behind", () => {
+  it("report in one line why a CUDA libtorch cannot be installed, and leave nothing behind", () => {
     const cache = join(directory, "cache for CUDA");
     const attempt = (machine: string, settings = {}) =>
       failure({ PATH: `${machine}:${programs}`, CARILLON_CACHE: cache, ...settings }, ["cuda", "install"]);
@@ -459,7 +462,7 @@ describe("packages", () => {
     );
     const machine = makeMachine("without pip", "580.65.06, 9.0, NVIDIA H100");
     expect(attempt(machine)).to.match(
-      /libtorch 2\.14\.1 for cu130 .* without pip.*takes 2\.13 .*install python3 with pip/,
+      /Without pip only libtorch 2\.14\.1 for cu130 .*needs 2\.13 .*install python3 with pip/,
     );
     withAddonFor214(() => {
       const offline = { CARILLON_WHEELS: "http://127.0.0.1:1" };
@@ -467,16 +470,16 @@ describe("packages", () => {
       if (!canMountDisks()) return;
       const bare = ["env", `PATH=${machine}:${programs}`, `CARILLON_CACHE=${cache}`, process.execPath];
       const [program, args] = ownDisk({ directory: cache, sizeKiB: 4096 }, bare);
-      const command = [...args, join(installed, "dist/cli.js"), "cuda", "install"];
+      const command = [...args, join(installed, "dist/cli/main.js"), "cuda", "install"];
       const { stderr } = spawnSync(program, command, { encoding: "utf8" });
       expect(stderr.trim()).to.match(
-        /^carillon: The disk of .+ has no room for .*set CARILLON_CACHE to another disk.*$/,
+        /^carillon: The disk of .+ needs .* GB more for libtorch.*set CARILLON_CACHE to another disk.*$/,
       );
     });
     expect(readdirSync(join(cache, "libtorch")).filter((name) => !name.endsWith(".part"))).to.deep.equal([]);
   });
 
-  it("install without a binary on other platforms, which say so", function () {
+  it("install on other platforms without a binary, and say so when used", function () {
     this.timeout(600_000);
     const other = join(directory, "another platform");
     makeApplication(other);
@@ -486,11 +489,11 @@ describe("packages", () => {
     expect(install.status, install.stderr).to.equal(0);
     expect(existsSync(join(other, "node_modules/@carillon"))).to.equal(false);
     expect(run(["-e", LOAD], {}, other).stderr).to.match(
-      /There is no native addon: \S+ is not installed .*there is none for every platform.*build one with/,
+      /There is no native addon: \S+ is not installed .*unsupported platforms.*build one with/,
     );
   });
 
-  it("are not half there after a full disk", function () {
+  it("are not partly installed after a full disk", function () {
     if (!canMountDisks()) this.skip();
     this.timeout(600_000);
     const disk = join(directory, "disk");
@@ -508,7 +511,7 @@ describe("packages", () => {
       .and.not.contain("@carillon");
   });
 
-  it("are configured from their sources where somebody would rather compile them", () => {
+  it("can be built from source instead", () => {
     const { devDependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
     const cmake = `--package=cmake-js@${devDependencies["cmake-js"]}`;
     const args = [
@@ -525,18 +528,20 @@ describe("packages", () => {
     rmSync(join(installed, "build"), { recursive: true });
   });
 
-  it("are found in the layout of pnpm, where an application sees its own dependencies alone", () => {
+  it("work in pnpm's layout, where an application sees only its own dependencies", () => {
     const other = join(directory, "isolated");
-    mkdirSync(join(other, "node_modules"), { recursive: true });
+    makeApplication(other);
+    mkdirSync(join(other, "node_modules"));
     symlinkSync(installed, join(other, "node_modules/carillon"));
-    expect(run(["-e", LOAD], {}, other).stdout).to.contain("libtorch_cpu.so");
+    const { stdout, stderr } = run(["-e", LOAD], {}, other);
+    expect(stdout, stderr).to.contain("libtorch_cpu.so");
   });
 
-  it("are found in the layout of yarn, also those for a libtorch of one's own alone", function () {
+  it("work in yarn's layout, also with only the package for other libtorches", function () {
     this.timeout(600_000);
     const [tools, other] = [join(directory, "yarn"), join(directory, "with yarn")];
     for (const folder of [tools, other]) makeApplication(folder);
-    // Yarn asks for the packages of all platforms, and not every registry has all of this one's, which nothing needs.
+    // Yarn requests the packages of all platforms, and some registries lack some, which this test does not need.
     mkdirSync(join(other, "stub"));
     writeFileSync(join(other, "stub/package.json"), '{"name":"msgpackr-extract","version":"3.0.7"}');
     const resolutions = { "**/msgpackr-extract": "file:./stub" };
@@ -568,7 +573,7 @@ describe("packages", () => {
     );
   });
 
-  it("are gone when they are removed", () => {
+  it("are removed completely", () => {
     expect(npm("uninstall", "carillon").status).to.equal(0);
     expect(existsSync(installed)).to.equal(false);
     expect(existsSync(prebuilt)).to.equal(false);

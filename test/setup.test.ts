@@ -1,4 +1,4 @@
-/** Which libtorch and which core set-up takes, on machines made of programs that say what those of other machines say. */
+/** Choice of libtorch and core in set-up, on machines simulated by programs. */
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -19,17 +19,17 @@ import { startRegistry } from "./registry.js";
 const libtorch = fileURLToPath(new URL("../scripts/setup/libtorch.mjs", import.meta.url));
 
 interface Machine {
-  /** What nvidia-smi says of driver, compute capability and name; absent: there is none. */
+  /** Driver, compute capability and name from nvidia-smi; absent: no nvidia-smi. */
   gpu?: string;
   /** Python has no pip. */
   lacksPip?: boolean;
-  /** Python has a torch of its own, built for the CPU. */
+  /** Python has a CPU build of torch. */
   hasCpuTorch?: boolean;
-  /** What the index holds; pip fails for all else. */
+  /** Wheels on the index; pip fails for others. */
   wheels: string[];
 }
 
-describe("set-up's libtorch", () => {
+describe("libtorch in set-up", () => {
   const root = temporaryDirectory();
 
   function provide({ gpu, lacksPip = false, hasCpuTorch = false, wheels }: Machine) {
@@ -79,7 +79,7 @@ describe("set-up's libtorch", () => {
     ["550.54.14, 8.9, NVIDIA GeForce RTX 4090", "cu126"],
     ["580.65.06, 6.1, NVIDIA GeForce GTX 1080", "cu126"],
   ] as const) {
-    it(`is built with ${build} for ${gpu}`, () => {
+    it(`is the build ${build} for ${gpu}`, () => {
       const wheel = `torch==2.13.0+${build}`;
       const { taken, asked } = provide({ gpu, wheels: [wheel] });
       expect(asked).to.have.length(1);
@@ -88,19 +88,19 @@ describe("set-up's libtorch", () => {
     });
   }
 
-  it("is the CPU's where there is no driver", () => {
+  it("is the CPU build without a driver", () => {
     expect(provide({ wheels: ["torch==2.13.0+cpu"] }).taken).to.equal(
       "cache/libtorch/torch-2.13.0+cpu/torch",
     );
   });
 
-  it("is the CPU's, said loudly, where no build runs on the GPU", () => {
+  it("is the CPU build with a loud warning if no build supports the GPU", () => {
     const { taken, said } = provide({ gpu: "470.10, 3.5, Tesla K40", wheels: ["torch==2.13.0+cpu"] });
     expect(taken).to.contain("+cpu");
     expect(said).to.match(/THE GPU IS NOT USED: Tesla K40.*driver 470\.10.*Install driver 525/);
   });
 
-  it("is not Python's where that is built for the CPU and there is a GPU", () => {
+  it("is not Python's CPU build if there is a GPU", () => {
     const gpu = "580.65.06, 9.0, NVIDIA H100";
     const wheels = ["torch==2.13.0+cu130"];
     const { taken, said } = provide({ gpu, hasCpuTorch: true, wheels });
@@ -109,7 +109,7 @@ describe("set-up's libtorch", () => {
     expect(provide({ hasCpuTorch: true, wheels }).taken).to.equal("site/torch");
   });
 
-  it("comes from PyTorch's own index where pip's has no such build", () => {
+  it("comes from PyTorch's index if pip's has no such build", () => {
     const { asked } = provide({
       gpu: "550.54.14, 8.9, NVIDIA L4",
       wheels: ["whl/cu126 torch==2.13.0+cu126"],
@@ -118,19 +118,19 @@ describe("set-up's libtorch", () => {
     expect(asked[1]).to.match(/--extra-index-url https:\/\/\S+\/cu126 torch==2\.13\.0\+cu126$/);
   });
 
-  it("says what to install where Python has no pip", () => {
+  it("says what to install if Python has no pip", () => {
     const { said, asked } = provide({ lacksPip: true, wheels: [] });
     expect(asked).to.deep.equal([]);
     expect(said.trim()).to.match(/python3-pip/);
   });
 });
 
-describe("set-up's prebuilt core", () => {
+describe("prebuilt core in set-up", () => {
   const root = temporaryDirectory();
   const clone = join(root, "clone");
   const name = `@carillon/${process.platform}-${process.arch}`;
 
-  /** What takePrebuilt says in the clone, beside a registry. */
+  /** Output of takePrebuilt in the clone, with a registry. */
   function take(registry: string, settings: Record<string, string> = {}) {
     const module = join(clone, "scripts/setup/prebuilt.mjs");
     const source = `const { takePrebuilt } = await import(${JSON.stringify(module)}); console.log(takePrebuilt());`;
@@ -146,7 +146,7 @@ describe("set-up's prebuilt core", () => {
 
   const installed = () => existsSync(join(clone, "node_modules", name, "carillon.node"));
 
-  /** Serves the package in that version, made of the clone's sources or of others. */
+  /** Publishes the package in that version, from the clone's sources or others. */
   async function publish(version: string, isOfSources: boolean) {
     const folder = mkdtempSync(join(root, "package-"));
     const native = join(clone, "scripts/setup/native.mjs");
@@ -165,15 +165,16 @@ describe("set-up's prebuilt core", () => {
     writeFileSync(join(clone, "native/core.cpp"), "int answer() { return 42; }");
     writeFileSync(join(clone, "CMakeLists.txt"), "");
     writeFileSync(join(clone, "package.json"), JSON.stringify({ name: "carillon", version: "1.2.3" }));
-    cpSync(fileURLToPath(new URL("../scripts/setup", import.meta.url)), join(clone, "scripts/setup"), {
-      recursive: true,
-    });
-    // This machine's GPU, if it has one, is none of the clone's business.
+    for (const folder of ["scripts/setup", "src/libtorch"])
+      cpSync(fileURLToPath(new URL(`../${folder}`, import.meta.url)), join(clone, folder), {
+        recursive: true,
+      });
+    // Hides this machine's GPU.
     mkdirSync(join(root, "bin"));
     writeFileSync(join(root, "bin/nvidia-smi"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
   });
 
-  it("is the package of the same version and sources, once, unless a setting or a core built here says no", async () => {
+  it("is downloaded once for the same version and sources, unless disabled or built here", async () => {
     const registry = await publish("1.2.3", true);
     expect(take(registry.url, { CARILLON_PREBUILT: "0" })).to.equal(false);
     expect(installed()).to.equal(false);
@@ -192,7 +193,7 @@ describe("set-up's prebuilt core", () => {
     ["another version", "1.2.4", true],
     ["other sources", "1.2.3", false],
   ] as const) {
-    it(`is built here where the registry's is of ${what}`, async () => {
+    it(`is built here if the published one has ${what}`, async () => {
       rmSync(join(clone, "node_modules"), { recursive: true, force: true });
       rmSync(join(clone, "build"), { recursive: true, force: true });
       const registry = await publish(version, isOfSources);

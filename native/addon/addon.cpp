@@ -12,7 +12,7 @@
 namespace carillon::addon {
 namespace {
 
-/// What a step gets to end once the process is to.
+/// Time for a step to end when the process exits.
 constexpr std::chrono::milliseconds kExitLimit{300};
 
 Napi::Value runtime_info(const Napi::CallbackInfo& info) {
@@ -32,11 +32,11 @@ Napi::Value runtime_info(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/// Whether attention may use libtorch's flash kernels. For the whole process.
+/// Enables flash attention of libtorch in the whole process.
 void use_flash_attention(const Napi::CallbackInfo& info) { at::globalContext().setSDPUseFlash(info[0].ToBoolean()); }
 
-/// For the end of the process: nothing may compute while the statics of libtorch are destroyed. Where a step goes on,
-/// they are not.
+/// Runs when the process exits: nothing may compute while libtorch's statics are destroyed. If a step still runs, they
+/// are not destroyed.
 void leave_process(int exit_code) {
   if (!stop_all_calls(kExitLimit)) std::_Exit(exit_code);
 }

@@ -17,19 +17,19 @@
 
 namespace carillon::addon {
 
-/// One native thread that runs tasks in the order they were given. Lanes live as long as the process.
+/// A native thread that runs tasks in order. Lanes live as long as the process.
 class Lane {
  public:
-  /// The lane of text encoder, DiT and VAE of a device, by the name that it was asked for by.
+  /// Lane of text encoder, DiT and VAE of a device. `device` is the name in the load options.
   static Lane& render(const std::string& device);
-  /// The lane of the language model, so that the next job's planning runs beside this job's rendering.
+  /// Lane of the language model: it plans the next job while this one is rendered.
   static Lane& language();
-  /// The lane of adapter training: a run takes hours, and nothing else may wait for it.
+  /// Lane of adapter training, which takes hours.
   static Lane& training();
   static std::vector<Lane*> all();
 
   void add(std::function<void()> task);
-  /// Waits until every task given so far has ended, but no longer than this; false where some have not.
+  /// Waits for the tasks given so far. False if some still run at the timeout.
   bool drain(std::chrono::steady_clock::time_point deadline);
 
  private:
@@ -46,16 +46,16 @@ class Lane {
 /// A JS Error with the `code` of the core's error.
 Napi::Error to_js(Napi::Env env, const Error& error);
 
-/// One long call: a promise on the JS side, work on a lane, the caller's AbortSignal and progress callback between.
-/// Its JS references may only die on the JS thread, so the thread-safe function's finalizer owns it; the lane
-/// does not touch it after releasing the channel.
+/// A long call: work on a lane, a promise on the JS side, with AbortSignal and callback of progress. Its JS references
+/// may only be released on the JS thread, so the finalizer of the thread-safe function owns it; the lane does not use
+/// it after releasing the channel.
 class Call {
  public:
-  /// Makes a JS value, on the JS thread.
+  /// Creates a JS value, on the JS thread.
   using MakeValue = std::function<Napi::Value(Napi::Env)>;
-  /// Runs on the lane; what it returns makes the promise's value.
+  /// Runs on the lane; the returned function creates the value of the promise.
   using Work = std::function<MakeValue(const Control&)>;
-  /// Hands a value to the caller's onEvent: in order, none left out, all before the promise settles.
+  /// Calls onEvent with a value: in order, none dropped, all before the promise settles.
   using Tell = std::function<void(MakeValue)>;
   using TellingWork = std::function<MakeValue(const Control&, const Tell&)>;
 
@@ -85,14 +85,14 @@ class Call {
   Napi::FunctionReference on_event_;
 
   std::mutex mutex_;
-  std::optional<Progress> unseen_progress_;  // the newest not yet delivered: a slow event loop skips the others
+  std::optional<Progress> unseen_progress_;  // newest undelivered one: a slow event loop skips the others
 
   MakeValue make_value_;
   std::optional<Error> error_;
 };
 
-/// Cancels every call of this environment and waits for the lanes, but no longer than this: one step of a model cannot
-/// be interrupted. False where a lane still computes.
+/// Cancels every call of this environment and waits for the lanes, at most until the timeout, because a step of a model
+/// cannot be interrupted. False if a lane still computes.
 bool stop_all_calls(std::chrono::milliseconds limit);
 
 }  // namespace carillon::addon

@@ -1,7 +1,7 @@
 #pragma once
 #include <napi.h>
 
-// What src/engine/addon.ts calls NativeAddon, but for what addon.cpp answers itself.
+// Functions of NativeAddon (src/engine/addon.ts), except those that addon.cpp defines.
 namespace carillon::addon {
 
 /// loadRenderer(options, call)
@@ -13,7 +13,7 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info);
 /// train(options, call)
 Napi::Value train(const Napi::CallbackInfo& info);
 
-/// inspectSamples(modelDirectory, samples, call)
+/// inspectSamples(model, samples, call)
 Napi::Value inspect_samples(const Napi::CallbackInfo& info);
 
 }  // namespace carillon::addon

@@ -1,10 +1,13 @@
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "addon/call.h"
 #include "addon/exports.h"
 #include "addon/values.h"
 #include "core/lm/generate.h"
+#include "core/lm/score.h"
 #include "core/lm/vocabulary.h"
 #include "core/qwen3/causal_lm.h"
 #include "core/runtime/device.h"
@@ -13,7 +16,7 @@
 namespace carillon::addon {
 namespace {
 
-/// The model and what constrained decoding derived from its vocabulary. Used on the language lane only.
+/// The model and the tables of constrained decoding for its vocabulary. Used on the language lane only.
 struct LoadedModel {
   LoadedModel(Resident<CausalLm> resident, Vocabulary tokens, int64_t context_tokens, const Control& control)
       : model(std::move(resident)), vocabulary(std::move(tokens)), max_context_tokens(context_tokens) {
@@ -74,10 +77,19 @@ LanguageJob language_job(const Napi::Object& object) {
   job.cfg_scale = number_of(object, "cfgScale");
   job.top_k = integer_of(object, "topK");
   job.top_p = number_of(object, "topP");
+  job.min_p = number_of(object, "minP");
   job.repetition_penalty = number_of(object, "repetitionPenalty");
   job.stage = choice_of<Stage>(object, "stage",
                                {{"metadata", Stage::kMetadata}, {"codes", Stage::kCodes}, {"text", Stage::kText}});
   return job;
+}
+
+std::vector<LanguageJob> language_jobs(const Napi::Value& value) {
+  if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), "jobs must be an array of language jobs");
+  const auto array = value.As<Napi::Array>();
+  std::vector<LanguageJob> jobs;
+  for (uint32_t i = 0; i < array.Length(); ++i) jobs.push_back(language_job(array.Get(i).As<Napi::Object>()));
+  return jobs;
 }
 
 Napi::Value to_js(Napi::Env env, const LanguageResult& result) {
@@ -91,6 +103,20 @@ Napi::Value to_js(Napi::Env env, const LanguageResult& result) {
   object.Set("tokenIds", ids);
   object.Set("finished", finished);
   return object;
+}
+
+/// TokenScores of src/engine/addon.ts, one for each target.
+Napi::Value to_js(Napi::Env env, const std::vector<TokenScores>& all) {
+  auto array = Napi::Array::New(env);
+  for (const auto& scores : all) {
+    auto log_probabilities = Napi::Float32Array::New(env, scores.log_probabilities.size());
+    std::ranges::copy(scores.log_probabilities, log_probabilities.Data());
+    auto object = Napi::Object::New(env);
+    object.Set("logProbabilities", log_probabilities);
+    object.Set("ranks", id_array(env, scores.ranks));
+    array.Set(array.Length(), object);
+  }
+  return array;
 }
 
 Napi::Value info_of(Napi::Env env, const LoadedModel& loaded) {
@@ -107,6 +133,7 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
   static Napi::Value make(Napi::Env env, std::shared_ptr<LoadedModel> loaded) {
     const auto constructor = DefineClass(env, "NativeLanguageModel",
                                          {InstanceMethod<&LanguageModelObject::generate>("generate"),
+                                          InstanceMethod<&LanguageModelObject::score>("score"),
                                           InstanceMethod<&LanguageModelObject::close>("close")});
     const auto object = constructor.New({});
     object.Set("info", info_of(env, *loaded));
@@ -118,13 +145,32 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
 
  private:
   Napi::Value generate(const Napi::CallbackInfo& info) {
-    const auto job = language_job(info[0].As<Napi::Object>());
-    return Call::start(info.Env(), Lane::language(), info[1], [loaded = loaded_, job](const Control& control) {
+    const auto jobs = language_jobs(info[0]);
+    return Call::start(info.Env(), Lane::language(), info[1], [loaded = loaded_, jobs](const Control& control) {
       require(loaded != nullptr, "this language model was closed");
       const auto model = loaded->model.acquire(control);
-      const auto result =
-          carillon::generate(*model, loaded->vocabulary, *loaded->masks, job, loaded->max_context_tokens, control);
-      return [result](Napi::Env env) { return to_js(env, result); };
+      const auto results = carillon::generate(*model, loaded->vocabulary, *loaded->masks, std::span(jobs),
+                                              loaded->max_context_tokens, control);
+      return [results](Napi::Env env) {
+        auto array = Napi::Array::New(env);
+        for (const auto& result : results) array.Set(array.Length(), to_js(env, result));
+        return array;
+      };
+    });
+  }
+
+  Napi::Value score(const Napi::CallbackInfo& info) {
+    const auto job = info[0].As<Napi::Object>();
+    const auto prompt = ids_of(job, "promptTokenIds");
+    const auto array = optional_array(job, "targets");
+    if (!array) throw Napi::TypeError::New(info.Env(), "targets must be an array of Int32Arrays");
+    std::vector<std::vector<int32_t>> targets;
+    for (uint32_t i = 0; i < array->Length(); ++i) targets.push_back(ids_of(array->Get(i), "targets"));
+    return Call::start(info.Env(), Lane::language(), info[1], [=, loaded = loaded_](const Control& control) {
+      require(loaded != nullptr, "this language model was closed");
+      const auto model = loaded->model.acquire(control);
+      const auto scores = carillon::score(*model, prompt, targets, loaded->max_context_tokens, control);
+      return [scores](Napi::Env env) { return to_js(env, scores); };
     });
   }
 
@@ -144,7 +190,7 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
 
 Napi::Value load_language_model(const Napi::CallbackInfo& info) {
   const auto options = info[0].As<Napi::Object>();
-  const auto directory = text_of(options, "modelDirectory");
+  const auto source = source_of(options, "model");
   const auto device = text_of(options, "device");
   const auto dtype = text_of(options, "dtype");
   const auto quantization = text_of(options, "quantization");
@@ -153,8 +199,8 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info) {
   const auto vocabulary = vocabulary_of(options.Get("vocabulary").As<Napi::Object>());
   return Call::start(info.Env(), Lane::language(), info[1], [=](const Control& control) {
     const auto placement = choose_placement(device, dtype, quantization);
-    use_own_stream(placement.device, true);  // a token is little work, and many wait for each
-    Resident<CausalLm> model([=](const Control& call) { return CausalLm::load(directory, placement, call); }, !offload,
+    use_own_stream(placement.device, true);  // a token is little work, and many calls wait for each
+    Resident<CausalLm> model([=](const Control& call) { return CausalLm::load(source, placement, call); }, !offload,
                              control);
     const auto loaded = std::make_shared<LoadedModel>(std::move(model), vocabulary, max_context_tokens, control);
     return [loaded](Napi::Env env) { return LanguageModelObject::make(env, loaded); };

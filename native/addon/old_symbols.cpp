@@ -1,7 +1,8 @@
-// One binary for every Linux from glibc 2.28 and GCC 8 on: what newer C and C++ libraries offer under newer symbol
-// versions only, made of what the old ones have. The linker sends calls here (--wrap, see CMakeLists.txt);
-// scripts/release refuses a binary that asks for newer versions, whichever compiler made it.
+// Makes one binary run on every Linux from glibc 2.28 and GCC 8: replaces functions that newer C and C++ libraries
+// export only under newer symbol versions. The linker redirects calls here (--wrap, see CMakeLists.txt);
+// scripts/release rejects a binary that requires newer versions.
 #if defined(__linux__) && defined(__GLIBC__)
+#include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 #include <stdexcept>
 #include <string>
 
-// The version that every symbol of glibc had on the first system of its kind.
+// Symbol version of the first glibc of each architecture.
 #if defined(__x86_64__)
 #define OLDEST_GLIBC "GLIBC_2.2.5"
 #else
@@ -35,7 +36,7 @@ namespace {
 
 constexpr long kNanosecondsPerSecond = 1'000'000'000;
 
-/// Numbers are written with a point in every locale of the process.
+/// The C locale: a decimal point whatever the locale of the process.
 locale_t c_locale() {
   static const locale_t locale = newlocale(LC_ALL_MASK, "C", nullptr);
   return locale;
@@ -49,7 +50,7 @@ double carillon_old_exp(double);
 int carillon_old_pthread_once(pthread_once_t*, void (*)());
 void carillon_old_wait(std::condition_variable*, std::unique_lock<std::mutex>*);
 
-/// Whether reference counts may do without atomic operations: they may not.
+/// Whether reference counts may be non-atomic: never.
 __attribute__((visibility("hidden"))) char __libc_single_threaded = 0;
 
 double __wrap_exp(double x) { return carillon_old_exp(x); }
@@ -60,7 +61,11 @@ int __wrap_fstat(int descriptor, struct stat* status) {
   return static_cast<int>(syscall(SYS_fstat, descriptor, status));
 }
 
-/// On the clock of pthread_cond_timedwait; whoever waits asks again where the system's time was set meanwhile.
+int __wrap_stat(const char* path, struct stat* status) {
+  return static_cast<int>(syscall(SYS_newfstatat, AT_FDCWD, path, status, 0));
+}
+
+/// Uses the clock of pthread_cond_timedwait. Callers check their condition again after a change of the system time.
 int __wrap_pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                   const timespec* until) {
   timespec now{}, system{};
@@ -78,7 +83,7 @@ void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condi
   carillon_old_wait(self, lock);
 }
 
-// Moved as they were before moving was told apart: by a copy of a counted text.
+// Older libraries copy the reference-counted text instead of moving it.
 void __wrap__ZNSt13runtime_errorC2EOS_(std::runtime_error* self, const std::runtime_error* other) {
   new (self) std::runtime_error(*other);
 }
@@ -89,7 +94,7 @@ std::runtime_error* __wrap__ZNSt13runtime_erroraSEOS_(std::runtime_error* self, 
   return &(*self = *other);
 }
 
-/// A number as JSON spells it, which the caller has made sure of.
+/// Parses a number in JSON syntax, which the caller has checked.
 std::from_chars_result __wrap__ZSt10from_charsPKcS0_RdSt12chars_format(const char* first, const char* last,
                                                                        double* value, std::chars_format) {
   const std::string text(first, last);
@@ -103,7 +108,7 @@ std::from_chars_result __wrap__ZSt10from_charsPKcS0_RdSt12chars_format(const cha
   return {stop, {}};
 }
 
-/// The fewest of 15 to 17 digits that read back as the same number.
+/// Shortest of 15 to 17 digits that reads back as the same number.
 std::to_chars_result __wrap__ZSt8to_charsPcS_d(char* first, char* last, double value) {
   char text[32];
   const locale_t before = uselocale(c_locale());

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -23,7 +24,7 @@ struct LoadedAdapter {
   std::weak_ptr<Renderer> renderer;
 };
 
-/// Tells a NativeAdapter from every other object.
+/// Type tag of NativeAdapter objects.
 constexpr napi_type_tag kTag = {0x6361'7269'6c6c'6f6e, 0x6164'6170'7465'7200};
 
 class AdapterObject : public Napi::ObjectWrap<AdapterObject> {
@@ -34,7 +35,9 @@ class AdapterObject : public Napi::ObjectWrap<AdapterObject> {
 
 Napi::Value info_of(Napi::Env env, const Adapter& adapter) {
   auto object = Napi::Object::New(env);
-  object.Set("kind", adapter.kind == Adapter::Kind::kLokr ? "lokr" : "lora");
+  std::string kind = name_of(adapter.kind);
+  for (char& letter : kind) letter = static_cast<char>(std::tolower(letter));
+  object.Set("kind", kind);
   object.Set("moduleCount", static_cast<double>(adapter.modules.size()));
   object.Set("unmatchedTensors", text_array(env, adapter.unmatched_tensors));
   return object;
@@ -57,8 +60,35 @@ LoadedAdapter adapter_of(const Napi::Value& value) {
   return AdapterObject::Unwrap(value.As<Napi::Object>())->loaded;
 }
 
-/// A group of src/engine/render-parameters.ts. It is read whole: a parameter that is missing is refused, and so is one
-/// that nothing here reads.
+struct JobAdapter {
+  LoadedAdapter loaded;
+  double scale;
+};
+
+/// Throws a TypeError if `adapters` is missing or holds another type.
+std::vector<JobAdapter> adapters_of(const Napi::Object& job) {
+  const auto given = optional_array(job, "adapters");
+  if (!given) throw Napi::TypeError::New(job.Env(), "adapters must be an array");
+  std::vector<JobAdapter> adapters;
+  for (uint32_t i = 0; i < given->Length(); ++i) {
+    const auto each = given->Get(i).As<Napi::Object>();
+    adapters.push_back({adapter_of(each.Get("adapter")), number_of(each, "scale")});
+  }
+  return adapters;
+}
+
+/// Throws kBadArgument for an adapter of another renderer.
+std::vector<ActiveAdapter> acting_on(const std::shared_ptr<Renderer>& renderer,
+                                     const std::vector<JobAdapter>& adapters) {
+  std::vector<ActiveAdapter> acting;
+  for (const auto& [loaded, scale] : adapters) {
+    require(loaded.renderer.lock() == renderer, "this adapter was loaded for another renderer");
+    acting.push_back({loaded.adapter, scale});
+  }
+  return acting;
+}
+
+/// A group of src/engine/render-parameters.ts. Missing and unknown parameters are rejected.
 class Group {
  public:
   Group(const Napi::Object& job, const char* name) : name_(name), object_(object_of(job, name)) {}
@@ -96,14 +126,31 @@ class Group {
   std::vector<std::string> read_;
 };
 
+std::optional<WaveletCorrection> wavelets_of(Group& group) {
+  const WaveletCorrection correction{
+      .band = group.choice<WaveletBand>("dcwMode", {{"low", WaveletBand::kLow},
+                                                    {"high", WaveletBand::kHigh},
+                                                    {"double", WaveletBand::kDouble},
+                                                    {"pix", WaveletBand::kPixel}}),
+      .low = group.number("dcwScaler"),
+      .high = group.number("dcwHighScaler")};
+  return group.flag("dcwEnabled") ? std::optional(correction) : std::nullopt;
+}
+
 Denoise denoise_of(const Napi::Object& job) {
   Group group(job, "denoise");
   const Denoise denoise{
       .inference_steps = static_cast<int>(group.integer("inferenceSteps")),
       .shift = group.number("shift"),
       .timesteps = group.optional_numbers("timesteps"),
-      .infer_method =
-          group.choice<InferMethod>("inferMethod", {{"ode", InferMethod::kOde}, {"sde", InferMethod::kSde}}),
+      .infer_method = group.choice<InferMethod>("inferMethod", {{"ode", InferMethod::kOde},
+                                                                {"sde", InferMethod::kSde},
+                                                                {"heun", InferMethod::kHeun},
+                                                                {"dpm3m", InferMethod::kDpm3m},
+                                                                {"stork4", InferMethod::kStork4}}),
+      .wavelets = wavelets_of(group),
+      .latent_rescale = group.number("latentRescale"),
+      .latent_shift = group.number("latentShift"),
       .cover_strength = group.number("audioCoverStrength"),
       .cover_noise_strength = group.number("coverNoiseStrength"),
   };
@@ -132,6 +179,7 @@ Edit edit_of(const Napi::Object& job) {
       .repaint_strength = group.number("repaintStrength"),
       .chunk_mask =
           group.choice<ChunkMask>("chunkMaskMode", {{"explicit", ChunkMask::kExplicit}, {"auto", ChunkMask::kAuto}}),
+      .cover_skips_codes = group.flag("coverNofsq"),
   };
   group.refuse_others();
   return edit;
@@ -152,7 +200,7 @@ std::vector<std::vector<int32_t>> codes_of(const Napi::Object& job) {
   return items;
 }
 
-/// The window of a source that has one.
+/// Window of a source, if it has one.
 std::optional<Window> window_of(const Napi::Object& source) {
   if (!has(source, "window")) return std::nullopt;
   const auto window = object_of(source, "window");
@@ -175,7 +223,7 @@ RenderJob render_job(const Napi::Object& object) {
                                    {"extract", Task::kExtract},
                                    {"complete", Task::kComplete}}),
           .prompts = prompts_of(object),
-          .frames = integer_of(object, "frames"),
+          .samples = integer_of(object, "samples"),
           .audio_codes = codes_of(object),
           .source_audio = has_source ? audio_of(object_of(object, "source"), "audio") : at::Tensor(),
           .window = has_source ? window_of(object_of(object, "source")) : std::nullopt,
@@ -244,7 +292,6 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
                                          {InstanceMethod<&RendererObject::render>("render"),
                                           InstanceMethod<&RendererObject::prepare_sample>("prepareSample"),
                                           InstanceMethod<&RendererObject::load_adapter>("loadAdapter"),
-                                          InstanceMethod<&RendererObject::apply_adapter>("applyAdapter"),
                                           InstanceMethod<&RendererObject::encode_codes>("encodeCodes"),
                                           InstanceMethod<&RendererObject::close>("close")});
     const auto object = constructor.New({});
@@ -258,11 +305,14 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
 
  private:
   Napi::Value render(const Napi::CallbackInfo& info) {
-    const auto job = render_job(info[0].As<Napi::Object>());
+    auto job = render_job(info[0].As<Napi::Object>());
+    const auto adapters = adapters_of(info[0].As<Napi::Object>());
     const bool is_heard = info[1].As<Napi::Object>().Get("onEvent").IsFunction();
     return Call::start(info.Env(), *lane_, info[1],
-                       [renderer = renderer_, job, is_heard](const Control& control, const Call::Tell& tell) {
+                       [renderer = renderer_, job, adapters, is_heard](const Control& control,
+                                                                       const Call::Tell& tell) mutable {
                          require_open(renderer);
+                         job.adapters = acting_on(renderer, adapters);
                          std::vector<int64_t> heard(job.seeds.size());
                          const Vae::Listener listener = [&](int64_t item, const at::Tensor& audio) {
                            int64_t& begin = heard[static_cast<size_t>(item)];
@@ -302,17 +352,6 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
     });
   }
 
-  Napi::Value apply_adapter(const Napi::CallbackInfo& info) {
-    const LoadedAdapter loaded = info[0].IsNull() ? LoadedAdapter() : adapter_of(info[0]);
-    const double scale = info[1].ToNumber();
-    return Call::start(info.Env(), *lane_, info[2], [renderer = renderer_, loaded, scale](const Control&) {
-      require_open(renderer);
-      require(!loaded.adapter || loaded.renderer.lock() == renderer, "this adapter was loaded for another renderer");
-      renderer->apply_adapter(loaded.adapter, scale);
-      return [](Napi::Env env) { return env.Undefined(); };
-    });
-  }
-
   Napi::Value encode_codes(const Napi::CallbackInfo& info) {
     const auto audio = audio_of(info[0], "audio");
     return Call::start(info.Env(), *lane_, info[1], [renderer = renderer_, audio](const Control& control) {
@@ -339,8 +378,8 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
 
 Napi::Value load_renderer(const Napi::CallbackInfo& info) {
   const auto options = info[0].As<Napi::Object>();
-  const Renderer::Directories directories{text_of(options, "modelDirectory"), text_of(options, "vaeDirectory"),
-                                          text_of(options, "textEncoderDirectory")};
+  const Renderer::Directories directories{source_of(options, "model"), source_of(options, "vae"),
+                                          source_of(options, "textEncoder")};
   const bool offload = flag_of(options, "offload");
   const Renderer::Residency residency{.model = !offload && !flag_of(options, "offloadModel"),
                                       .text_encoder_and_vae = !offload};

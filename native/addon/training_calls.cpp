@@ -26,10 +26,10 @@ Napi::Value to_js(Napi::Env env, const std::vector<SampleInfo>& infos) {
 }  // namespace
 
 Napi::Value inspect_samples(const Napi::CallbackInfo& info) {
-  const std::string directory = info[0].ToString();
+  const ModelSource source = source_of(info[0], "model");
   const auto paths = texts_of(info[1], "samples");
   return Call::start(info.Env(), Lane::training(), info[2], [=](const Control& control) {
-    const auto config = DitConfig::read(directory);
+    const auto config = DitConfig::read(source);
     std::vector<SampleInfo> infos;
     for (const auto& path : paths) {
       control.check();
@@ -64,10 +64,10 @@ AdapterDesign design_of(const Napi::Object& object) {
   throw Napi::TypeError::New(object.Env(), "unknown adapter kind '" + kind + "'");
 }
 
-/// All but the placement: finding a device may take a while, so the lane chooses it.
+/// All options except the placement, which the lane chooses because finding a device can take long.
 TrainingOptions options_of(const Napi::Object& object) {
   TrainingOptions options;
-  options.model_directory = text_of(object, "modelDirectory");
+  options.model = source_of(object, "model");
   options.model_name = text_of(object, "modelName");
   options.adapter = design_of(object.Get("adapter").As<Napi::Object>());
   options.data_set_name = text_of(object, "dataSetName");
@@ -91,7 +91,7 @@ TrainingOptions options_of(const Napi::Object& object) {
   return options;
 }
 
-/// A TrainingEvent of src/engine/addon.ts out of the core's.
+/// Converts to a TrainingEvent of src/engine/addon.ts.
 class EventObject {
  public:
   explicit EventObject(Napi::Env env) : object_(Napi::Object::New(env)) {}

@@ -16,7 +16,7 @@ constexpr double kLargestSafeInteger = 9007199254740991.0;
   throw Napi::TypeError::New(env, std::string(key) + " must be " + expected);
 }
 
-/// Integers, texts, booleans and nulls are all that addon.ts admits.
+/// The types that addon.ts allows: integers, texts, booleans and nulls.
 TorchScalar note_of(const Json& value) {
   if (value.is_null()) return nullptr;
   if (value.is_bool()) return value.as_bool();
@@ -72,6 +72,14 @@ std::optional<Napi::Array> optional_array(const Napi::Object& object, const char
   return value.As<Napi::Array>();
 }
 
+ModelSource source_of(const Napi::Object& object, const char* key) { return source_of(object.Get(key), key); }
+
+ModelSource source_of(const Napi::Value& value, const char* key) {
+  if (!value.IsObject()) wrong_type(value.Env(), key, "an object");
+  const auto source = value.As<Napi::Object>();
+  return {text_of(source, "path"), text_of(source, "prefix"), has(source, "config") ? text_of(source, "config") : ""};
+}
+
 Napi::Object object_of(const Napi::Object& object, const char* key) {
   const auto value = object.Get(key);
   if (!value.IsObject()) wrong_type(object.Env(), key, "an object");
@@ -122,12 +130,14 @@ std::vector<std::string> texts_of(const Napi::Object& object, const char* key) {
 }
 
 std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key) {
+  const auto array = optional_array(object, key);
+  if (!array) wrong_type(object.Env(), key, "an array of BigInts");
   std::vector<uint64_t> seeds;
-  for (const double value : numbers_of(object, key)) {
-    if (value < 0 || value > kLargestSafeInteger || value != std::floor(value)) {
-      wrong_type(object.Env(), key, "integers in 0 .. 2^53 - 1");
-    }
-    seeds.push_back(static_cast<uint64_t>(value));
+  for (uint32_t i = 0; i < array->Length(); ++i) {
+    const Napi::Value value = array->Get(i);
+    bool fits = value.IsBigInt();
+    if (fits) seeds.push_back(value.As<Napi::BigInt>().Uint64Value(&fits));
+    if (!fits) wrong_type(object.Env(), key, "BigInts in 0 .. 2^64 - 1");
   }
   return seeds;
 }

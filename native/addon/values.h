@@ -9,12 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "core/checkpoint/model_source.h"
 #include "core/checkpoint/torch_file.h"
 
 namespace carillon::addon {
 
-// JS values to the core's types. A value of the wrong type throws a TypeError that names the property:
-// the typed face in src/engine/addon.ts is checked at compile time only.
+// Converts JS values to the core's types. A value of the wrong type throws a TypeError that names the property: the
+// types of src/engine/addon.ts are checked at compile time only.
 
 std::string text_of(const Napi::Object& object, const char* key);
 double number_of(const Napi::Object& object, const char* key);
@@ -35,7 +36,7 @@ std::optional<Napi::Array> optional_array(const Napi::Object& object, const char
 bool has(const Napi::Object& object, const char* key);
 Napi::Object object_of(const Napi::Object& object, const char* key);
 
-/// The value of `key`, one of a few words; a TypeError that lists them for any other.
+/// Value of `key`, which must be one of `words`; throws a TypeError that lists them.
 template <typename Value>
 Value choice_of(const Napi::Object& object, const char* key,
                 std::initializer_list<std::pair<const char*, Value>> choices) {
@@ -48,16 +49,20 @@ Value choice_of(const Napi::Object& object, const char* key,
   throw Napi::TypeError::New(object.Env(), std::string(key) + " must be one of " + words);
 }
 
-/// The metadata of a sample: a JSON object of texts, integers, booleans and nulls. Throws kBadCheckpoint for another.
+/// A ModelSource of src/engine/addon.ts.
+ModelSource source_of(const Napi::Object& object, const char* key);
+ModelSource source_of(const Napi::Value& value, const char* key);
+
+/// Metadata of a sample: a JSON object of texts, integers, booleans and nulls. Throws kBadCheckpoint for other values.
 TorchNotes notes_of(const std::string& json);
 
-/// Planar stereo in a Float32Array as [2, samples] float32. A copy, made at once: the lane reads it long after the
-/// caller may have changed or transferred its array.
+/// Copies planar stereo of a Float32Array to [2, samples] float32: the caller may change or transfer the array before
+/// the lane reads it.
 at::Tensor audio_of(const Napi::Object& object, const char* key);
 at::Tensor audio_of(const Napi::Value& value, const char* key);
 
-/// A Float32Array over the tensor's memory, which lives until the array is collected: no copy.
-/// The tensor is contiguous float32 on the CPU.
+/// A Float32Array on the memory of a contiguous float32 CPU tensor, without a copy; the memory lives until the array is
+/// collected.
 Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor);
 
 Napi::Array text_array(Napi::Env env, const std::vector<std::string>& texts);

@@ -157,14 +157,15 @@ class CodeTimer {
   std::chrono::steady_clock::time_point first_, last_;
 };
 
-Repetition prepare_generation(const Settings& settings, double cfg_scale) {
+/// Audio codes of `songs` songs in one batch.
+Repetition prepare_generation(const Settings& settings, double cfg_scale, uint64_t songs = 1) {
   const std::string directory = settings.checkpoints + "/acestep-5Hz-lm-0.6B";
   const auto model = std::make_shared<CausalLm>(CausalLm::load(directory, settings.placement, Control()));
   const auto vocabulary = std::make_shared<Vocabulary>(codes_vocabulary(model->config().vocab_size));
   LanguageJob job;
   job.prompt = job.negative_prompt = some_tokens(kPromptTokens, kFirstCode);
   job.program = {CodesSegment{settings.size}};
-  job.seeds = {1};
+  for (uint64_t seed = 1; seed <= songs; ++seed) job.seeds.push_back(seed);
   job.max_new_tokens = settings.size;
   job.cfg_scale = cfg_scale;
   job.stage = Stage::kCodes;
@@ -178,6 +179,8 @@ Repetition prepare_generation(const Settings& settings, double cfg_scale) {
 }
 
 Repetition prepare_lm_decode(const Settings& settings) { return prepare_generation(settings, 1.0); }
+Repetition prepare_lm_decode_of_two(const Settings& settings) { return prepare_generation(settings, 1.0, 2); }
+Repetition prepare_lm_decode_of_eight(const Settings& settings) { return prepare_generation(settings, 1.0, 8); }
 Repetition prepare_lm_decode_cfg(const Settings& settings) { return prepare_generation(settings, 2.0); }
 
 Repetition prepare_song(const Settings& settings) {
@@ -189,15 +192,21 @@ Repetition prepare_song(const Settings& settings) {
       .task = Task::kText2Music,
       .prompts = {.text = some_tokens(kTextTokens, kTextTokenLimit),
                   .lyrics = some_tokens(kLyricTokens, kTextTokenLimit)},
-      .frames = settings.size,
+      .samples = settings.size * renderer->info().samples_per_frame,
       .denoise = {.inference_steps = 8,
                   .shift = 3.0,
                   .timesteps = {},
                   .infer_method = InferMethod::kOde,
+                  .wavelets = {},
+                  .latent_rescale = 1.0,
+                  .latent_shift = 0.0,
                   .cover_strength = 1.0,
                   .cover_noise_strength = 0.0},
       .guidance = {.scale = 1.0, .by_angle = false, .interval_start = 0.0, .interval_end = 1.0},
-      .edit = {.repaint_mode = RepaintMode::kBalanced, .repaint_strength = 0.5, .chunk_mask = ChunkMask::kExplicit},
+      .edit = {.repaint_mode = RepaintMode::kBalanced,
+               .repaint_strength = 0.5,
+               .chunk_mask = ChunkMask::kExplicit,
+               .cover_skips_codes = false},
       .seeds = {1}};
   return [=] { return seconds_of([&] { renderer->render(job, Control()); }); };
 }
@@ -210,6 +219,8 @@ const std::vector<Benchmark>& benchmarks() {
       {"vae-decode", "latents to a stereo waveform", "latent frames", 128, prepare_vae_decode},
       {"lm-decode", "one audio code after a prompt of 400 tokens, batch 1", "codes", 48, prepare_lm_decode},
       {"lm-decode-cfg", "one audio code of a conditional and an unconditional row", "codes", 48, prepare_lm_decode_cfg},
+      {"lm-decode-2", "one audio code of each of two songs", "codes", 48, prepare_lm_decode_of_two},
+      {"lm-decode-8", "one audio code of each of eight songs", "codes", 48, prepare_lm_decode_of_eight},
       {"song", "conditions, 8 steps and decode of one song", "latent frames", 750, prepare_song},
   };
   return all;

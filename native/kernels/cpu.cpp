@@ -67,7 +67,7 @@ bool has_amx() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     constexpr unsigned kFeatures = 7, kBfloat16 = 1u << 22, kTile = 1u << 24;
     const bool in_processor = __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) && (d & kBfloat16) && (d & kTile);
-    // The kernel keeps the tiles' registers only for processes that asked (Linux, Documentation/arch/x86/xstate.rst).
+    // Linux saves tile registers only for processes that request it (Documentation/arch/x86/xstate.rst).
     constexpr long kRequestPermission = 0x1023, kTileData = 18;
     return in_processor && has_avx512() && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   }();

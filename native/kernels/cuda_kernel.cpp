@@ -11,8 +11,8 @@
 namespace carillon::kernels {
 namespace {
 
-/// The functions of NVRTC and of the driver that are needed here, by their stable C names: both libraries come with the
-/// one that libtorch loads for its own run-time compilation.
+/// Functions of NVRTC and of the driver, by their stable C names. libtorch loads both libraries for its own run-time
+/// compilation.
 struct Cuda {
   using Program = void*;
   int (*nvrtcCreateProgram)(Program*, const char* source, const char* name, int, const char* const*, const char* const*);
@@ -29,7 +29,7 @@ struct Cuda {
   int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared, void* stream,
                         void** arguments, void** extra);
 
-  /// Null where one of them is missing.
+  /// Null if a function is missing.
   static const Cuda* get() {
     static const Cuda* const all = load();
     return all;
@@ -37,7 +37,7 @@ struct Cuda {
 
  private:
   static const Cuda* load() try {
-    // By libtorch's own loader: glibc's carries a newer symbol version than the packages may ask for.
+    // libtorch's loader, because glibc's has a newer symbol version than packages may require.
     at::DynamicLibrary library("libcaffe2_nvrtc.so", nullptr, /*leak_handle=*/true);
     auto* const cuda = new Cuda;
     const auto find = [&](auto& function, const char* name) {
@@ -61,7 +61,7 @@ struct Cuda {
   }
 };
 
-/// What the GPU runs; empty where the source is refused.
+/// Machine code for the GPU; empty if compilation fails.
 std::string compile_for(const Cuda& cuda, const char* source, const char* name, int device) {
   constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
   int major = 0, minor = 0;

@@ -19,7 +19,11 @@ at::Tensor linear_reference(const at::Tensor& x, const Matrix& weight, const at:
 
 namespace {
 
-constexpr int64_t kBytesWorthAThread = 128 << 10;
+/// Rows of a decoding step: of eight songs, conditional and unconditional. A row's result does not depend on how many of
+/// them there are.
+constexpr int64_t kFewRows = 2 * kGemvRows;
+
+constexpr int64_t kBytesWorthAThread = 128 << 10, kCachedBytes = 64 << 10;
 
 bool is_differentiated(const at::Tensor& x, const Matrix& weight) {
   return at::GradMode::is_enabled() && (x.requires_grad() || weight.data.requires_grad());
@@ -38,16 +42,23 @@ void gemv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
   const auto* pw = static_cast<const uint16_t*>(weight.const_data_ptr());
   const auto* pb = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   auto* py = static_cast<uint16_t*>(y.data_ptr());
-  const int rows = static_cast<int>(x.size(0));
+  const int64_t rows = x.size(0);
+  // More than kGemvRows rows take turns over a part of the weight that stays in the cache.
+  const int64_t part = rows <= kGemvRows ? outputs : std::max<int64_t>(1, kCachedBytes / (2 * depth));
   at::parallel_for(0, outputs, kBytesWorthAThread / (2 * depth) + 1, [&](int64_t begin, int64_t end) {
-    gemv_avx512(px, rows, pw + begin * depth, end - begin, depth, pb ? pb + begin : nullptr, py + begin, outputs);
+    for (int64_t first = begin; first < end; first += part) {
+      for (int64_t row = 0; row < rows; row += kGemvRows) {
+        gemv_avx512(px + row * depth, static_cast<int>(std::min<int64_t>(kGemvRows, rows - row)), pw + first * depth,
+                    std::min(part, end - first), depth, pb ? pb + first : nullptr, py + row * outputs + first, outputs);
+      }
+    }
   });
 }
 
 at::Tensor multiply_bfloat16(const at::Tensor& rows, const at::Tensor& weight, const at::Tensor& bias) {
   const at::Tensor wide_bias = bias.defined() ? bias.to(at::kFloat).contiguous() : bias;
   at::Tensor y = at::empty({rows.size(0), weight.size(0)}, rows.options());
-  if (rows.size(0) <= kGemvRows) {
+  if (rows.size(0) <= kFewRows) {
     gemv(rows, weight, wide_bias, y);
   } else {
     matmul_unpacked(rows, weight, wide_bias, y);
@@ -57,7 +68,7 @@ at::Tensor multiply_bfloat16(const at::Tensor& rows, const at::Tensor& weight, c
 #endif
 
 #if defined(CARILLON_FLOAT_TILES)
-/// Weights in another form than x: what is read from memory is the smaller form.
+/// Weights in another form than x: memory traffic is that of the smaller form.
 bool can_stream(const at::Tensor& x, const Matrix& weight) {
   const bool is_stored = weight.is_quantized() || weight.data.scalar_type() == at::kBFloat16;
   return has_float_tiles() && x.is_cpu() && weight.data.is_cpu() && is_stored && weight.data.is_contiguous() &&
@@ -71,7 +82,7 @@ StoredMatrix stored(const Matrix& weight) {
           weight.depth()};
 }
 
-/// Calls use(rows of the weight, first row) for parts of it on several threads.
+/// Calls use(rows of the weight, first row) on several threads.
 template <typename Use>
 void in_parts(const Matrix& weight, const Use& use) {
   at::parallel_for(0, weight.outputs(), kBytesWorthAThread / (2 * weight.depth()) + 1,
@@ -95,7 +106,7 @@ at::Tensor multiply_tiles(const at::Tensor& rows, const Matrix& weight, const at
   return y;
 }
 
-/// Some outputs at a time in the type of x, as many as stay in the processor's cache.
+/// Converts as many outputs to the type of x as fit the processor's cache, and multiplies them.
 at::Tensor stream_many(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
   constexpr int64_t kWideBytes = 4 << 20;
   const int64_t outputs = weight.outputs(), depth = weight.depth();
@@ -114,18 +125,26 @@ at::Tensor stream_many(const at::Tensor& rows, const Matrix& weight, const at::T
 }
 #endif
 
+/// libtorch's products sum in an order that depends on the number of rows.
+at::Tensor multiply_by_row(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
+  const Matrix dense = weight.dense(rows.scalar_type());
+  std::vector<at::Tensor> products;
+  for (const at::Tensor& row : rows.split(1)) products.push_back(linear_reference(row, dense, bias));
+  return products.size() == 1 ? products[0] : at::cat(products);
+}
+
 at::Tensor multiply(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
 #if defined(CARILLON_AVX512)
   if (can_multiply_bfloat16(rows, weight)) return multiply_bfloat16(rows, weight.data, bias);
 #endif
 #if defined(CARILLON_FLOAT_TILES)
   if (can_stream(rows, weight)) {
-    if (rows.size(0) <= kGemvRows) return stream_few(rows, weight, bias);
+    if (rows.size(0) <= kFewRows) return stream_few(rows, weight, bias);
     const bool has_tiles = prefers_float_tiles() && rows.scalar_type() == at::kFloat;
     return (has_tiles ? multiply_tiles : stream_many)(rows, weight, bias);
   }
 #endif
-  return linear_reference(rows, weight, bias);
+  return (rows.size(0) <= kFewRows ? multiply_by_row : linear_reference)(rows, weight, bias);
 }
 
 }  // namespace

@@ -6,10 +6,10 @@
 namespace carillon::kernels {
 
 /// x [..., in] weight [out, in]^T + bias [out]: [..., out]; the bias may be undefined.
-/// Hand-written ways on the CPU, which sum in float32: few rows stream the weight once (memory decides the time), be it
-/// bfloat16 beside bfloat16 on a machine with AVX512-BF16, or bfloat16 and codes beside another type on one with AVX2
-/// or NEON; more rows run through tiles, or through libtorch beside a part of the weight at a time. All else, and
-/// whatever has to be differentiated, is linear_reference.
+/// CPU kernels, which sum in float32: few rows read the weight once, as memory bandwidth limits them: bfloat16 times
+/// bfloat16 with AVX512-BF16, or bfloat16 and codes times another type with AVX2 or NEON. More rows use tiles, or
+/// libtorch with a part of the weight at a time. All other inputs, and those that require gradients, use
+/// linear_reference.
 at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias);
 
 /// The same by libtorch.

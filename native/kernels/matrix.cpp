@@ -21,14 +21,14 @@ at::Tensor in_order(const at::Tensor& data) {
   }()).transpose(-1, -2).flatten(-2);
 }
 
-/// data [..., depth or depth / 2] and its scales -> numbers [..., depth] of `dtype`.
+/// Dequantizes data [..., depth or depth / 2] to numbers [..., depth] of `dtype`.
 at::Tensor decode(const at::Tensor& data, const at::Tensor& scales, at::ScalarType dtype) {
   const at::Tensor codes = in_order(data).to(at::kFloat), wide = scales.to(at::kFloat);
   if (data.scalar_type() == at::kChar) return (codes * wide.unsqueeze(-1)).flatten(-2).to(dtype);
   return at::addcmul(wide.narrow(-1, 1, 1), codes, wide.narrow(-1, 0, 1)).flatten(-2).to(dtype);
 }
 
-/// Codes of 0 where a block is constant: its scale is then 0.
+/// Codes are 0 if a block is constant, because its scale is 0.
 at::Tensor quotient(const at::Tensor& numbers, const at::Tensor& scale) {
   return at::where(scale == 0, at::zeros({}, numbers.options()), numbers / scale).round();
 }
@@ -58,12 +58,6 @@ int64_t Matrix::depth() const { return quantization() == Quantization::kInt4 ? 2
 
 Matrix Matrix::rows(int64_t first, int64_t count) const {
   return {data.narrow(0, first, count), is_quantized() ? scales.narrow(0, first, count) : at::Tensor()};
-}
-
-void Matrix::assign(const at::Tensor& dense) {
-  const Matrix same = quantize(dense, quantization());
-  data.copy_(same.data);
-  if (is_quantized()) scales.copy_(same.scales);
 }
 
 at::Tensor Matrix::dense(at::ScalarType dtype) const {

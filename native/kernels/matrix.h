@@ -8,12 +8,12 @@
 
 namespace carillon::kernels {
 
-/// How a weight is kept: as it is, or in codes of 8 or 4 bits.
+/// Storage of a weight: floating point, or codes of 8 or 4 bits.
 enum class Quantization { kNone, kInt8, kInt4 };
 
-/// A constant matrix [outputs, depth] in the form in which it lies in memory: numbers of one floating type, or codes. A
-/// number is code * scale (8 bits) or code * scale + lowest (4 bits). The codes of a block lie interleaved, as vectors
-/// of eight take them apart by shifts: those of numbers l, 8 + l, 16 + l and 24 + l are neighbours.
+/// A constant matrix [outputs, depth] of floating-point numbers or codes. A number is code * scale (8 bits) or code *
+/// scale + lowest (4 bits). The codes of a block are interleaved so that vectors of eight unpack them by shifts: those
+/// of numbers l, 8 + l, 16 + l and 24 + l are neighbours.
 struct Matrix {
   at::Tensor data;    // [outputs, depth] floating or int8; of 4 bits uint8 [outputs, depth / 2], the lower half first
   at::Tensor scales;  // float16: [outputs, blocks] of 8 bits, [outputs, blocks, 2] (scale, lowest) of 4; else undefined
@@ -27,25 +27,23 @@ struct Matrix {
   int64_t outputs() const { return data.size(0); }
   int64_t depth() const;
 
-  /// Rows first .. first + count - 1, on the same memory.
+  /// View of rows first .. first + count - 1.
   Matrix rows(int64_t first, int64_t count) const;
-  /// Writes a dense matrix of the same shape over this one, in this one's form.
-  void assign(const at::Tensor& dense);
-  /// The numbers in `dtype`: [outputs, depth]; a view where they are stored so.
+  /// The numbers as [outputs, depth] in `dtype`; a view if they are stored in it.
   at::Tensor dense(at::ScalarType dtype) const;
   /// The rows `index` [...] in `dtype`: [..., depth].
   at::Tensor gather(const at::Tensor& index, at::ScalarType dtype) const;
 };
 
-/// weight [outputs, depth] in codes, computed on its device. Depths that are no multiple of kCodeBlock stay as they
-/// are, and so does everything under kNone. Of 8 bits a block's largest magnitude has the code 127; of 4 bits its lowest
-/// number has the code 0 and its highest 15.
+/// Quantizes weight [outputs, depth] on its device. Depths that are no multiple of kCodeBlock stay unchanged, as does
+/// everything under kNone. With 8 bits the largest magnitude of a block has the code 127; with 4 bits its lowest number
+/// has the code 0 and its highest 15.
 Matrix quantize(const at::Tensor& weight, Quantization quantization);
 
-/// codes [outputs, depth] in the order of the numbers, int8 or uint8 below 16, and their scales as Matrix has them.
+/// A matrix of codes [outputs, depth], int8 or uint8 below 16 and not interleaved, with scales as in Matrix.
 Matrix from_codes(const at::Tensor& codes, const at::Tensor& scales);
 
-/// Matrices of one depth as one, their rows following one another; in the widest of their forms.
+/// Concatenates the rows of matrices of one depth, in the widest of their forms.
 Matrix concatenate(const std::vector<Matrix>& parts);
 
 }  // namespace carillon::kernels

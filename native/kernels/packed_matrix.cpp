@@ -12,7 +12,7 @@ namespace carillon::kernels {
 #if defined(CARILLON_AVX512)
 namespace {
 
-constexpr int64_t kInputBlockBytes = 384 << 10;  // with a panel beside it this stays in a 1 MiB L2
+constexpr int64_t kInputBlockBytes = 384 << 10;  // fits a 1 MiB L2 cache together with a panel
 
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -29,7 +29,7 @@ Kernel kernel_for([[maybe_unused]] const TileInput& input) {
   return {tiles_avx512, kAvx512Rows};
 }
 
-/// The operands, moved to any row and output.
+/// The operands, shifted to a row and output.
 struct Matmul {
   TileInput input;
   TileEpilogue epilogue;
@@ -42,8 +42,8 @@ struct Matmul {
   }
 };
 
-/// x with rows that do not lie a multiple of 1 KiB apart: such rows would share few sets of the L1 cache and
-/// drive each other out of it.
+/// Copies x if its rows are a multiple of 1 KiB apart: such rows would map to few sets of the L1 cache and evict each
+/// other.
 at::Tensor spread_rows(const at::Tensor& x) {
   constexpr int64_t kAliasElements = 512, kLineElements = 32;
   const int64_t depth = x.size(1);

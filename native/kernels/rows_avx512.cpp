@@ -7,13 +7,13 @@ namespace {
 
 constexpr int kVector = 32;  // bfloat16 elements of a vector
 
-/// 32 elements, of which those from `count` on are zero.
+/// Loads `count` elements and fills up to 32 with zeros.
 inline __m512i load_pairs(const uint16_t* p, int64_t count) {
   if (count >= kVector) return _mm512_loadu_si512(p);
   return _mm512_maskz_loadu_epi16(static_cast<__mmask32>((uint64_t{1} << count) - 1), p);
 }
 
-/// One output of every row. The weight is read front to back as a single stream, which the memory likes best.
+/// One output of every row. Reads the weight front to back as one stream, which is fastest.
 template <int kRows>
 inline void dot(const uint16_t* x, const uint16_t* weight, int64_t depth, float bias, uint16_t* y, int64_t y_stride) {
   constexpr int64_t kPrefetchElements = 2048;
@@ -78,7 +78,7 @@ void gemv_avx512(const uint16_t* x, int rows, const uint16_t* weight, int64_t ou
 
 namespace {
 
-/// e^x for x <= 0, relative error below 1e-6; 0 below -87 (and for no number).
+/// e^x for x <= 0 with a relative error below 1e-6; 0 below -87 and for NaN.
 inline __m512 exp_negative(__m512 x) {
   const __m512 clamped = _mm512_max_ps(x, _mm512_set1_ps(-87.0f));
   const __m512 powers = _mm512_roundscale_ps(_mm512_mul_ps(clamped, _mm512_set1_ps(1.44269504089f)),
@@ -102,7 +102,7 @@ float dot(const uint16_t* a, const uint16_t* b, int64_t dim) {
   return _mm512_reduce_add_ps(sum);
 }
 
-/// Turns scores into probabilities without their common divisor; returns its inverse.
+/// Replaces scores by exponentials and returns the inverse of their sum.
 float exponentiate(float* scores, int64_t length) {
   __m512 highest = _mm512_set1_ps(scores[0]);
   for (int64_t i = 0; i < length; i += 16) {

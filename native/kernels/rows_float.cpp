@@ -28,13 +28,13 @@ inline T read(const void* p) {
 inline Vector all(float value) { return value - Vector{}; }
 inline float widen(uint16_t half) { return static_cast<float>(read<Half>(&half)); }
 
-/// The processor's own prefetching ends with each page of memory: what comes two pages later is asked for ahead.
+/// Hardware prefetching stops at the end of a page, so the data two pages ahead is prefetched here.
 inline void prefetch_ahead(const void* p) {
   constexpr int64_t kAheadBytes = 8192;
   __builtin_prefetch(static_cast<const char*>(p) + kAheadBytes);
 }
 
-// One row of a matrix. `block(k, w)` gives the numbers kCodeBlock k and following.
+// One row of a matrix; `block(k, w)` loads the numbers from kCodeBlock k on.
 
 struct Bfloat16Row {
   const uint16_t* data;
@@ -90,7 +90,7 @@ inline float sum(Vector v) {
   return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-/// kOutputs rows of the matrix times kRows rows of x; the sums of one output are the same whatever both are.
+/// kOutputs rows of the matrix times kRows rows of x; sums do not depend on either number.
 template <typename Row, int kRows, int kOutputs>
 inline void multiply(const float* x, const StoredMatrix& matrix, int64_t output, float* y, int64_t y_stride) {
   Vector acc[kRows][kOutputs] = {};
@@ -114,7 +114,7 @@ inline void multiply(const float* x, const StoredMatrix& matrix, int64_t output,
   }
 }
 
-/// The outputs' rows of the matrix are read from memory once, whatever the number of rows.
+/// Reads the matrix from memory once, for any number of rows.
 template <typename Row, int kOutputs>
 void some_outputs(const float* x, int rows, const StoredMatrix& matrix, int64_t output, float* y, int64_t y_stride) {
   for (; rows >= 4; rows -= 4, x += 4 * matrix.depth, y += 4 * y_stride) {
@@ -145,7 +145,7 @@ void widen_rows(const StoredMatrix& matrix, float* out) {
   }
 }
 
-/// Eight vectors, lane for vector: halves change places, then halves of those.
+/// Transposes eight vectors: swaps halves, then quarters, then neighbours.
 inline void transpose(Vector (&v)[kLanes]) {
   for (int i = 0; i < 4; ++i) {
     const Vector a = v[i], b = v[i + 4];
@@ -197,7 +197,7 @@ void with_form(StoredForm form, const Use& use) {
 }  // namespace
 
 void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride) {
-  // As many sums at once as the registers hold.
+  // As many accumulators as there are registers.
   with_form(matrix.form, [&]<typename Row>(Row*) {
     rows <= 2 ? all_outputs<Row, 4>(x, rows, matrix, y, y_stride) : all_outputs<Row, 2>(x, rows, matrix, y, y_stride);
   });

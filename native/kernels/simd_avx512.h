@@ -1,7 +1,6 @@
 #pragma once
-// Vector building blocks for the *_avx512.cpp files, which are compiled for AVX512-BF16.
-// Everything has internal linkage: a copy of one of these functions must never be picked
-// by the linker for a file that runs on other machines.
+// Vector functions of the *_avx512.cpp files, which are compiled for AVX512-BF16. All have internal linkage, so that
+// the linker never uses a copy of one in a file that runs on other machines.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -42,7 +41,7 @@ struct SineSquared {
 inline SineSquared sine_squared_and_slope(__m512 x) {
   const __m512 turns = _mm512_mul_ps(x, _mm512_set1_ps(0.31830988618f));
   const __m512 whole = _mm512_roundscale_ps(turns, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  // The product is taken apart so that the difference keeps its low bits.
+  // The product is split, which preserves the low bits of the difference.
   __m512 angle = _mm512_fnmadd_ps(whole, _mm512_set1_ps(3.140625f), x);
   angle = _mm512_fnmadd_ps(whole, _mm512_set1_ps(9.67653589793e-4f), angle);
   const __m512 q = _mm512_mul_ps(angle, angle);
@@ -61,7 +60,7 @@ inline __m512 snake(__m512 x, __m512 frequency, __m512 gain) {
   return _mm512_fmadd_ps(sine_squared_and_slope(_mm512_mul_ps(x, frequency)).value, gain, x);
 }
 
-// What the tile kernels of every instruction set do with rows.
+// Epilogue of rows, shared by the tile kernels of all instruction sets.
 
 /// `sums(m, half)`: those of row m, outputs 16 half .. 16 half + 15.
 template <typename Sums>

@@ -19,8 +19,8 @@ using torch::autograd::variable_list;
 
 constexpr int64_t kElementsPerPiece = 1 << 15;  // a few float32 pieces of it fit into L2
 
-/// Calls `body` with an item of the batch and a range of channels, until all of x [B, C, T] has had its turn. A device
-/// with kernels of its own gets an item whole.
+/// Calls `body` with a batch item and a range of channels until all of x [B, C, T] is covered. On a GPU with kernels
+/// for it, a range is a whole item.
 void for_each_piece(const at::Tensor& x, const std::function<void(int64_t item, int64_t first, int64_t count)>& body) {
   const int64_t channels = x.size(1);
   const int64_t width = x.is_cpu() ? std::clamp<int64_t>(kElementsPerPiece / x.size(2), 1, channels) : channels;
@@ -34,7 +34,7 @@ void for_each_piece(const at::Tensor& x, const std::function<void(int64_t item, 
     return;
   }
   at::parallel_for(0, x.size(0) * pieces, 1, [&](int64_t begin, int64_t end) {
-    const at::NoGradGuard no_grad;  // grad mode is a thread's own
+    const at::NoGradGuard no_grad;  // grad mode is thread-local
     for (int64_t piece = begin; piece < end; ++piece) run(piece);
   });
 }
@@ -124,7 +124,7 @@ struct DifferentiableSnake : torch::autograd::Function<DifferentiableSnake> {
     }
 #endif
     at::Tensor dx = at::empty_like(x);
-    // A row an item of the batch: pieces write apart from one another.
+    // One row per batch item, so that pieces write to separate memory.
     const auto by_item = [&] { return at::empty({x.size(0), x.size(1)}, frequency.options()); };
     at::Tensor d_frequency = by_item(), d_gain = by_item();
     for_each_piece(x, [&](int64_t item, int64_t first, int64_t count) {
@@ -150,7 +150,7 @@ at::Tensor snake(const at::Tensor& x, const at::Tensor& frequency, const at::Ten
   }
   const at::Tensor f = frequency.view({-1, 1}), g = gain.view({-1, 1});
   if (!x.is_cuda()) return snake_reference(x, f, g);
-  // The operands' types meet in the kernels, so that x is neither widened nor the result narrowed in a pass of its own.
+  // The kernels convert types, which saves passes that widen x and narrow the result.
   const at::Tensor wave = (x * f).sin_();
   at::Tensor y = at::empty_like(x);
   return at::addcmul_out(y, x, wave.square_(), g);

@@ -15,15 +15,15 @@ namespace {
 
 constexpr uint32_t kThreads = 256, kPerThread = 8, kMostRows = 65535;
 
-/// A block takes kThreads * kPerThread neighbours of one row [T]; rows are those of B C.
+/// A block computes kThreads * kPerThread neighbours of one row [T]; there are B C rows.
 constexpr const char* kSource = R"cuda(
 #ifdef IS_BFLOAT16
 typedef unsigned short Element;
 __device__ float widened(Element x) { return __uint_as_float((unsigned)x << 16); }
 __device__ Element narrowed(float x) {
   unsigned bits = __float_as_uint(x);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fc0;       // not a number
-  return (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;          // to the nearest, ties to even
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fc0;  // NaN
+  return (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;  // round to nearest even
 }
 #else
 typedef float Element;
@@ -78,7 +78,7 @@ SnakePassResult run(const CudaKernel& kernel, const at::Tensor& y, const SnakePa
   return result;
 }
 
-/// Compared on lengths that do and do not fill a block, with and without what may be left out.
+/// Compares with snake() on whole and partial blocks, with and without the optional operands.
 bool agrees_with_snake(const CudaKernel& kernel, const at::Device& device, at::ScalarType dtype) {
   const auto wide = at::TensorOptions(device).dtype(at::kFloat), narrow = wide.dtype(dtype);
   for (const int64_t length : {int64_t{5}, int64_t{2 * kThreads * kPerThread + 3}}) {
@@ -100,7 +100,7 @@ bool agrees_with_snake(const CudaKernel& kernel, const at::Device& device, at::S
   return true;
 }
 
-/// Null where libtorch's own kernels are used.
+/// Null if libtorch's kernels are used.
 const CudaKernel* kernel_for(const at::Device& device, at::ScalarType dtype) {
   static std::mutex mutex;
   static auto* const kernels = new std::map<std::pair<c10::DeviceIndex, at::ScalarType>, std::unique_ptr<CudaKernel>>;

@@ -3,7 +3,7 @@
 
 namespace carillon::kernels {
 
-/// What follows a convolution's sums y [B, C, T] in one pass over them: plain = y + bias + residual, snaked = its snake.
+/// Epilogue of a convolution y [B, C, T] in one pass: plain = y + bias + residual, snaked = snake(plain).
 struct SnakePass {
   at::Tensor bias;             // [C], of the type of y; undefined for none
   at::Tensor residual;         // as y; undefined for none
@@ -16,12 +16,12 @@ struct SnakePassResult {
   at::Tensor snaked;
 };
 
-/// Whether the pass runs on the GPU `device` for tensors of `dtype`: float32 or bfloat16. The first time it is compiled, and
-/// compared with snake() there; where they disagree it is never used, which a warning tells.
+/// Whether the pass supports `device` and `dtype` (float32 or bfloat16). The first call compiles it and compares it
+/// with snake(); if they disagree, it logs a warning and the pass is never used.
 bool has_snake_pass(const at::Device& device, at::ScalarType dtype);
 
-/// Contiguous y on a device that has it; 2 bytes an element are read and 2 written in bfloat16, twice the latter where both
-/// results are wanted.
+/// y is contiguous and on a supported device. In bfloat16 it reads 2 bytes an element and writes 2, or 4 for both
+/// results.
 SnakePassResult run_snake_pass(const at::Tensor& y, const SnakePass& pass);
 
 }  // namespace carillon::kernels

@@ -3,18 +3,19 @@
 namespace carillon::kernels {
 namespace {
 
-constexpr int kRows = 16, kColumns = 16;  // of a matrix tile of float32: two by two of them are summed
+constexpr int kRows = 16, kColumns = 16;  // of a float32 tile; sums use two by two tiles
 static_assert(kAmxRows == 2 * kRows && kPanel == 2 * kColumns);
 constexpr int kLineBytes = 64;
 
-/// What `_tile_loadconfig` reads.
+/// Operand of `_tile_loadconfig`.
 struct alignas(64) Configuration {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
   uint16_t row_bytes[16] = {};
   uint8_t rows[16] = {};
 };
 
-/// Sums: tiles 0 to 3 (upper left, upper right, lower left, lower right); input: 4 (upper), 5 (lower); panel: 6, 7.
+/// Tiles 0 to 3: sums (upper left, upper right, lower left, lower right); 4 and 5: upper and lower input; 6 and 7:
+/// panel.
 void configure(int upper, int lower) {
   const int rows[] = {upper, upper, lower, lower, upper, lower, kAmxWords, kAmxWords};
   Configuration wanted;
@@ -22,7 +23,7 @@ void configure(int upper, int lower) {
     wanted.row_bytes[tile] = kLineBytes;
     wanted.rows[tile] = static_cast<uint8_t>(rows[tile]);
   }
-  // GCC's intrinsic names eight of the bytes that are read: without this the others might not have been written.
+  // GCC's intrinsic declares only eight of the bytes that are read; without this, stores of the others may be dropped.
   __asm__ volatile("" ::"r"(&wanted) : "memory");
   _tile_loadconfig(&wanted);
 }
@@ -31,7 +32,7 @@ struct alignas(64) Sums {
   float values[kAmxRows][kPanel];
 };
 
-/// Up to 32 rows, as configured.
+/// Up to 32 rows, as set by the tile configuration.
 template <bool kLower>
 void accumulate(const TileInput& input, const uint32_t* panel, Sums& sums) {
   _tile_zero(0);
@@ -77,7 +78,7 @@ void tiles_amx(const TileInput& input, int64_t rows, const uint32_t* panel, int 
     finish(count, outputs, epilogue.from(row, 0),
            [&](int m, int half) { return _mm512_load_ps(&sums.values[m][half * kColumns]); });
   }
-  _tile_release();  // what follows on this thread configures its own
+  _tile_release();  // later users of this thread configure their own tiles
 }
 
 }  // namespace carillon::kernels

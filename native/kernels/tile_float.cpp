@@ -1,5 +1,5 @@
-// Compiled for AVX2 with FMA on x86-64. The vectors are GCC's, which other instruction sets compute in parts: two of NEON's
-// make one.
+// Compiled for AVX2 with FMA on x86-64. Uses GCC's vectors, which the compiler splits for other instruction sets, such
+// as into two of NEON.
 #include "kernels/vector_kernels.h"
 
 namespace carillon::kernels {
@@ -13,7 +13,7 @@ inline Vector load(const float* p) { return *reinterpret_cast<const Unaligned*>(
 inline void store(float* p, Vector v) { *reinterpret_cast<Unaligned*>(p) = v; }
 inline Vector all(float value) { return value - Vector{}; }
 
-/// The nearest whole number where |x| < 2^22: beyond 1.5 * 2^23 floats have no fraction.
+/// Nearest integer for |x| < 2^22: floats beyond 1.5 * 2^23 have no fraction.
 inline Vector round(Vector x) {
   constexpr float kWhole = 12582912.0f;
   return (x + kWhole) - kWhole;
@@ -24,7 +24,7 @@ inline Vector round(Vector x) {
 inline Vector snake(Vector x, Vector frequency, Vector gain) {
   const Vector phase = x * frequency;
   const Vector whole = round(phase * 0.31830988618f);
-  // Pi in three parts, so that the differences keep their low bits.
+  // Pi in three parts, which preserves the low bits of the differences.
   const Vector a = ((phase - whole * 3.140625f) - whole * 9.67502593994140625e-4f) - whole * 1.509957990978376432e-7f;
   const Vector q = a * a;
   const Vector p = ((2.6089039693e-06f * q - 1.9811101083e-04f) * q + 8.3330878979e-03f) * q - 1.6666659713e-01f;
@@ -70,7 +70,7 @@ void accumulate_rows(const FloatTileInput& input, int rows, const float* panel, 
   }
 }
 
-/// A vector of which only the first `count` elements may be touched in memory.
+/// A vector of which only the first `count` elements are read or written.
 struct Columns {
   int count;
 

@@ -1,6 +1,6 @@
-// The inner loop that convolutions and linear layers share, in plain pointers: the files compiled
-// for one instruction set include nothing whose inline functions other files could pick up.
-// Their own functions are always inlined for the same reason.
+// Inner loops of convolutions and linear layers on plain pointers. Files compiled for one instruction set include
+// nothing with inline functions that other files could link; their own functions are always inlined for the same
+// reason.
 #pragma once
 #include <cstdint>
 
@@ -9,9 +9,9 @@ namespace carillon::kernels {
 /// A panel holds kPanel outputs, or kFloatPanel of float32.
 inline constexpr int kPanel = 32, kFloatPanel = 16;
 
-/// Left operand: row r, tap t is `words` words at `data + r * row_stride + t * tap_stride` (strides in words). A word is
-/// a pair of bfloat16 or one float32. A convolution over [time, channel] has a tap per kernel position, a linear layer
-/// one.
+/// Left operand: row r, tap t is `words` words at `data + r * row_stride + t * tap_stride` (strides in words). A word
+/// is a pair of bfloat16 or one float32. A convolution over [time, channel] has one tap per kernel position, a linear
+/// layer one tap.
 template <typename Word>
 struct TileInputOf {
   const Word* data;
@@ -25,8 +25,8 @@ struct TileInputOf {
 using TileInput = TileInputOf<uint32_t>;
 using FloatTileInput = TileInputOf<float>;
 
-/// What happens to a finished row, in float32: y = sum + bias + residual; y goes to `out` and to `out_float`,
-/// snake(y) to `snake_out`. Null pointers are left out. Strides are in elements; uint16_t is bfloat16.
+/// Epilogue of a row in float32: y = sum + bias + residual; y goes to `out` and `out_float`, snake(y) to `snake_out`.
+/// Null pointers are skipped. Strides are in elements; uint16_t is bfloat16.
 template <typename Element>
 struct TileEpilogueOf {
   const float* bias = nullptr;
@@ -41,7 +41,7 @@ struct TileEpilogueOf {
   Element* snake_out = nullptr;
   int64_t snake_stride = 0;
 
-  /// The same, begun at another row and output.
+  /// The same, from another row and output on.
   [[gnu::always_inline]] TileEpilogueOf from(int64_t row, int64_t output) const {
     TileEpilogueOf moved = *this;
     if (bias) moved.bias += output;
@@ -62,16 +62,16 @@ using FloatTileEpilogue = TileEpilogueOf<float>;
 /// Neighbouring numbers of a row that share a scale (matrix.h).
 inline constexpr int64_t kCodeBlock = 32;
 
-/// The most rows of x that one pass over a weight serves.
+/// Maximum number of rows of x for one pass over a weight.
 inline constexpr int kGemvRows = 8;
 
 #if defined(CARILLON_FLOAT_TILES)
-/// Rows times one panel of float32, of which `outputs` are stored.
+/// Rows times one float32 panel; stores `outputs` of its outputs.
 void tiles_float(const FloatTileInput& input, int64_t rows, const float* panel, int outputs,
                  const FloatTileEpilogue& epilogue);
 inline constexpr int kFloatRows = 6;  // as many as the registers of AVX2 hold
 
-/// How the numbers of a matrix (matrix.h) are stored, and where. `depth` is a multiple of kCodeBlock.
+/// Storage format and pointers of a matrix (matrix.h). `depth` is a multiple of kCodeBlock.
 enum class StoredForm { kBfloat16, kInt8, kInt4 };
 struct StoredMatrix {
   StoredForm form;
@@ -82,14 +82,14 @@ struct StoredMatrix {
 
 /// y[r, o] = sum over k of x[r, k] matrix[o, k], x [rows, depth]. Every output is summed in one fixed order.
 void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride);
-/// The matrix in float32: out [outputs, depth].
+/// Converts the matrix to float32: out [outputs, depth].
 void widen_float(const StoredMatrix& matrix, float* out);
 /// Outputs `first` .. first + kFloatPanel - 1 of the matrix as a panel [depth][kFloatPanel]; missing ones become zero.
 void pack_panel_float(const StoredMatrix& matrix, int64_t first, float* panel);
 #endif
 
 #if defined(CARILLON_AVX512)
-/// Rows times one packed panel, of which `outputs` are stored.
+/// Rows times one packed panel; stores `outputs` of its outputs.
 using Tiles = void(const TileInput&, int64_t rows, const uint32_t* panel, int outputs, const TileEpilogue&);
 Tiles tiles_avx512;
 inline constexpr int kAvx512Rows = 14;  // as many as the registers hold
@@ -117,7 +117,7 @@ void attend_avx512(const uint16_t* query, const AttendRows& keys, const AttendRo
 template <typename Element>
 void snake_row_avx512(const Element* x, float frequency, float gain, Element* y, int64_t length);
 
-/// The gradient of one row: dx = dy (1 + gain frequency sin(2 frequency x)); the sums are those of the two constants.
+/// Gradient of one row: dx = dy (1 + gain frequency sin(2 frequency x)), and the sums for frequency and gain.
 struct SnakeRowSums {
   float frequency, gain;
 };
@@ -127,7 +127,7 @@ SnakeRowSums snake_row_backward_avx512(const Element* x, const Element* dy, floa
 #endif
 
 #if defined(CARILLON_AMX)
-/// As tiles_avx512, by matrix tiles, where the words of a tap are a multiple of kAmxWords.
+/// Like tiles_avx512, with matrix tiles; the words of a tap are a multiple of kAmxWords.
 Tiles tiles_amx;
 inline constexpr int kAmxRows = 32, kAmxWords = 16;
 #endif

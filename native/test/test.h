@@ -8,11 +8,16 @@
 
 namespace carillon::test {
 
-void add(const char* name, std::function<void()> body);
+void add(const char* file, const char* name, std::function<void()> body);
 std::string fixture_directory();  // a fresh temporary directory, removed when the program ends
 
 struct Registration {
-  Registration(const char* name, std::function<void()> body) { add(name, std::move(body)); }
+  Registration(const char* file, const char* name, std::function<void()> body) { add(file, name, std::move(body)); }
+};
+
+/// Thrown by SKIP: this machine cannot run the test, and the message says why.
+struct SkippedTest : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 [[noreturn]] inline void fail_at(const char* file, int line, const std::string& what) {
@@ -27,8 +32,11 @@ struct Registration {
 #define TEST_CONCAT(a, b) TEST_CONCAT_(a, b)
 #define TEST(name)                                                                                                   \
   static void TEST_CONCAT(test_body_, __LINE__)();                                                                   \
-  static ::carillon::test::Registration TEST_CONCAT(test_entry_, __LINE__)(name, TEST_CONCAT(test_body_, __LINE__)); \
+  static ::carillon::test::Registration TEST_CONCAT(test_entry_, __LINE__)(__FILE__, name,                            \
+                                                                           TEST_CONCAT(test_body_, __LINE__));        \
   static void TEST_CONCAT(test_body_, __LINE__)()
+/// Ends the test where this machine cannot run it. It is counted and listed with its reason, apart from those that passed.
+#define SKIP(reason) throw ::carillon::test::SkippedTest(reason)
 #define EXPECT(condition) \
   if (!(condition)) ::carillon::test::fail_at(__FILE__, __LINE__, "EXPECT(" #condition ")")
 #define EXPECT_EQ(a, b)                                           \

@@ -1,7 +1,8 @@
-// Runs every registered case, or those whose name contains the first argument.
-// Ends with `N passed, N failed`. Each case begins at the same seed: what it draws does not depend on the cases before it.
+// Runs all tests, or those whose file or name contains the first argument. Prints tests that took a second or longer with their
+// time. The last line is `N passed, N failed, N skipped`. Every test starts from the same seed.
 #include <ATen/Context.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <random>
@@ -13,6 +14,7 @@ namespace carillon::test {
 namespace {
 
 struct Case {
+  const char* file;
   const char* name;
   std::function<void()> body;
 };
@@ -33,7 +35,7 @@ struct Fixtures {
 
 }  // namespace
 
-void add(const char* name, std::function<void()> body) { cases().push_back({name, std::move(body)}); }
+void add(const char* file, const char* name, std::function<void()> body) { cases().push_back({file, name, std::move(body)}); }
 
 std::string fixture_directory() {
   static Fixtures fixtures;
@@ -50,18 +52,25 @@ std::string fixture_directory() {
 
 int main(int argc, char** argv) {
   const std::string filter = argc > 1 ? argv[1] : "";
-  int passed = 0, failed = 0;
+  using Clock = std::chrono::steady_clock;
+  int passed = 0, failed = 0, skipped = 0;
   for (const auto& test : carillon::test::cases()) {
-    if (std::string(test.name).find(filter) == std::string::npos) continue;
+    if ((test.file + std::string(": ") + test.name).find(filter) == std::string::npos) continue;
+    const auto start = Clock::now();
     try {
       at::manual_seed(0);
       test.body();
       ++passed;
+    } catch (const carillon::test::SkippedTest& reason) {
+      ++skipped;
+      std::printf("SKIP %s: %s\n", test.name, reason.what());
     } catch (const std::exception& error) {
       ++failed;
       std::printf("FAIL %s\n     %s\n", test.name, error.what());
     }
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (seconds >= 1) std::printf("SLOW %.1f s %s\n", seconds, test.name);
   }
-  std::printf("%d passed, %d failed\n", passed, failed);
+  std::printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
   return failed == 0 ? 0 : 1;
 }

@@ -174,6 +174,9 @@ inline Denoise plain_denoise(int steps) {
           .shift = 3.0,
           .timesteps = {},
           .infer_method = InferMethod::kOde,
+          .wavelets = {},
+          .latent_rescale = 1.0,
+          .latent_shift = 0.0,
           .cover_strength = 1.0,
           .cover_noise_strength = 0.0};
 }

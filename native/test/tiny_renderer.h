@@ -44,10 +44,13 @@ inline Renderer load(const Renderer::Directories& directories, const Renderer::R
 inline RenderJob plain_job(std::vector<uint64_t> seeds = {3}) {
   return {.task = Task::kText2Music,
           .prompts = {.text = {1, 2, 3}, .lyrics = {4, 5}},
-          .frames = kFrames,
+          .samples = kFrames * kSamplesPerFrame,
           .denoise = plain_denoise(2),
           .guidance = kNoGuidance,
-          .edit = {.repaint_mode = RepaintMode::kBalanced, .repaint_strength = 0.5, .chunk_mask = ChunkMask::kExplicit},
+          .edit = {.repaint_mode = RepaintMode::kBalanced,
+                   .repaint_strength = 0.5,
+                   .chunk_mask = ChunkMask::kExplicit,
+                   .cover_skips_codes = false},
           .seeds = std::move(seeds)};
 }
 
@@ -62,7 +65,7 @@ inline at::Tensor recording(int64_t frames, uint64_t seed) {
 inline RenderJob source_job(Task task, std::vector<uint64_t> seeds = {3}, int64_t frames = kSourceFrames) {
   RenderJob job = plain_job(std::move(seeds));
   job.task = task;
-  job.frames = 0;
+  job.samples = 0;
   job.source_audio = recording(frames, 60);
   return job;
 }

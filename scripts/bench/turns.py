@@ -25,6 +25,8 @@ BENCHMARKS = {
     "train-step": None,
     "song": None,
 }
+# Songs planned in one batch, and the time of a step over that of one song that is aimed at.
+BATCH = {"lm-decode": None, "lm-decode-2": 1.15, "lm-decode-8": 2.2}
 COLUMNS = ["seconds", "native median", "native min", "peer median", "peer min", "median ratio", "min ratio", "goal"]
 
 
@@ -56,13 +58,50 @@ class Contestant:
         self.process.wait()
 
 
-def measure(name, options, log, native_env=None):
-    """One benchmark. `options`: as `arguments` reads them; `log`: the file for what the programs say."""
-    env = dict(os.environ, OMP_NUM_THREADS=str(options.threads)) if options.threads else dict(os.environ)
-    peer_dtype = options.peer_dtype or options.dtype
+def environment(options):
+    return dict(os.environ, OMP_NUM_THREADS=str(options.threads)) if options.threads else dict(os.environ)
+
+
+def native_command(name, options):
     size = ["--size", str(options.size)] if options.size else []
     program = [options.program, name, "--checkpoints", options.checkpoints, "--on-demand", *size]
-    program += ["--device", options.device, "--dtype", options.dtype, "--quantization", options.quantization]
+    return program + ["--device", options.device, "--dtype", options.dtype, "--quantization", options.quantization]
+
+
+def turns(sides, repetitions):
+    """Seconds of each contestant, which take turns and then end."""
+    seconds = {side: [] for side in sides}
+    for _ in range(repetitions):
+        for side, contestant in sides.items():
+            seconds[side].append(contestant.seconds())
+    for contestant in sides.values():
+        contestant.end()
+    return seconds
+
+
+def measure_batch(options, log):
+    """Decoding steps of batches of several sizes, in turns, over the step of one song."""
+    sides = {name: Contestant(native_command(name, options), log, environment(options)) for name in BATCH}
+    results = {name: summary(values) for name, values in turns(sides, options.repetitions).items()}
+    one = results["lm-decode"]
+    for name, goal in BATCH.items():
+        own = results[name]
+        own["ratioOfMedians"] = own["medianSeconds"] / one["medianSeconds"]
+        own["ratioOfMinima"] = own["minSeconds"] / one["minSeconds"]
+        cells = [f"{own[key]:.4f}" for key in ("medianSeconds", "minSeconds")] + ["", ""]
+        cells += [f"{own[key]:.3f}" for key in ("ratioOfMedians", "ratioOfMinima")] + [f"<= {goal}" if goal else ""]
+        print_row([name, *cells])
+    return {"name": "batch", "songs": results}
+
+
+def measure(name, options, log, native_env=None):
+    """One benchmark. `options`: as `arguments` reads them; `log`: the file for what the programs say."""
+    if name == "batch":
+        return measure_batch(options, log)
+    env = environment(options)
+    peer_dtype = options.peer_dtype or options.dtype
+    size = ["--size", str(options.size)] if options.size else []
+    program = native_command(name, options)
     sides = {"native": Contestant(program, log, {**env, **(native_env or {})})}
     script, skipped, goals = peer_of(name)
     if not skipped:
@@ -72,12 +111,7 @@ def measure(name, options, log, native_env=None):
             sides["peer"] = Contestant([*script, *size, *device, "--dtype", peer_dtype, *threads], log, env)
         except RuntimeError as error:  # our own time is worth having without it
             skipped = f"the peer failed: {error}"
-    seconds = {side: [] for side in sides}
-    for _ in range(options.repetitions):
-        for side, contestant in sides.items():
-            seconds[side].append(contestant.seconds())
-    for contestant in sides.values():
-        contestant.end()
+    seconds = turns(sides, options.repetitions)
     result = {"name": name, **{side: summary(values) for side, values in seconds.items()}}
     if skipped:
         return {**result, "peerSkipped": skipped}
@@ -127,7 +161,7 @@ def positive(text):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join([*BENCHMARKS, "batch"]))
     parser.add_argument("--program", type=pathlib.Path, required=True)
     parser.add_argument("--checkpoints", type=pathlib.Path, required=True)
     parser.add_argument("--size", type=positive)
@@ -139,8 +173,8 @@ def arguments():
     parser.add_argument("--threads", type=positive, default=os.cpu_count())
     options = parser.parse_args()
     for name in options.names:
-        if name not in BENCHMARKS:
-            parser.error(f"unknown benchmark '{name}': use {', '.join(BENCHMARKS)}")
+        if name not in (*BENCHMARKS, "batch"):
+            parser.error(f"unknown benchmark '{name}': use {', '.join([*BENCHMARKS, 'batch'])}")
     return options
 
 
@@ -150,7 +184,8 @@ def main():
     print_row(COLUMNS)
     for name in options.names or BENCHMARKS:
         results.append(measure(name, options, sys.stderr))
-        print_result(results[-1])
+        if name != "batch":
+            print_result(results[-1])
     print(json.dumps({"threads": options.threads, "results": results}, indent=1))
 
 

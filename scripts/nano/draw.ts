@@ -1,5 +1,5 @@
 /**
- * Ten example prompts and pictures of what they become, to listen by looking: waveform and spectrogram.
+ * Draws waveforms and spectrograms of ten example prompts.
  *
  *     node --import tsx scripts/nano/draw.ts            the generator's pieces, into the cache
  *     node --import tsx scripts/nano/draw.ts --model    the model's songs, into scripts/nano/pictures
@@ -19,7 +19,7 @@ const exampleSeeds = [132, 111, 90, 69, 48, 27, 6, 139, 118, 76];
 
 const evaluation = join(cacheRoot, "nano", "eval");
 const options = new Command()
-  .option("--model", "what the model makes of the prompts instead of the generator's pieces", false)
+  .option("--model", "songs of the model instead of the composer's pieces", false)
   .option("--out <directory>", "where the pictures go")
   .parse()
   .opts<{ out?: string; model: boolean }>();
@@ -45,7 +45,7 @@ runPython("eval", "pictures.py", [manifest]);
 writeFileSync(join(out, "README.md"), indexOf(records, options.model));
 console.log(out);
 
-/** With the names that the evaluation gives: what it made already is not made again. */
+/** Uses the evaluation's file names, so that its songs are reused. */
 async function singAll(prompts: PieceRecord[]): Promise<string[]> {
   const singer = new Singer(join(heldOut, "songs"));
   try {
@@ -65,16 +65,16 @@ function pictureOf({ genre }: PieceRecord): string {
   return `${genre.replaceAll(" ", "-")}.png`;
 }
 
-/** The page that shows the pictures, with the prompts they are of. */
+/** A page with the pictures and their prompts. */
 function indexOf(records: readonly PieceRecord[], areSongs: boolean): string {
   const intro = areSongs
-    ? "What carillon-nano makes of ten held-out prompts."
-    : "Ten held-out pieces of the generator that carillon-nano learns from.";
+    ? "Songs of carillon-nano for ten held-out prompts."
+    : "Ten held-out pieces of the composer.";
   const entries = records.map(entryOf);
   return [
     "# Pictures of songs",
-    `${intro} Above, the waveform; below, a spectrogram with its pitches an octave a step: a held note is a line
-with its partials above it, a drum an upright stroke. Made by \`scripts/nano/draw.ts\`.`,
+    `${intro} Waveform above, spectrogram below, an octave a step. A held note is a line
+with its partials above it, a drum a vertical stroke. Made by \`scripts/nano/draw.ts\`.`,
     ...entries,
   ]
     .join("\n\n")

@@ -1,14 +1,15 @@
 /**
- * npm run eval:nano: what the model makes of prompts in people's own words, beside pieces of the generator (the ceiling)
+ * npm run eval:nano: measures the model's songs of prompts in people's own words, beside pieces of the composer (the ceiling)
  * and white noise (the floor). Method and columns: eval/README.md.
  */
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command } from "commander";
 import { cacheRoot } from "../setup/run.mjs";
+import type { PieceRecord } from "./dataset/record.js";
 import { heldOutFolder, heldOutSeeds, renderHeldOut, whiteNoise } from "./eval/held-out.js";
 import { naturalPrompts } from "./eval/natural-prompts.js";
-import { analyse, columnOf, manifestOf, type Recordings } from "./eval/recordings.js";
+import { analyse, columnOf, type Song as Form, manifestOf, type Recordings } from "./eval/recordings.js";
 import { reconstruct, Singer, type Song } from "./eval/songs.js";
 import { evaluationTable } from "./eval/table.js";
 
@@ -16,6 +17,7 @@ interface Options {
   prompts: number;
   pieces: number;
   seedPairs: number;
+  forms: number;
   reconstructions: number;
   classifierPieces: number;
   out: string;
@@ -24,6 +26,9 @@ interface Options {
 }
 
 const songSeconds = 24;
+/** Songs whose lyrics ask for a form; sections have equal lengths. */
+const formSeconds = 36;
+const form = ["Verse", "Chorus", "Verse", "Chorus"];
 /** Held-out pieces beyond those that are measured, cut short, teach the genre classifier. */
 const classifierSeconds = 20;
 const firstClassifierPiece = 600;
@@ -32,6 +37,7 @@ const options = new Command()
   .option("--prompts <count>", "prompts to render", Number, naturalPrompts.length)
   .option("--pieces <count>", "held-out pieces of the generator", Number, 60)
   .option("--seed-pairs <count>", "prompts to render with a second seed", Number, 22)
+  .option("--forms <count>", "prompts to render as verse, chorus, verse, chorus", Number, 22)
   .option("--reconstructions <count>", "pieces to send through the autoencoder", Number, 24)
   .option("--classifier-pieces <count>", "held-out pieces that teach the genre classifier", Number, 132)
   .option("--out <directory>", "pieces, songs and measurements", join(cacheRoot, "nano", "eval"))
@@ -76,6 +82,15 @@ async function singAll(): Promise<Recordings[]> {
       process.stderr.write(`\r${title}: song ${made.length} of ${prompts.length} `);
     }
     process.stderr.write("\n");
+    const songs: Form[] = [];
+    for (const [index, { caption }] of prompts.slice(0, options.forms).entries()) {
+      const lyrics = form.map((name) => `[${name}]`).join("\n");
+      const { path } = await singer.sing(`form/${index}`, {
+        ...{ prompt: caption, lyrics, audio_duration: formSeconds, seed: 3000 + index, ...parameters(index) },
+      });
+      const seconds = formSeconds / form.length;
+      songs.push({ path, sections: form.map((name, at) => [name, at * seconds, (at + 1) * seconds]) });
+    }
     const siblings: [string, string][] = [];
     for (const [index, { path }] of made.slice(0, options.seedPairs).entries()) {
       siblings.push([path, (await sing(index, 2000 + index)).path]);
@@ -85,6 +100,7 @@ async function singAll(): Promise<Recordings[]> {
       paths: made.map(({ path }) => path),
       asked: prompts,
       computeSeconds: made.map(({ computeSeconds }) => computeSeconds),
+      songs,
       siblings,
       reconstructions: title === "facts as fields" ? reconstructAll(singer.vaeDirectory) : [],
     };
@@ -105,6 +121,13 @@ async function singAll(): Promise<Recordings[]> {
   }
 }
 
+function songOf(path: string, { sections }: PieceRecord): Form {
+  return {
+    path,
+    sections: sections.map(({ name, startSeconds, endSeconds }) => [name, startSeconds, endSeconds]),
+  };
+}
+
 /** Two pieces of one genre stand for two seeds. */
 function pieceColumn(): Recordings {
   const paths = pieces.map(({ mix }) => join(heldOut, "short-pieces", mix));
@@ -117,6 +140,7 @@ function pieceColumn(): Recordings {
     paths,
     asked: pieces,
     computeSeconds: [],
+    songs: pieces.map((piece, index) => songOf(paths[index] as string, piece)),
     siblings,
     reconstructions: [],
   };
@@ -140,6 +164,7 @@ function noiseColumn(): Recordings {
     paths,
     asked: pieces,
     computeSeconds: [],
+    songs: pieces.map((piece, index) => songOf(paths[index] as string, piece)),
     siblings: pairs(paths, paths.slice(1), options.seedPairs),
     reconstructions: pairs(
       pieces.map(({ mix }) => join(heldOut, "short-pieces", mix)),

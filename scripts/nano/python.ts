@@ -1,4 +1,4 @@
-/** Runs this room's Python programs, each kind with packages of its own, installed when they are first needed. */
+/** Runs Python programs. Each folder has its own packages, installed on first use. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
@@ -23,7 +23,7 @@ const environments = {
 };
 export type PythonRoom = keyof typeof environments;
 
-/** What the programs of a room need in their environment, and where they lie. */
+/** Environment and directory of a folder's programs. */
 export function pythonOf(room: PythonRoom): { env: NodeJS.ProcessEnv; directory: string } {
   const env = { ...process.env, ...environments[room](), PYTHONDONTWRITEBYTECODE: "1" };
   return { env, directory: directoryOf(room) };
@@ -47,7 +47,7 @@ function packagesOf(room: string): string {
   const mark = join(packages, "installed.txt");
   if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return packages;
   const quiet = ["--quiet", "--disable-pip-version-check", "--root-user-action", "ignore"];
-  // Of several indexes, one that nobody reaches is asked for every package: it is given up on soon.
+  // An index that cannot be reached is asked for every package: give up on it soon.
   const options = [...quiet, "--retries", "2", "--upgrade", "--target", packages];
   python(["-m", "pip", "install", ...options, "--requirement", requirements], process.env);
   writeFileSync(mark, wanted);

@@ -1,83 +1,174 @@
 /**
- * Trains carillon-nano from an empty folder, or goes on where an earlier run was cut: data set, the one file that training
- * reads, and the stages of training/train.py, whose options may follow `--`.
+ * npm run train:nano: trains carillon-nano to the end of its recipe, or resumes. It makes the data set first. Everything stays
+ * in the cache. One instance runs at a time, at idle priority and within 6 GiB of memory.
  *
- *     node --import tsx scripts/nano/train.ts --data DIR --work DIR --out DIR [-- --minutes 30 --stages dit,export]
+ *     npm run train:nano [-- --threads 2]
+ *     npm run train:nano -- --status | --stop | --export DIR
  */
-import { spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { copyFileSync, existsSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { Command, Option } from "commander";
-import { runPython } from "./python.js";
-import { type ModelSizeName, modelSizes, tokenizerFiles, writeModelFolder } from "./training/model-folder.js";
+import { Command } from "commander";
+import { cacheRoot } from "../setup/run.mjs";
+import { shippedModel } from "./dataset/data-set.js";
+import { heldOutFolder } from "./eval/held-out.js";
+import { pythonOf } from "./python.js";
+import { lockTraining, type Program, readStatus, Supervisor, statusLine } from "./supervisor.js";
+import { writeModelFolder } from "./training/model-folder.js";
 
 interface Options {
-  data: string;
-  work: string;
-  out: string;
-  size: ModelSizeName;
-  pieces: number;
+  cache: string;
+  status?: boolean;
+  stop?: boolean;
+  export?: string;
+  threads: number;
+  evaluateHours: number;
+  shards: number;
+  shardPieces: number;
   duration?: number;
-  audioShare: string;
-  from?: string;
+  idle: boolean;
+  steps?: number;
+  batchShare?: number;
 }
 
-/** Pieces that are described only, of a new data set, for every one that is rendered. */
-const wordsPerPiece = 12;
+/** Share of the pieces whose stems are kept, for tasks on tracks; and whose audio is kept, for the decoder. */
+const stemShare = 0.1;
+const audioShare = 0.08;
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
-const command = new Command()
-  .option("--data <directory>", "the data set; made where it has no pieces yet", ".cache/carillon/nano/data")
-  .option("--work <directory>", "data.pt, states of the stages, logs", ".cache/carillon/nano/train")
-  .requiredOption("--out <directory>", "the checkpoint folder to write")
-  .addOption(new Option("--size <name>", "the model").choices(Object.keys(modelSizes)).default("nano"))
-  .option("--pieces <count>", "of a new data set", Number, 460)
-  .option("--duration <seconds>", "of every piece of a new data set, for smoke runs", Number)
-  .option("--audio-share <share>", "0 .. 1: of the pieces, those whose audio is packed too", "1")
-  .option(
-    "--from <checkpoint>",
-    "whose latents are packed, and whose weights stages without a state begin with",
-  )
-  .argument("[options...]", "of training/train.py, after --")
-  .parse();
-const options = command.opts<Options>();
+const options = new Command()
+  .option("--cache <directory>", "data set, states, logs", join(cacheRoot, "nano", "train"))
+  .option("--status", "print the state of the run")
+  .option("--stop", "stop the run")
+  .option("--export <directory>", "write a checkpoint of the states so far")
+  .option("--threads <count>", "2 for a second thread while the machine is otherwise idle", Number, 1)
+  .option("--evaluate-hours <hours>", "training between two evaluations; 0 for none", Number, 10)
+  .option("--shards <count>", "shards of the data set", Number, 46)
+  .option("--shard-pieces <count>", "pieces of a shard", Number, 88)
+  .option("--duration <seconds>", "length of every piece, for smoke runs", Number)
+  .option("--steps <count>", "steps of every stage, for smoke runs", Number)
+  .option("--no-idle", "normal priority, for smoke runs")
+  .option("--batch-share <share>", "batches of this share of the recipe's, for smoke runs", Number)
+  .parse()
+  .opts<Options>();
 
-const index = join(options.data, "pieces.jsonl");
-const packed = join(options.work, "data.pt");
-mkdirSync(options.work, { recursive: true });
-if (!existsSync(index)) makeData(options);
-if (!existsSync(packed) || statSync(packed).mtimeMs < statSync(index).mtimeMs) await pack(options);
-runPython("training", "train.py", [
-  ...["--pack", packed, "--work", options.work, "--out", options.out, ...startFrom(options)],
-  ...command.args,
-]);
+const cache = resolve(options.cache);
+const [data, model, work] = ["data", "model", "work"].map((name) => join(cache, name)) as [
+  string,
+  string,
+  string,
+];
 
-async function pack(options: Options): Promise<void> {
-  const model = join(options.work, "model");
-  await writeModelFolder(model, modelSizes[options.size], join(options.data, "tokenizer"));
-  const places = ["--data", options.data, "--model", model, "--out", packed];
-  const choices = ["--audio-share", options.audioShare, ...startFrom(options)];
-  runPython("training", "pack.py", [...places, ...choices]);
+if (options.status) {
+  console.log(statusLine(readStatus(cache)));
+} else if (options.stop) {
+  await stop();
+} else if (options.export !== undefined) {
+  await new Supervisor(cache, { isIdle: false }).run(training("export", "--out", resolve(options.export)));
+} else {
+  await trainToTheEnd();
 }
 
-function startFrom({ from }: Options): string[] {
-  return from === undefined ? [] : ["--from", from];
+async function trainToTheEnd(): Promise<void> {
+  lockTraining(cache);
+  const supervisor = new Supervisor(cache, { reports: true, isIdle: options.idle });
+  try {
+    await writeModelFolder(model, shippedModel);
+    for (let shard = 0; shard < options.shards; shard++) await makeShard(supervisor, shard);
+    await trainStages(supervisor);
+    await supervisor.run(training("export", "--out", join(cache, "checkpoint")));
+    if (options.evaluateHours > 0) await evaluate(supervisor, "end");
+    supervisor.end("finished");
+  } catch (error) {
+    supervisor.end("failed");
+    throw error;
+  }
 }
 
-function makeData({ data, pieces, duration, from }: Options): void {
-  if (from !== undefined) useTokenizerOf(from, join(data, "tokenizer"));
-  const words = ["--pieces", String(pieces), "--out", data, "--stem-share", "0.4"];
-  words.push("--words", String(wordsPerPiece * pieces));
-  if (duration !== undefined) words.push("--duration", String(duration));
-  const script = join(root, "scripts/nano/make-data.ts");
-  const { status } = spawnSync(process.execPath, ["--import", "tsx", script, ...words], { stdio: "inherit" });
-  if (status !== 0) throw new Error(`making the data set ended with exit code ${status}`);
+/** Evaluates whenever another `evaluateHours` have passed, also if the run was cut in an evaluation. */
+async function trainStages(supervisor: Supervisor): Promise<void> {
+  const every = options.evaluateHours > 0 ? options.evaluateHours : Number.POSITIVE_INFINITY;
+  for (let isDone = false; !isDone; ) {
+    const times = Math.floor(supervisor.trainedHours / every);
+    if (times > 0) await evaluate(supervisor, `hour-${times * every}`);
+    isDone = await supervisor.train(training("tokenizer,decoder,dit,guidance,lm"), (times + 1) * every);
+  }
 }
 
-/** The checkpoint's weights know no other token ids. */
-function useTokenizerOf(checkpoint: string, directory: string): void {
-  mkdirSync(directory, { recursive: true });
-  for (const file of tokenizerFiles)
-    copyFileSync(join(checkpoint, "text_encoder", file), join(directory, file));
+/** Writes the table of a checkpoint of the states so far to evaluations/NAME.md, once. Training goes on if it fails. */
+async function evaluate(supervisor: Supervisor, name: string): Promise<void> {
+  const evaluations = join(cache, "evaluations");
+  const table = join(evaluations, `${name}.md`);
+  if (existsSync(table)) return;
+  const recordings = join(evaluations, "recordings");
+  const checkpoint = join(evaluations, "checkpoint");
+  try {
+    await supervisor.run(training("export", "--out", checkpoint));
+    await supervisor.run({
+      ...node("evaluation", "eval.ts", ["--out", recordings]),
+      env: { ...process.env, SVC_CONFIG_PATH: checkpoint, SVC_LM_MODEL_PATH: join(checkpoint, "lm") },
+    });
+    copyFileSync(join(recordings, "table.md"), table);
+  } catch (error) {
+    console.error(error);
+    writeFileSync(table, `${String(error)}\n`);
+  }
+  for (const made of ["songs", "reconstructions"]) {
+    rmSync(join(heldOutFolder(recordings), made), { recursive: true, force: true });
+  }
+}
+
+/** Renders the shard's pieces, packs them and deletes their sound. */
+async function makeShard(supervisor: Supervisor, shard: number): Promise<void> {
+  const name = `shard-${String(shard).padStart(4, "0")}`;
+  if (existsSync(join(data, `${name}.pt`))) return;
+  const pieces = join(cache, name);
+  const seeds = [
+    "--pieces",
+    String(options.shardPieces),
+    "--seed-start",
+    String(shard * options.shardPieces),
+  ];
+  const length = options.duration === undefined ? [] : ["--duration", String(options.duration)];
+  const kept = ["--out", pieces, "--stem-share", String(stemShare)];
+  const total = options.shards * options.shardPieces;
+  await supervisor.run({
+    ...node("render", "make-data.ts", [...kept, ...seeds, ...length]),
+    steps: total,
+  });
+  const places = ["--pieces", pieces, "--data", data, "--start", shippedModel];
+  await supervisor.run(
+    python("pack.py", [...places, "--shard", String(shard), "--audio-share", String(audioShare)]),
+  );
+  rmSync(pieces, { recursive: true });
+}
+
+function training(stages: string, ...more: string[]): Program {
+  const places = ["--data", data, "--model", model, "--start", shippedModel, "--work", work];
+  const threads = ["--threads", String(options.threads)];
+  const smoke = Object.entries({ "--steps": options.steps, "--batch-share": options.batchShare });
+  const given = smoke.flatMap(([name, value]) => (value === undefined ? [] : [name, String(value)]));
+  return python("train.py", [...places, ...threads, "--stages", stages, ...given, ...more]);
+}
+
+function python(program: string, parameters: string[]): Program {
+  const { env, directory } = pythonOf("training");
+  return { stage: program, command: "python3", parameters: [join(directory, program), ...parameters], env };
+}
+
+function node(stage: string, program: string, parameters: string[]): Program {
+  const script = fileURLToPath(new URL(program, import.meta.url));
+  const all = ["--import", "tsx", script, ...parameters];
+  return { stage, command: process.execPath, parameters: all, env: process.env };
+}
+
+async function stop(): Promise<void> {
+  const status = readStatus(cache);
+  if (status?.state !== "running") {
+    console.log(statusLine(status));
+    return;
+  }
+  process.kill(status.pid, "SIGTERM");
+  while (readStatus(cache)?.state === "running") await delay(20);
+  console.log(statusLine(readStatus(cache)));
 }

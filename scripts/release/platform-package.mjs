@@ -1,7 +1,7 @@
 /**
  * The packages of this platform, each binary stripped and finding others from where it lies. One has the addon and the
  * libraries of libtorch for the CPU that it opens; the other an addon for every libtorch minor and no libtorch, for those
- * who have one of their own, above all one for CUDA. src/engine/prebuilt.ts chooses among them.
+ * who have one of their own, above all one for CUDA. src/libtorch/prebuilt.ts chooses among them.
  */
 import { createHash } from "node:crypto";
 import {

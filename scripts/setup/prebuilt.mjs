@@ -12,7 +12,7 @@ import { manifest, projectRoot, say } from "./run.mjs";
 const PLATFORM = `@carillon/${process.platform}-${process.arch}`;
 const PATIENCE = ["--fetch-retries=0", "--fetch-timeout=20000"];
 
-/** @returns whether src/engine/prebuilt.ts finds the core in node_modules; what was built here stays in use. */
+/** @returns whether src/libtorch/prebuilt.ts finds the core in node_modules; what was built here stays in use. */
 export function takePrebuilt() {
   if (process.env.CARILLON_PREBUILT === "0" || existsSync(join(projectRoot, ADDON.products[0]))) return false;
   const print = sourcesPrint();

@@ -1,4 +1,5 @@
 /** System programs: through apt where that is possible, else one line saying what to install. */
+import { hasPip } from "../../src/libtorch/find-libtorch.mjs";
 import { exists, run, SetupError, say } from "./run.mjs";
 
 /** The programs a build needs; Debian's package has the same name where none is said. */
@@ -8,7 +9,7 @@ const TOOLS = [
 ];
 const PIP = {
   command: "python3",
-  args: ["-m", "pip", "--version"],
+  isInstalled: hasPip,
   packageName: "python3-pip",
   use: "installs libtorch; not needed where LIBTORCH names one",
 };
@@ -21,7 +22,6 @@ const TEST_PROGRAMS = [
 
 export const installBuildTools = () => install(TOOLS);
 export const installPip = () => install([PIP]);
-export const hasPip = () => exists(PIP.command, PIP.args);
 /** Without it songs are written as wav. */
 export const installAudioTools = () => tryToInstall([AUDIO]);
 /** Without them the tests of pages or fleets fail and say so; the others need none. */
@@ -37,7 +37,9 @@ function tryToInstall(programs) {
 }
 
 function install(programs) {
-  const missing = programs.filter(({ command, args }) => !exists(command, args));
+  const missing = programs.filter(
+    ({ command, args, isInstalled = () => exists(command, args) }) => !isInstalled(),
+  );
   if (missing.length === 0) return;
   const names = missing.map(({ command, packageName = command }) => packageName);
   const why = missing.map(({ command, use }) => `${command} (${use})`).join(", ");

@@ -9,7 +9,7 @@ import { fingerprint, isDone, markDone } from "./stamp.mjs";
 
 /** Files of the pages that go as they are; their scripts are projects of their own, for the browser. */
 const PAGE_FILES = ["index.html", "page.css", "icon.svg"];
-const STUDIO_FILES = ["studio/index.html", "studio/studio.css", "studio/icon.svg"];
+const STUDIO_FILES = ["studio/index.html", "studio/studio.css", "studio/icon.svg", "studio/languages"];
 
 export function buildTypeScript() {
   const print = fingerprint(["src", "tsconfig.json", "tsconfig.build.json", "package-lock.json"]);
@@ -22,7 +22,7 @@ export function buildTypeScript() {
   compile("src/web");
   bundleStudio();
   for (const file of [...PAGE_FILES, ...STUDIO_FILES])
-    cpSync(join(projectRoot, "src/web", file), join(projectRoot, "dist/web", file));
+    cpSync(join(projectRoot, "src/web", file), join(projectRoot, "dist/web", file), { recursive: true });
   markDone("typescript", print);
 }
 

@@ -1,30 +1,42 @@
-/** The endpoints of a game inside this process. */
-import { type RequestHandler, type Response, Router } from "express";
+/** Endpoints of the embedded city. */
+import { createRequire } from "node:module";
+import { type Request, type RequestHandler, type Response, Router } from "express";
+import { type OpenApiDocument, openApiPage, PAGE_STYLE } from "../http/openapi-page.js";
+import { pageHeaders } from "../http/page.js";
+import { mcpRoute } from "../mcp/http.js";
 import { capture } from "./capture/capture.js";
+import { advance } from "./commands/advance.js";
 import { batch } from "./commands/batch.js";
+import { buildGrid } from "./commands/build-grid.js";
+import { buildNeighborhood } from "./commands/build-neighborhood.js";
 import { buildNetwork, buildRoad } from "./commands/build-network.js";
-import {
-  bulldoze,
-  disableBlockedAssets,
-  moveBuilding,
-  placeBuilding,
-  setBuildingActive,
-  setBuildingEmptying,
-} from "./commands/buildings.js";
-import {
-  buildGrid,
-  buildNeighborhood,
-  bulldozeArea,
-  connect,
-  DEFAULT_SNAP_METERS,
-  DEFAULT_SPACING_METERS,
-} from "./commands/composites.js";
-import { save, setSimulationSpeed, setTaxRate, takeLoan, unlockArea } from "./commands/rules.js";
-import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zones.js";
-import type { City, Game } from "./game.js";
+import { bulldoze } from "./commands/bulldoze.js";
+import { bulldozeArea } from "./commands/bulldoze-area.js";
+import { loadCity, newCity } from "./commands/change-city.js";
+import { type CommandRoute, type GameCommandRoute, requireCity } from "./commands/command.js";
+import { connect } from "./commands/connect.js";
+import { disableBlockedAssets } from "./commands/disable-blocked-assets.js";
+import { DEFAULT_SNAP_METERS, DEFAULT_SPACING_METERS } from "./commands/grid.js";
+import { moveBuilding } from "./commands/move-building.js";
+import { placeBuilding } from "./commands/place-building.js";
+import { repairZoneClusters } from "./commands/repair-zone-clusters.js";
+import { repairZonesToGrowables } from "./commands/repair-zones-to-growables.js";
+import { save } from "./commands/save.js";
+import { setBuildingActive } from "./commands/set-building-active.js";
+import { setBuildingEmptying } from "./commands/set-building-emptying.js";
+import { setSimulationSpeed } from "./commands/set-simulation-speed.js";
+import { setTaxRate } from "./commands/set-tax-rate.js";
+import { setZone } from "./commands/set-zone.js";
+import { takeLoan } from "./commands/take-loan.js";
+import { unlockArea } from "./commands/unlock-area.js";
+import { upgradeRoad } from "./commands/upgrade-road.js";
+import { zoneRectangle } from "./commands/zone-rectangle.js";
 import { showMetrics } from "./metrics.js";
+import { openApiDocument } from "./openapi.js";
 import { type Overlay, showOverlay, streamOverlay } from "./overlay.js";
-import { type CommandRoute, type ReadRoute, runCommand } from "./route.js";
+import type { ReadRoute } from "./read-route.js";
+import type { EmbeddedGame } from "./simulation/embedded-game.js";
+import { advice } from "./state/advice.js";
 import { buildingAnomalies, roadAnomalies, zoneAnomalies } from "./state/anomalies.js";
 import { facilities } from "./state/buildings.js";
 import { growables } from "./state/growables.js";
@@ -34,8 +46,9 @@ import { externalConnections, networks } from "./state/networks.js";
 import { budget, buildingInFull, segmentInFull, statistics, utilities } from "./state/planning.js";
 import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./state/prefabs.js";
 import { problems } from "./state/problems.js";
-import { chirps, demand, economy, saves, summary } from "./state/summary.js";
+import { chirps, demand, economy, hash, saves, summary } from "./state/summary.js";
 import { traffic } from "./state/traffic.js";
+import type { GroundPoint } from "./terms.js";
 import {
   BridgeError,
   type JsonObject,
@@ -44,12 +57,14 @@ import {
   sendJsonPieces,
   writeJsonPieces,
 } from "./wire/answers.js";
-import { type Body, parseBody, Query } from "./wire/requests.js";
+import { type Body, groundPoint, parseBody, Query } from "./wire/requests.js";
 
-/** What clients know the bridge by. */
+const { version } = createRequire(import.meta.url)("../../package.json") as { version: string };
+
+/** The name that clients look for. */
 export const BRIDGE_NAME = "Skylines Agent Bridge";
 
-/** What can be read of a loaded city. */
+/** Reads of a loaded city. */
 export const READ_ROUTES: readonly ReadRoute[] = [
   summary,
   demand,
@@ -79,12 +94,14 @@ export const READ_ROUTES: readonly ReadRoute[] = [
   buildingAnomalies,
   zoneAnomalies,
   saves,
+  hash,
+  advice,
 ];
 
-/** What can be read of one thing in a loaded city. */
+/** Reads of one entity of a loaded city. */
 const ENTITY_ROUTES: readonly ReadRoute[] = [buildingInFull, segmentInFull];
 
-/** What can be asked of a loaded city. */
+/** Commands on a loaded city. */
 export const COMMAND_ROUTES: readonly CommandRoute[] = [
   buildNetwork,
   buildRoad,
@@ -106,19 +123,32 @@ export const COMMAND_ROUTES: readonly CommandRoute[] = [
   connect,
   buildNeighborhood,
   bulldozeArea,
+  zoneRectangle,
+  upgradeRoad,
   batch,
 ];
 
-/** @param closing ends what would otherwise stay open */
-export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSignal): Router {
+/** Commands on the game, which take their time or replace the city. */
+export const GAME_COMMAND_ROUTES: readonly GameCommandRoute[] = [advance, newCity, loadCity];
+
+/** @param closing ends event streams */
+export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: AbortSignal): Router {
   const router = Router({ caseSensitive: true, strict: true });
   router.get("/health", health(game));
   router.get("/metrics", showMetrics(game));
+  router.get("/openapi.json", (_request, response) => {
+    sendBytes(response, 200, "application/json; charset=utf-8", Buffer.from(JSON.stringify(cityDocument())));
+  });
+  router.post("/mcp", mcpRoute("city"));
+  router.get("/docs", (_request, response) => {
+    response.set(pageHeaders({ "script-src": "'none'", "style-src": PAGE_STYLE }));
+    sendBytes(response, 200, "text/html; charset=utf-8", Buffer.from(openApiPage(cityDocument())));
+  });
   router.get("/overlay", showOverlay(overlay));
   router.get("/overlay/events", streamOverlay(overlay, closing));
   for (const { path, label, read } of [...READ_ROUTES, ...ENTITY_ROUTES]) {
     router.get(path, async (request, response) => {
-      const city = loadedCity(game);
+      const city = requireCity(game);
       const id = request.params.id as string | undefined;
       if (id !== undefined && !ENTITY_ID.test(id)) throw new BridgeError(404, "Not found");
       const query = new Query(request.url);
@@ -128,7 +158,7 @@ export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSigna
     });
   }
   router.get("/capture", async (request, response) => {
-    const city = loadedCity(game);
+    const city = requireCity(game);
     const query = new Query(request.url);
     const work = () => capture(city, query);
     const { png, mode, distinctColors } = await noted(overlayOf(query, overlay), () => "Capture map", work);
@@ -136,33 +166,64 @@ export function embeddedRoutes(game: Game, overlay: Overlay, closing: AbortSigna
     sendBytes(response, 200, "image/png", png);
   });
   for (const command of COMMAND_ROUTES) {
-    const { path, label } = command;
-    router.post(path, async (request, response) => {
-      const city = loadedCity(game);
-      let body: Body = {};
-      const work = async () => {
-        body = parseBody(request.body);
+    router.post(command.path, async (request, response) => {
+      const city = requireCity(game);
+      await answerCommand(request, response, command, async (body) => {
         await city.settled();
-        return runCommand(command, city, body);
-      };
-      await answer(response, overlay, () => label(body), work);
+        return command.run(city, body);
+      });
+    });
+  }
+  for (const command of GAME_COMMAND_ROUTES) {
+    router.post(command.path, async (request, response) => {
+      if (command.needsCity) requireCity(game);
+      await answerCommand(request, response, command, (body) => command.run(game, body));
     });
   }
   return router;
+
+  async function answerCommand(
+    { body: bytes }: Request,
+    response: Response,
+    { label }: Pick<CommandRoute, "label">,
+    run: (body: Body) => Promise<JsonObject>,
+  ): Promise<void> {
+    let body: Body = {};
+    const work = async () => {
+      body = parseBody(bytes);
+      return run(body);
+    };
+    await answer(
+      response,
+      overlay,
+      () => label(body),
+      work,
+      () => placeOf(body),
+    );
+  }
+}
+
+/** Describes every read and command. */
+export function cityDocument(): OpenApiDocument {
+  return openApiDocument(
+    version,
+    [...COMMAND_ROUTES, ...GAME_COMMAND_ROUTES],
+    [...READ_ROUTES, ...ENTITY_ROUTES],
+  );
 }
 
 const ENTITY_ID = /^[1-9]\d{0,8}$/;
 
-/** Where a read leaves its line; nowhere when it asks for quiet. */
+/** Reads with quiet=true add no overlay line. */
 function overlayOf(query: Query, overlay: Overlay): Overlay | null {
   return query.flag("quiet", false) ? null : overlay;
 }
 
-/** What clients of later public bridges ask for before they use it. */
+/** Features that clients of later public bridges check for before they use them. */
 const CAPABILITIES = ["composite-commands", "node-snapping", "idempotent-ops", "capture"];
 
-/** GET /health: needs no city and leaves no line. */
-function health(game: Game): RequestHandler {
+/** GET /health: works without a city and adds no overlay line. */
+function health(game: EmbeddedGame): RequestHandler {
   return (request, response) => {
     sendJson(response, 200, {
       ok: true,
@@ -177,28 +238,37 @@ function health(game: Game): RequestHandler {
   };
 }
 
-function loadedCity({ city }: Game): City {
-  if (!city) throw new BridgeError(409, "No city is loaded.");
-  return city;
-}
-
 async function answer(
   response: Response,
   overlay: Overlay | null,
   line: () => string,
   work: () => JsonObject | Promise<JsonObject>,
+  place?: () => GroundPoint | undefined,
 ): Promise<void> {
-  sendJsonPieces(response, 200, await noted(overlay, line, async () => writeJsonPieces(await work())));
+  const write = async () => writeJsonPieces(await work());
+  sendJsonPieces(response, 200, await noted(overlay, line, write, place));
 }
 
-/** Does the work, and notes the outcome in the overlay if there is one to note it in. */
-async function noted<T>(overlay: Overlay | null, line: () => string, work: () => Promise<T>): Promise<T> {
+/** The body is not validated where the command was refused. */
+function placeOf({ position, center, start, from }: Body): GroundPoint | undefined {
+  const given = position ?? center ?? start ?? from;
+  const found = groundPoint.safeParse(given);
+  return given !== undefined && found.success ? found.data : undefined;
+}
+
+/** Adds a line about the outcome to the overlay, if one is given. */
+async function noted<T>(
+  overlay: Overlay | null,
+  line: () => string,
+  work: () => Promise<T>,
+  place: () => GroundPoint | undefined = () => undefined,
+): Promise<T> {
   try {
     const result = await work();
-    overlay?.notify(`API OK: ${line()}`);
+    overlay?.notify(`API OK: ${line()}`, place());
     return result;
   } catch (error) {
-    overlay?.notify(`API FAIL: ${line()}`);
+    overlay?.notify(`API FAIL: ${line()}`, place());
     throw error;
   }
 }

@@ -1,10 +1,11 @@
 /** Geometry on the ground plane: x to the east, z to the north. */
-import type { GroundPoint, Position, ZoneBlock } from "./game.js";
+import type { Position } from "./game.js";
+import type { GroundPoint } from "./terms.js";
 
 /** Edge of a zoning cell and of a footprint cell. */
 export const CELL_METERS = 8;
 
-/** How deep zone blocks are. */
+/** Depth of a zone block. */
 export const BLOCK_COLUMNS = 4;
 
 export interface Line {
@@ -12,7 +13,7 @@ export interface Line {
   readonly end: GroundPoint;
 }
 
-/** A line at its heights. */
+/** A line with heights. */
 export interface Span {
   readonly start: Position;
   readonly end: Position;
@@ -25,14 +26,14 @@ export interface Box {
   readonly maxZ: number;
 }
 
-/** The rectangle that a building covers: width and length in cells. */
+/** Rectangle that a building covers; width and length in cells. */
 export interface Footprint {
   readonly position: GroundPoint;
   readonly angleDegrees: number;
   readonly prefab: { readonly width: number; readonly length: number };
 }
 
-/** The coordinates alone. */
+/** Position fields of a reply. */
 export function position({ x, y, z }: Position) {
   return { x, y, z };
 }
@@ -60,14 +61,14 @@ export function lengthOf({ start, end }: Line): number {
   return distance(start, end);
 }
 
-/** Of the angle between two directions. */
+/** Cosine of the angle between two directions. */
 export function cosineBetween(a: Line, b: Line): number {
   const x = (a.end.x - a.start.x) * (b.end.x - b.start.x);
   const z = (a.end.z - a.start.z) * (b.end.z - b.start.z);
   return (x + z) / (lengthOf(a) * lengthOf(b));
 }
 
-/** From a point to the nearest point of a line. */
+/** Distance from a point to a line segment. */
 export function distanceToLine(point: GroundPoint, { start, end }: Line): number {
   const dx = end.x - start.x;
   const dz = end.z - start.z;
@@ -77,12 +78,12 @@ export function distanceToLine(point: GroundPoint, { start, end }: Line): number
 }
 
 const PARALLEL_DETERMINANT = 1e-4;
-/** A crossing this close to an end, as a share of the length, is a junction that was meant. */
+/** A crossing this close to an end, as a share of the length, counts as a junction. */
 const CROSSING_MARGIN = 0.04;
-/** What crosses at a greater distance in height passes over or under. */
+/** With a larger height difference one passes over the other. */
 export const SAME_HEIGHT_METERS = 5;
 
-/** The points on two lines where they cross: well inside both, at nearly the same height; null where they do not. */
+/** Crossing point on each of two lines, well inside both and at nearly the same height; null if there is none. */
 export function crossingOf(a: Span, b: Span): { readonly onA: Position; readonly onB: Position } | null {
   const meeting = intersectionOf(a, b);
   if (!meeting || !isWellInside(meeting.alongA) || !isWellInside(meeting.alongB)) return null;
@@ -90,7 +91,7 @@ export function crossingOf(a: Span, b: Span): { readonly onA: Position; readonly
   return Math.abs(onA.y - onB.y) > SAME_HEIGHT_METERS ? null : { onA, onB };
 }
 
-/** How far along each of two lines they meet, as a share of its length; null for parallels. */
+/** Where two lines meet, as a share of each length; null for parallels. */
 function intersectionOf(a: Line, b: Line): { alongA: number; alongB: number } | null {
   const ax = a.end.x - a.start.x;
   const az = a.end.z - a.start.z;
@@ -112,7 +113,7 @@ export function boundsOf(places: readonly GroundPoint[]): Box {
   return { minX: Math.min(...xs), maxX: Math.max(...xs), minZ: Math.min(...zs), maxZ: Math.max(...zs) };
 }
 
-/** The box of a line, grown on every side. */
+/** Bounding box of a line, grown on every side. */
 export function boxAround({ start, end }: Line, margin: number): Box {
   return {
     minX: Math.min(start.x, end.x) - margin,
@@ -135,7 +136,7 @@ export function footprintRadius({ prefab: { width, length } }: Footprint): numbe
   return (Math.hypot(width, length) * CELL_METERS) / 2;
 }
 
-/** Tells where a point lies seen from a footprint: x along its width, z along its length, from its centre. */
+/** Converts a point to a footprint's own axes: x along its width, z along its length, from its centre. */
 export function intoFootprint({
   position: center,
   angleDegrees,
@@ -150,7 +151,7 @@ export function intoFootprint({
   };
 }
 
-/** Whether two footprints cover common ground; so little as `toleranceMeters` on any side does not count. */
+/** Whether two footprints overlap by more than `toleranceMeters` on every side. */
 export function footprintsOverlap(a: Footprint, b: Footprint, toleranceMeters: number): boolean {
   return [a, b].every((own) => {
     const other = own === a ? b : a;
@@ -163,7 +164,7 @@ export function footprintsOverlap(a: Footprint, b: Footprint, toleranceMeters: n
   });
 }
 
-/** In order around the footprint. */
+/** Corners in order around the footprint. */
 export function cornersOf({ position: { x, z }, angleDegrees, prefab }: Footprint): GroundPoint[] {
   const angle = (angleDegrees * Math.PI) / 180;
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
@@ -177,9 +178,9 @@ export function cornersOf({ position: { x, z }, angleDegrees, prefab }: Footprin
   ];
 }
 
-/** A place in a zone block, so many cells from its stored position along its depth and along its road. */
+/** Point in a zone block, in cells from its stored position along depth and road. */
 export function placeInBlock(
-  { position: { x, z }, angleRadians }: Pick<ZoneBlock, "position" | "angleRadians">,
+  { position: { x, z }, angleRadians }: { readonly position: GroundPoint; readonly angleRadians: number },
   depthCells: number,
   alongCells: number,
 ): GroundPoint {
@@ -188,15 +189,15 @@ export function placeInBlock(
   return { x: x + depth * cos + along * sin, z: z + depth * sin - along * cos };
 }
 
-/** The square that a coordinate lies in, along one axis. */
+/** Grid index of a coordinate along one axis. */
 export function squareOf(meters: number, gridSize: number): number {
   return Math.floor((meters + gridSize / 2) / gridSize);
 }
 
-/** More than twice the squares from edge to edge of any map. */
+/** More than twice the grid squares across any map. */
 const SQUARE_KEY_STEP = 2 ** 20;
 
-/** One number for a square of a grid over the map. */
+/** Map key of a grid square. */
 export function squareKey(column: number, row: number): number {
   return column * SQUARE_KEY_STEP + row;
 }

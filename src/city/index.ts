@@ -1,17 +1,16 @@
-/** The city bridge: the city inside this process, or a running game's behind it. */
+/** Starts the city bridge, in front of the embedded city or of a running game. */
 import { type Config, ConfigError } from "../config.js";
-import { lockDirectory } from "../directory-lock.js";
 import { isLoopbackName } from "../http/origins.js";
-import type { Logger } from "../log.js";
+import { lockDirectory } from "../system/directory-lock.js";
+import type { Logger } from "../system/log.js";
 import { BRIDGE_NAME, embeddedRoutes } from "./embedded-routes.js";
-import type { Game } from "./game.js";
 import { forwardingRoutes } from "./live/forward.js";
 import { Overlay } from "./overlay.js";
 import { type BridgeServer, type BridgeServerOptions, startServer } from "./server.js";
 import { EmbeddedGame } from "./simulation/embedded-game.js";
 
 const DEFAULT_SEED = 1;
-/** A city whose parent was killed saves and ends in less (process.ts); the next one goes on with what it saved. */
+/** How long to wait for an orphaned city that is still saving (process.ts). */
 const LOCK_PATIENCE_MS = 8000;
 
 type BridgeConfig = Pick<
@@ -26,8 +25,8 @@ type BridgeConfig = Pick<
 >;
 
 /**
- * Starts the bridge; resolves once it answers. Closing it saves the city.
- * @param options.load a saved city to go on with, instead of the latest one or a new one
+ * Starts the bridge; resolves once it answers. `close` saves the city.
+ * @param options.load a save to load instead of the newest one
  * @throws SaveFileError when the city cannot be loaded; ConfigError when the settings contradict each other;
  *   DirectoryInUseError when another city saves into the same directory
  */
@@ -53,7 +52,7 @@ export async function startCity(
   try {
     const isResumed = await beginCity(game, config, log, load);
     const bridge = await startGameBridge(game, options);
-    // What the next start goes on with if this one is killed early.
+    // Saved at once, so that a start after an early kill resumes this city.
     if (!isResumed) await game.autosave();
     return {
       url: bridge.url,
@@ -71,7 +70,7 @@ export async function startCity(
   }
 }
 
-/** The city that is asked for, else the latest, else a new one. Tells whether it is the latest. */
+/** Loads the requested save, else the newest, else starts a new city. Returns whether the newest save was resumed. */
 async function beginCity(
   game: EmbeddedGame,
   { cityNew, citySavesDirectory }: BridgeConfig,
@@ -93,8 +92,11 @@ async function beginCity(
   return false;
 }
 
-/** Serves a game inside this process. The game stays the caller's. */
-export async function startGameBridge(game: Game, options: BridgeServerOptions): Promise<BridgeServer> {
+/** Serves a game inside this process. The caller closes the game. */
+export async function startGameBridge(
+  game: EmbeddedGame,
+  options: BridgeServerOptions,
+): Promise<BridgeServer> {
   const overlay = new Overlay();
   const greet = () => {
     if (game.city) overlay.notify(`API ready: ${BRIDGE_NAME}`);

@@ -1,10 +1,11 @@
-/** What the city tells those who watch it, in Prometheus' text format. */
+/** Metrics of the city in Prometheus text format. */
 import type { RequestHandler } from "express";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
-import type { City, Game } from "./game.js";
+import type { EmbeddedGame } from "./simulation/embedded-game.js";
+import type { SimulatedCity } from "./simulation/simulated-city.js";
 
-/** What is told of a loaded city, by the names of its gauges. */
-const MEASURES: Readonly<Record<string, readonly [help: string, value: (city: City) => number]>> = {
+/** Gauges of a loaded city, by metric name. */
+const MEASURES: Readonly<Record<string, readonly [help: string, value: (city: SimulatedCity) => number]>> = {
   carillon_city_time_seconds: [
     "The clock of the city, since 1970: its rate is how fast the city ticks",
     ({ clock }) => clock.gameTimeMs / 1000,
@@ -14,8 +15,8 @@ const MEASURES: Readonly<Record<string, readonly [help: string, value: (city: Ci
   carillon_city_segments: ["Segments of roads, pipes and lines", (city) => city.segments().length],
 };
 
-/** GET /metrics: needs no city and leaves no line. The process is measured from the first time that somebody asks. */
-export function showMetrics(game: Game): RequestHandler {
+/** GET /metrics: works without a city and adds no overlay line. Process metrics start with the first request. */
+export function showMetrics(game: EmbeddedGame): RequestHandler {
   let registry: Registry | undefined;
   return async (_request, response) => {
     registry ??= metricsOf(game);
@@ -23,7 +24,7 @@ export function showMetrics(game: Game): RequestHandler {
   };
 }
 
-function metricsOf(game: Game): Registry {
+function metricsOf(game: EmbeddedGame): Registry {
   const registry = new Registry();
   for (const [name, [help, value]] of Object.entries(MEASURES)) {
     new Gauge({

@@ -1,10 +1,11 @@
 /**
- * What the bridge shows beside the city: one line per request that reaches it. The overlay holds the latest few for
- * some seconds, newest first; the console keeps many, with the local time. Its endpoints are Carillon's own, work
- * without a city and leave no line of their own: GET /overlay is what shows now, GET /overlay/events streams every new
- * line as a server-sent event.
+ * The request log that the bridge shows beside the city, one line a request. The overlay keeps the latest few lines for
+ * some seconds, newest first; the console keeps many, with local time. GET /overlay returns the lines shown now,
+ * GET /overlay/events streams new ones as server-sent events. Both are Carillon's own, work without a city and add no
+ * line themselves.
  */
 import type { RequestHandler } from "express";
+import type { GroundPoint } from "./terms.js";
 import { BridgeError, sendJson, writeJson } from "./wire/answers.js";
 
 const OVERLAY_LINES = 5;
@@ -17,6 +18,8 @@ export interface OverlayLine {
   readonly text: string;
   /** Milliseconds since 1970. */
   readonly shownAtMs: number;
+  /** Where the command acted. */
+  readonly place?: GroundPoint;
 }
 
 export class Overlay {
@@ -29,8 +32,8 @@ export class Overlay {
     this.#now = now;
   }
 
-  notify(text: string): void {
-    const line = { text: copyOfStart(text), shownAtMs: this.#now() };
+  notify(text: string, place?: GroundPoint): void {
+    const line = { text: copyOfStart(text), shownAtMs: this.#now(), ...(place && { place }) };
     this.#lines = [line, ...this.#lines.slice(0, CONSOLE_LINES - 1)];
     for (const listener of this.#listeners) listener(line);
   }
@@ -39,7 +42,7 @@ export class Overlay {
     this.#lines = [];
   }
 
-  /** The lines that still show, newest first. */
+  /** Lines still shown, newest first. */
   visible(): readonly OverlayLine[] {
     const oldestMs = this.#now() - OVERLAY_LIFETIME_MS;
     return this.#lines.slice(0, OVERLAY_LINES).filter(({ shownAtMs }) => shownAtMs > oldestMs);
@@ -64,7 +67,7 @@ function localTime(ms: number): string {
     .join(":");
 }
 
-/** A piece of a string keeps the whole of it in memory, and a line may come from a request of megabytes: hence a copy. */
+/** Copies the text: a slice would keep the whole request body in memory. */
 function copyOfStart(text: string): string {
   return Buffer.from(cut(text, MAX_LINE_CHARACTERS)).toString();
 }
@@ -73,9 +76,9 @@ function cut(text: string, maxCharacters: number): string {
   return text.length > maxCharacters ? `${text.slice(0, maxCharacters - 3)}...` : text;
 }
 
-/** Pages and programs that follow the overlay at a time. */
+/** Maximum number of event stream readers. */
 const MAX_READERS = 64;
-/** What a reader may be behind, in this process; it is cut off beyond, and finds the latest lines when it returns. */
+/** Unread bytes after which a slow reader is disconnected. */
 const MAX_WAITING_BYTES = 256 * 2 ** 10;
 
 export function showOverlay(overlay: Overlay): RequestHandler {
@@ -88,9 +91,9 @@ export function showOverlay(overlay: Overlay): RequestHandler {
   };
 }
 
-/** @param closing ends the streams */
+/** @param closing aborts all streams */
 export function streamOverlay(overlay: Overlay, closing: AbortSignal): RequestHandler {
-  /** What ends the stream of each reader. */
+  /** Ends the stream of each reader. */
   const readers = new Set<() => void>();
   closing.addEventListener("abort", () => {
     for (const end of readers) end();
@@ -100,8 +103,8 @@ export function streamOverlay(overlay: Overlay, closing: AbortSignal): RequestHa
       throw new BridgeError(503, `The overlay has ${MAX_READERS} readers already: try again later`);
     }
     response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
-    const send = ({ text, shownAtMs }: OverlayLine) => {
-      response.write(`data: ${writeJson({ text, shownAtMs })}\n\n`);
+    const send = (line: OverlayLine) => {
+      response.write(`data: ${writeJson({ ...line })}\n\n`);
       if (response.writableLength > MAX_WAITING_BYTES) response.destroy();
     };
     for (const line of [...overlay.visible()].reverse()) send(line);

@@ -1,37 +1,36 @@
 /**
- * The city in a process of its own, so that nothing that happens to it touches its parent, which serves the music: the
- * parent starts it anew where it ends, and it goes on with its last save. It lives no longer than its parent: when that
- * one asks, or is gone, the city is saved and ends.
+ * Runs the city in a child process, so that a crash cannot take the music service down. The parent restarts it, and it
+ * resumes its last save. The child saves and exits when the parent asks it to or is gone.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import type { Logger } from "../log.js";
-import { serveUntilStopped } from "../service-process.js";
+import { forwardStderr, type Logger } from "../system/log.js";
+import { serveUntilStopped } from "../system/service-process.js";
 import type { BridgeServer } from "./server.js";
 
-/** What the city's process says to its parent: once, when it answers or cannot. */
+/** Sent once by the child: it serves, or why it cannot. */
 type Report = { readonly url: string } | { readonly error: string };
-/** All that the parent says to it. */
+/** The only message from the parent. */
 const STOP = "stop";
 
-/** A city at the limits of the game and a save of it need half of this. */
+/** Twice what a city at the game's limits needs while it is saved. */
 const HEAP_MEGABYTES = 1024;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
-/** A city that lived this long is started at once when it ends. */
+/** After this uptime a restart is immediate, without back-off. */
 const LONG_LIFE_MS = 60_000;
-/** Requests under way and the save take less; beyond, the process is killed, while there is somebody to do it. */
+/** Running requests and the save take less. After this the child is killed. */
 const STOP_LIMIT_MS = 6000;
 
 export interface CityProcessOptions {
-  /** A module and its arguments that end in `serveParent`. */
+  /** Module to run, with its arguments; it must call `serveParent`. */
   readonly command: readonly [module: string, ...args: string[]];
   readonly environment: NodeJS.ProcessEnv;
   readonly log: Logger;
 }
 
 /**
- * Starts the city in a process of its own; resolves once it answers. It keeps its address through all restarts.
+ * Starts the city in a child process; resolves once it answers. Restarts keep the address.
  * @throws Error with the reason, where it cannot start
  */
 export async function startCityProcess(options: CityProcessOptions): Promise<BridgeServer> {
@@ -72,16 +71,17 @@ class CityProcess {
     clearTimeout(limit);
   }
 
-  /** Resolves with the address once the process answers there. */
+  /** Resolves with the address of the process once it answers. */
   #launch(settings: NodeJS.ProcessEnv): Promise<string> {
     const { command, environment, log } = this.#options;
     const [module, ...args] = command;
     const child = fork(module, args, {
       env: { ...environment, ...settings },
       execArgv: [...process.execArgv, `--max-old-space-size=${HEAP_MEGABYTES}`],
-      stdio: ["ignore", "ignore", "inherit", "ipc"],
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
     this.#child = child;
+    forwardStderr(child);
     return new Promise((resolve, reject) => {
       child.once("message", (report: Report) => {
         if ("url" in report) resolve(report.url);
@@ -103,7 +103,7 @@ class CityProcess {
     if (this.#child === child) this.#child = null;
   }
 
-  /** @param settings of every later process */
+  /** @param settings for every restart */
   #watch(settings: NodeJS.ProcessEnv): void {
     const startedMs = performance.now();
     this.#child?.once("exit", (code, signal) => {
@@ -128,9 +128,9 @@ class CityProcess {
   }
 }
 
-/** The other end: serves a city until the parent asks for its end or is gone. */
+/** Runs in the child: serves a city until the parent asks it to stop or is gone. */
 export async function serveParent(start: () => Promise<BridgeServer>, log: Logger): Promise<void> {
-  // Whoever stops the parent may send these to its child too, as often as he is impatient: the save must not end by them.
+  // A terminal sends these to the whole process group. They must not interrupt the save.
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
   const asked = new Promise<string>((resolve) => {
     process.once("message", () => resolve("asked by the parent process"));
@@ -151,7 +151,7 @@ export async function serveParent(start: () => Promise<BridgeServer>, log: Logge
   }
 }
 
-/** Resolves once it is sent, or there is nobody to send it to. */
+/** Resolves once the message is sent, or the parent is gone. */
 function report(message: Report): Promise<void> {
   return new Promise((resolve) => {
     if (process.connected) process.send?.(message, undefined, undefined, () => resolve());

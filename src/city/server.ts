@@ -1,27 +1,34 @@
 /**
- * The bridge over HTTP: what holds for every request, whichever city answers it. It has no authentication, so it listens
- * on loopback only and answers only to names of this machine, and no page commands a city unless it is the city's own or
- * a setting lists it.
+ * HTTP server of the bridge: rules for every request, in front of either city. There is no authentication, so it listens
+ * on loopback only, answers only loopback host names, and accepts commands from web pages only if they are the bridge's
+ * own or listed in a setting.
  */
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from "express";
 import { ConfigError } from "../config.js";
 import { answerUnread, type Listener, listen, logRequests } from "../http/listener.js";
-import { hostName, isLoopbackName, isLoopbackOrigin, isOwnPage, SAFE_METHODS } from "../http/origins.js";
+import {
+  hasSeveralHosts,
+  hostName,
+  isLoopbackName,
+  isLoopbackOrigin,
+  isOwnPage,
+  SAFE_METHODS,
+} from "../http/origins.js";
 import { pageRoutes } from "../http/page.js";
-import type { Logger } from "../log.js";
+import type { Logger } from "../system/log.js";
 import { BridgeError, sendJson, toBridgeError, writeJson } from "./wire/answers.js";
 
 const MAX_BODY_BYTES = 4 * 2 ** 20;
 const MAX_HEADER_BYTES = 65_536;
-/** Connections that may wait while the city is busy; the system may allow fewer. */
+/** Listen backlog; the system may allow fewer. */
 const BACKLOG = 16_384;
-/** What requests under way may take after the bridge was told to close; then their connections are cut. */
+/** Grace period for running requests when the bridge closes; then connections are cut. */
 const CLOSING_GRACE_MS = 2000;
 const LOOPBACK = "127.0.0.1";
 const LOOPBACK_6 = "::1";
-/** What the system says where it has no IPv6 loopback. */
+/** Error codes of a system without IPv6 loopback. */
 const NO_LOOPBACK_6 = ["EADDRNOTAVAIL", "EAFNOSUPPORT", "EINVAL"];
 const CORS_HEADERS = {
   "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
@@ -29,9 +36,9 @@ const CORS_HEADERS = {
 };
 
 export interface BridgeServerOptions {
-  /** 0 takes any free one. */
+  /** 0: any free port. */
   readonly port: number;
-  /** Web origins that may command beside the bridge's own; "*" for all. */
+  /** Web origins that may send commands, besides the bridge's own; "*" for all. */
   readonly allowedOrigins: readonly string[];
   readonly log: Logger;
 }
@@ -44,7 +51,7 @@ export interface BridgeServer {
 }
 
 /**
- * @param routes the endpoints; what they leave is not found
+ * @param routes endpoints; anything else is 404
  * @throws ConfigError when the port is taken
  */
 export async function startServer(routes: Router, options: BridgeServerOptions): Promise<BridgeServer> {
@@ -67,6 +74,7 @@ function buildApp(routes: Router, { allowedOrigins, log }: BridgeServerOptions):
   const app = express().disable("x-powered-by").disable("etag").set("query parser", false);
   app.use(logRequests(log, (line) => log.debug(line, "city request")));
   app.use(closeConnection);
+  app.use(requireOneHost);
   app.use(checkOrigin(allowedOrigins));
   app.use(requireLoopbackHost);
   app.use(refuseExpectations);
@@ -79,9 +87,15 @@ function buildApp(routes: Router, { allowedOrigins, log }: BridgeServerOptions):
   return app;
 }
 
-/** One request per connection, as the bridge of the game has it. */
+/** One request per connection, like the game's bridge. */
 const closeConnection: RequestHandler = (_request, response, next) => {
   response.set("Connection", "close");
+  next();
+};
+
+/** Proxies differ in which of several they take, and so in which server they mean. */
+const requireOneHost: RequestHandler = (request, _response, next) => {
+  if (hasSeveralHosts(request)) throw new BridgeError(400, "The request has more than one Host header");
   next();
 };
 
@@ -91,14 +105,14 @@ const requireLoopbackHost: RequestHandler = (request, _response, next) => {
   else throw new BridgeError(403, `Host ${host ?? "(none)"} is not a name of this machine`);
 };
 
-/** `Expect: 100-continue` is met before anything gets here; nothing else can be. */
+/** Node answers `Expect: 100-continue` itself; other expectations are refused. */
 const refuseExpectations: RequestHandler = (request, _response, next) => {
   const { expect } = request.headers;
   if (expect === undefined || expect.toLowerCase() === "100-continue") next();
   else throw new BridgeError(417, `The expectation "${expect}" cannot be met`);
 };
 
-/** Whether every page may read, whatever it is: while nothing is listed, or everything. */
+/** Whether any page may read: no origins are listed, or all are. */
 function isReadByAll(allowedOrigins: readonly string[]): boolean {
   return allowedOrigins.length === 0 || allowedOrigins.includes("*");
 }
@@ -134,7 +148,7 @@ function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
   };
 }
 
-/** OPTIONS is answered for every path; HEAD and the rest exist nowhere. */
+/** OPTIONS works on every path. HEAD and other methods do not exist. */
 const onlyGetAndPost: RequestHandler = (request, response, next) => {
   if (request.method === "OPTIONS") sendJson(response, 200, { ok: true });
   else if (request.method === "GET" || request.method === "POST") next();
@@ -168,7 +182,7 @@ function explainTakenPort(error: NodeJS.ErrnoException & { port?: number }): nev
   throw new ConfigError("CITY_BRIDGE_PORT", `CITY_BRIDGE_PORT: port ${error.port} is taken, ${advice}`);
 }
 
-/** `localhost` is IPv6 first on some systems. Where there is no IPv6, or its port is taken, IPv4 alone must do. */
+/** Some systems resolve `localhost` to IPv6 first. Without IPv6, or with its port taken, IPv4 alone is served. */
 async function listenOnLoopback6(
   port: number,
   app: Express,
@@ -183,12 +197,16 @@ async function listenOnLoopback6(
   }
 }
 
-/** A request that is no HTTP, or whose headers are too large: which page sent it, if any, is unknown. */
-function refuseUnreadable(isOpen: boolean): (error: Error, socket: Duplex) => void {
+/**
+ * A request that is no HTTP (400), or whose headers are too large, which the bridge of the game answers 500. Which page
+ * sent it, if any, is unknown.
+ */
+function refuseUnreadable(isOpen: boolean): (error: NodeJS.ErrnoException, socket: Duplex) => void {
   const headers = { ...CORS_HEADERS, ...(isOpen ? { "Access-Control-Allow-Origin": "*" } : {}) };
   return (error, socket) => {
     if (!socket.writable) return;
     const message = `The request could not be read: ${error.message}`;
-    answerUnread(socket, 500, writeJson({ ok: false, error: message }), headers);
+    const status = error.code === "HPE_HEADER_OVERFLOW" ? 500 : 400;
+    answerUnread(socket, status, writeJson({ ok: false, error: message }), headers);
   };
 }

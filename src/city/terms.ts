@@ -4,12 +4,12 @@
  */
 
 /** A place on the ground plane, in metres: x to the east, z to the north. */
-export interface GroundPoint {
+export type GroundPoint = {
   readonly x: number;
   readonly z: number;
-}
+};
 
-/** What maps show from place to place. */
+/** Data layers of the map. */
 export const LAYERS = [
   "traffic",
   "power",
@@ -27,7 +27,7 @@ export const LAYERS = [
 ] as const;
 export type Layer = (typeof LAYERS)[number];
 
-/** The name of a save whose command gives none. */
+/** Default name of a save. */
 export const DEFAULT_SAVE_NAME = "AgentAutoSave";
 
 /** Zone types a cell can hold. The position in this list is the value stored per cell and the wire integer. */
@@ -118,11 +118,11 @@ export const SUB_SERVICES = [
 ] as const;
 export type SubService = (typeof SUB_SERVICES)[number];
 
-/** The services of growable buildings, which are also the taxed ones. */
+/** Services of growable buildings; these are taxed. */
 export const GROWABLE_SERVICES = ["Residential", "Commercial", "Industrial", "Office"] as const;
 export type GrowableService = (typeof GROWABLE_SERVICES)[number];
 
-/** The services of buildings that a builder places to serve the city. */
+/** Services of buildings that are placed, not grown. */
 export const FACILITY_SERVICES = [
   "Water",
   "Electricity",
@@ -139,7 +139,7 @@ export const TAX_CLASSES = GROWABLE_SERVICES.flatMap((service) =>
   SUB_SERVICES.filter((name) => name.startsWith(service)).map((subService) => ({ service, subService })),
 );
 
-/** What grows on each zone; each has a tax slider in the budget panel, in this order. */
+/** Sub-service that grows on each zone, in the order of the tax sliders. */
 export const ZONE_GROWTH: Readonly<Partial<Record<Zone, (typeof TAX_CLASSES)[number]>>> = {
   ResidentialLow: { service: "Residential", subService: "ResidentialLow" },
   ResidentialHigh: { service: "Residential", subService: "ResidentialHigh" },
@@ -150,12 +150,12 @@ export const ZONE_GROWTH: Readonly<Partial<Record<Zone, (typeof TAX_CLASSES)[num
 };
 export const SLIDER_SUB_SERVICES = Object.values(ZONE_GROWTH);
 
-/** The zone that grows such a building; Unzoned when none does. */
+/** Zone on which such a building grows; Unzoned when none. */
 export function zoneOf(prefab: { readonly service: Service; readonly subService: SubService }): Zone {
   return ZONE_BY_TERM.get(prefab.subService) ?? ZONE_BY_TERM.get(prefab.service) ?? "Unzoned";
 }
 
-/** By sub-service, and by service the first of its zones. */
+/** Zone by sub-service; for a service the first of its zones. */
 const ZONE_BY_TERM = new Map<Service | SubService, Zone>(
   ZONES.toReversed().flatMap((zone) => {
     const growth = ZONE_GROWTH[zone];

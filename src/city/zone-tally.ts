@@ -1,6 +1,5 @@
 /**
- * Counting zone cells, per block and per cluster of neighbouring blocks. The zone detector and the zone repair both
- * judge by these numbers, so they live in one place.
+ * Counts of zone cells per block and per cluster of neighbouring blocks, shared by the zone detector and the zone repair.
  */
 import type { ZoneBlock } from "./game.js";
 import { squareKey, squareOf } from "./geometry.js";
@@ -34,7 +33,7 @@ export interface ZoneCluster {
   readonly blocks: readonly ZoneBlock[];
 }
 
-/** The zone that all cells have, -1 where they differ: blocks are painted whole, so few do. */
+/** Common zone of all cells, -1 if they differ. */
 export function commonZoneOf(cells: ZoneBlock["cells"]): number {
   const first = cells[0] as number;
   for (let i = 1; i < cells.length; i++) if (cells[i] !== first) return -1;
@@ -98,12 +97,12 @@ function summarize(met: readonly number[], counts: readonly number[], dominant: 
   };
 }
 
-/** Several zones, and enough cells out of line. */
+/** Several zones, with enough cells outside the dominant one. */
 export function isMixed(tally: ZoneTally, thresholds: ZoneThresholds): boolean {
   return tally.distinctZoned > 1 && tally.minorityCells >= thresholds.minMinorityCells;
 }
 
-/** One zone only, with enough cells of it and enough holes. */
+/** A single zone, with enough cells and enough holes. */
 export function isPatchy(tally: ZoneTally, thresholds: ZoneThresholds): boolean {
   return (
     tally.distinctZoned === 1 &&

@@ -26,26 +26,35 @@ export type RemovedTask = z.output<typeof removedTask>;
 export type TaskPage = z.output<typeof taskPage>;
 export type TaskMarks = z.input<typeof taskMarks>;
 
+export type RetakeParameters = Pick<SongParameters, "seed" | "batch_size" | "src_audio" | "reference_audio">;
+
 type Parameters = BodyOf<(typeof generationSchema)["shape"]>;
 
-/** What POST /release_task takes; `GET /docs` of a server tells what each means. */
-export type SongParameters = Omit<Parameters, "seed" | "audio_code_string" | "timesteps"> & {
-  seed?: number | readonly number[];
+/** Parameters of POST /release_task; `GET /docs` of a server describes them. */
+export type SongParameters = Omit<
+  Parameters,
+  "seed" | "audio_code_string" | "timesteps" | "mp3_bitrate" | "repainting_windows"
+> & {
+  mp3_bitrate?: string | number;
+  /** Start and end in seconds; null: end of the source. */
+  repainting_windows?: readonly (readonly [number, number | null])[];
+  /** A string above 2^53 - 1. */
+  seed?: number | string | readonly (number | string)[];
   audio_code_string?: string | readonly string[] | readonly (readonly number[])[];
   timesteps?: string | readonly number[];
-  /** Recordings that the task works on. */
+  /** Input recording. */
   src_audio?: Blob;
   reference_audio?: Blob;
 };
 
 export interface ClientOptions {
-  /** Address of the service; in a page, what served it is the default. */
+  /** Service address; the default in a page is the server that sent it. */
   url?: string;
   /** SVC_API_KEY of the service. */
   key?: string;
-  /** Seconds without any sign of life after which events are given up for polling, as behind a proxy that keeps them. */
+  /** Seconds without any event or heartbeat before switching to polling, for proxies that buffer events. */
   silenceSeconds?: number;
-  /** Seconds for which a service that cannot be reached is waited for, as while it is started again. */
+  /** Seconds to keep retrying while the service is unreachable, for example during a restart. */
   patienceSeconds?: number;
 }
 
@@ -57,25 +66,27 @@ export interface TaskProgress {
   stage: string;
   /** 0 to 1. */
   progress: number;
-  /** 1 for the next to start; null once the task has begun. */
+  /** Queue position, from 1; null once started. */
   position: number | null;
 }
 
 export interface TaskFilter {
   state?: Task["state"];
   favorite?: boolean;
-  /** Words that all stand in the title, the prompt or the lyrics. */
+  /** Task id: only this task and its retakes. */
+  retakes_of?: string;
+  /** Words to find in title, prompt or lyrics; all must match. */
   search?: string;
   offset?: number;
   limit?: number;
 }
 
-/** The service refused; the message says why. */
+/** Error response of the service. */
 export class CarillonError extends Error {
   constructor(
     readonly status: number,
     message: string,
-    /** Where the service says when to try again. */
+    /** From the Retry-After header. */
     readonly retryAfterSeconds: number | null,
   ) {
     super(message);
@@ -83,7 +94,7 @@ export class CarillonError extends Error {
   }
 }
 
-/** The task failed, or was cancelled; the message says why. */
+/** The task failed or was cancelled. */
 export class TaskFailedError extends Error {
   constructor(readonly task: Task) {
     super(task.error ?? "The task failed");
@@ -112,24 +123,22 @@ export class Carillon {
 
   /**
    * Queues a song.
-   * @param idempotencyKey all submissions under it are one task: repeat it where you cannot know whether one arrived
-   * @throws CarillonError: 400 names the parameter at fault, 429 where the queue is full
+   * @param idempotencyKey submissions with the same key are one task, so it is safe to retry
+   * @throws CarillonError: 400 names the invalid parameter, 429: queue full
    */
   async submit(
     parameters: SongParameters,
     { signal, idempotencyKey }: CallOptions & { idempotencyKey?: string } = {},
   ): Promise<AcceptedTask> {
     const headers = idempotencyKey === undefined ? {} : { "Idempotency-Key": idempotencyKey };
-    const hasFiles = Object.values(parameters).some((value) => value instanceof Blob);
-    const body = hasFiles ? formOf(parameters) : parameters;
-    return this.#call("POST", "/release_task", { body, headers, signal });
+    return this.#call("POST", "/release_task", { body: bodyOf(parameters), headers, signal });
   }
 
   /**
-   * Resolves with the task once it has succeeded. It is followed by its events; where none arrive it is polled. A
-   * service that is started again meanwhile goes on with the task.
-   * @throws TaskFailedError, CarillonError, the signal's reason, or what `fetch` throws where the service is away for
-   * longer than `patienceSeconds`
+   * Resolves when the task has succeeded. Uses events, or polling if none arrive. Survives a restart of the
+   * service.
+   * @throws TaskFailedError, CarillonError, the signal's reason, or the error of `fetch` after `patienceSeconds`
+   * without a connection
    */
   async wait(
     id: string,
@@ -161,7 +170,7 @@ export class Carillon {
     }
   }
 
-  /** Submits and waits; where the signal fires, the task is cancelled. @throws as both do */
+  /** Submits and waits; an abort cancels the task. @throws as `submit` and `wait` */
   async make(
     parameters: SongParameters,
     options: CallOptions & { idempotencyKey?: string; onProgress?: (progress: TaskProgress) => void } = {},
@@ -176,8 +185,8 @@ export class Carillon {
   }
 
   /**
-   * What happens to a task, as it happens, from how it stands now to its end.
-   * @param lastEventId goes on behind that event
+   * Streams the events of a task, from its current state to its end.
+   * @param lastEventId resumes after this event
    */
   async *events(
     id: string,
@@ -210,17 +219,17 @@ export class Carillon {
         }
       }
     } catch (error) {
-      // Platforms tell an abort by errors of their own.
+      // Abort errors differ by platform.
       silence.signal.throwIfAborted();
       throw error;
     } finally {
       clearTimeout(timer);
-      // Where nobody reads on, nothing is sent on.
+      // Stops the stream when the caller stops reading.
       silence.abort();
     }
   }
 
-  /** Tasks, the newest first. */
+  /** Lists tasks, newest first. */
   list(filter: TaskFilter = {}, options: CallOptions = {}): Promise<TaskPage> {
     const query = new URLSearchParams(Object.entries(filter).map(([name, value]) => [name, String(value)]));
     return this.#call("GET", `/v1/tasks?${query}`, options);
@@ -230,22 +239,33 @@ export class Carillon {
     return this.#call("GET", `/v1/tasks/${encodeURIComponent(id)}`, options);
   }
 
-  /** Names a task, or makes it a favourite. */
+  /**
+   * Queues the song again with new seeds; `retake_of` links the tasks.
+   * @throws CarillonError 409 if the task used uploads, which must be sent again
+   */
+  retake(id: string, parameters: RetakeParameters = {}, options: CallOptions = {}): Promise<AcceptedTask> {
+    const body = bodyOf(parameters);
+    return this.#call("POST", `/v1/tasks/${encodeURIComponent(id)}/retake`, { body, ...options });
+  }
+
+  /** Renames a task or marks it as favourite. */
   mark(id: string, marks: TaskMarks, options: CallOptions = {}): Promise<Task> {
     return this.#call("PATCH", `/v1/tasks/${encodeURIComponent(id)}`, { body: marks, ...options });
   }
 
-  /** Ends a task that waits or runs. @throws CarillonError 404 where it does neither */
+  /** Cancels a waiting or running task. @throws CarillonError 404 for any other */
   async cancel(id: string, options: CallOptions = {}): Promise<void> {
     await this.#call("POST", "/cancel_task", { body: { task_id: id }, ...options });
   }
 
-  /** Cancels a task that waits or runs; removes a finished one with its songs. */
-  delete(id: string, options: CallOptions = {}): Promise<RemovedTask> {
-    return this.#call("DELETE", `/v1/tasks/${encodeURIComponent(id)}`, options);
+  /**
+   * Removes a task that is in the given state: "succeeded" deletes its songs, "queued" and "running" cancel it.
+   * @throws CarillonError 409 in another state
+   */
+  delete(id: string, state: Task["state"], options: CallOptions = {}): Promise<RemovedTask> {
+    return this.#call("DELETE", `/v1/tasks/${encodeURIComponent(id)}?state=${state}`, options);
   }
 
-  /** The audio of a song. */
   async download(song: Pick<Song, "file">, { signal }: CallOptions = {}): Promise<Blob> {
     const headers = this.#headers;
     const response = await fetch(this.#url + song.file, { headers, ...(signal && { signal }) });
@@ -254,9 +274,9 @@ export class Carillon {
   }
 
   /**
-   * The first song of a task while it is decoded: a wav file of unknown length, from when there is sound until the song is
-   * whole, the task has failed or is cancelled, at most four minutes of it. Of a task that has succeeded it is its song.
-   * @throws CarillonError 404 where there is nothing to hear, 501 of a fleet
+   * Streams the first song of a task during decoding, as a wav file of unknown length, limited to four minutes. For
+   * a finished task it returns the song.
+   * @throws CarillonError 404 if there is no audio yet, 501 in a fleet
    */
   async preview(id: string, { signal }: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
     const url = `${this.#url}/v1/tasks/${encodeURIComponent(id)}/preview`;
@@ -265,12 +285,12 @@ export class Carillon {
     return response.body as ReadableStream<Uint8Array>;
   }
 
-  /** Where an audio element finds a song; it holds the key. */
+  /** URL for an audio element; contains the key. */
   audioUrl(song: Pick<Song, "file">): string {
     return this.#url + song.file + this.#keyIn("&");
   }
 
-  /** As `preview`, for an audio element; it holds the key. */
+  /** URL of `preview` for an audio element; contains the key. */
   previewUrl(id: string): string {
     return `${this.#url}/v1/tasks/${encodeURIComponent(id)}/preview${this.#keyIn("?")}`;
   }
@@ -298,7 +318,7 @@ export class Carillon {
   }
 }
 
-/** Nothing came for too long. */
+/** No event for too long. */
 class SilenceError extends Error {}
 
 function succeeded(task: Task): Task {
@@ -312,7 +332,7 @@ function progressOf(event: Exclude<TaskEvent, { event: "done" | "failed" }>): Ta
   return { stage: data.stage, progress: "progress" in data ? data.progress : 0, position: null };
 }
 
-/** Null for a block that holds no event, as signs of life do. */
+/** Null for blocks without data, such as heartbeats. */
 function eventOf(block: string): TaskEvent | null {
   const fields = new Map(block.split("\n").map((line) => line.split(/: (.*)/s) as [string, string]));
   const data = fields.get("data");
@@ -320,11 +340,17 @@ function eventOf(block: string): TaskEvent | null {
   return { id: fields.get("id"), event: fields.get("event"), data: JSON.parse(data) } as TaskEvent;
 }
 
+/** Multipart form if there are files, else JSON. */
+function bodyOf(parameters: object): object {
+  const hasFiles = Object.values(parameters).some((value) => value instanceof Blob);
+  return hasFiles ? formOf(parameters) : parameters;
+}
+
 function formOf(parameters: object): FormData {
   const form = new FormData();
   for (const [name, value] of Object.entries(parameters)) {
     if (value === undefined || value === null) continue;
-    // A list of numbers is one value, spelled with commas; of any other list every element is one.
+    // A list of numbers is one comma-separated field; other lists become repeated fields.
     const isList = Array.isArray(value) && value.some((element) => typeof element !== "number");
     for (const part of isList ? value : [value])
       form.append(name, part instanceof Blob ? part : String(part));
@@ -346,7 +372,7 @@ function detailOf(text: string): string | undefined {
   try {
     return (JSON.parse(text) as { detail?: string }).detail;
   } catch {
-    // A proxy answers in its own words.
+    // Not JSON: error page of a proxy.
     return undefined;
   }
 }

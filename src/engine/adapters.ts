@@ -1,76 +1,111 @@
-/** The adapters of one renderer: which are held in memory, and which of them acts. */
-import type { CallOptions, NativeAdapter, NativeRenderer } from "./addon.js";
+/** The adapters in memory of one renderer, and which of them are active. */
+import type { AdapterInfo, CallOptions, JobAdapter, NativeAdapter, NativeRenderer } from "./addon.js";
 import { EngineError } from "./errors.js";
-import type { ActingAdapter, AdapterSource, AdapterState, LoadedAdapter, SongAdapter } from "./types.js";
+import type { AdapterSource, AdapterState, LoadedAdapter, ScaledAdapter, SongAdapter } from "./types.js";
 
-export const NO_ADAPTERS: AdapterState = { adapters: [], active: null, enabled: true };
+export const NO_ADAPTERS: AdapterState = { adapters: [] };
 
-/** The adapter that acts in this state: whoever merges adapters, their states follow one another by these rules. */
-export function actingOf<T extends LoadedAdapter>({ adapters, active, enabled }: AdapterState<T>): T | null {
-  return (enabled && adapters.find(({ name }) => name === active)) || null;
+/** Range of adapter scales. Above it songs fall apart; a negative scale subtracts what was trained. */
+export const ADAPTER_SCALES = { min: -2, max: 2 } as const;
+
+/** Active adapters, in merge order. */
+export function activeAdapters<T extends LoadedAdapter>({ adapters }: AdapterState<T>): T[] {
+  return inOrder(adapters.filter(({ enabled, scale }) => enabled && scale !== 0));
 }
 
-/** @throws EngineError ADAPTER where the name is in use */
+/** Sorts by name, so that the merge order, and with it rounding, does not depend on the order of loading. */
+export function inOrder<T extends { name: string; digest?: string }>(adapters: readonly T[]): T[] {
+  const keyOf = ({ name, digest = "" }: T) => `${name}\0${digest}`;
+  return adapters.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+}
+
+/** @throws EngineError ADAPTER if the name is taken */
 export function assertFree({ adapters }: AdapterState, name: string): void {
   if (adapters.some((adapter) => adapter.name === name)) {
-    throw new EngineError("ADAPTER", `An adapter named ${JSON.stringify(name)} is loaded already.`);
+    throw new EngineError("ADAPTER", `An adapter named ${JSON.stringify(name)} is already loaded.`);
   }
 }
 
-/** A loaded adapter is the active one. @throws EngineError ADAPTER where the name is in use, or a LoKr is not alone */
+/** @throws EngineError ADAPTER if no adapter has the name */
+export function named<T extends LoadedAdapter>({ adapters }: AdapterState<T>, name: string): T {
+  const found = adapters.find((adapter) => adapter.name === name);
+  if (found !== undefined) return found;
+  const loaded = adapters.map((adapter) => adapter.name).join(", ") || "none";
+  throw new EngineError("ADAPTER", `No adapter is named ${JSON.stringify(name)}; loaded: ${loaded}.`);
+}
+
+/** @throws EngineError ADAPTER if the name is taken */
 export function withLoaded<T extends LoadedAdapter>(state: AdapterState<T>, adapter: T): AdapterState<T> {
   assertFree(state, adapter.name);
-  const adapters = [...state.adapters, adapter];
-  // Clients of the interface expect another one to be refused.
-  if (adapters.length > 1 && adapters.some(({ kind }) => kind === "lokr")) {
-    throw new EngineError("ADAPTER", "A LoKr adapter cannot be loaded beside another adapter: unload first.");
-  }
-  return { adapters, active: adapter.name, enabled: true };
-}
-
-/** @throws EngineError ADAPTER where there is none to enable */
-export function withEnabled<T extends LoadedAdapter>(
-  state: AdapterState<T>,
-  enabled: boolean,
-): AdapterState<T> {
-  if (state.active !== null) return { ...state, enabled };
-  if (enabled) throw noneLoaded();
-  return state;
+  return { adapters: [...state.adapters, adapter] };
 }
 
 /**
- * @param name null: the active one
- * @throws EngineError ADAPTER for a name that no adapter has, and for a scale outside 0 to 1
+ * @param name null: all
+ * @throws EngineError ADAPTER for an unknown name
+ */
+export function without<T extends LoadedAdapter>(
+  state: AdapterState<T>,
+  name: string | null,
+): AdapterState<T> {
+  if (name === null) return { adapters: [] };
+  const gone = named(state, name);
+  return { adapters: state.adapters.filter((adapter) => adapter !== gone) };
+}
+
+/**
+ * @param name null: all
+ * @throws EngineError ADAPTER for an unknown name, or when enabling with none loaded
+ */
+export function withEnabled<T extends LoadedAdapter>(
+  state: AdapterState<T>,
+  name: string | null,
+  enabled: boolean,
+): AdapterState<T> {
+  if (name !== null) return changed(state, named(state, name), { enabled });
+  if (enabled && state.adapters.length === 0) throw noneLoaded();
+  return { adapters: state.adapters.map((adapter) => ({ ...adapter, enabled })) };
+}
+
+/**
+ * @param name null: the adapter loaded last
+ * @throws EngineError ADAPTER for an unknown name or a scale outside ADAPTER_SCALES
  */
 export function withScale<T extends LoadedAdapter>(
   state: AdapterState<T>,
   name: string | null,
   scale: number,
 ): AdapterState<T> {
-  if (!(scale >= 0 && scale <= 1)) throw new EngineError("ADAPTER", `A scale is from 0 to 1, not ${scale}.`);
-  const wanted = name ?? state.active;
-  if (wanted === null) throw noneLoaded();
-  const names = state.adapters.map((adapter) => adapter.name);
-  if (!names.includes(wanted)) {
-    const loaded = names.join(", ") || "none";
-    throw new EngineError("ADAPTER", `No adapter is named ${JSON.stringify(wanted)}; loaded: ${loaded}.`);
+  const { min, max } = ADAPTER_SCALES;
+  if (!(scale >= min && scale <= max)) {
+    throw new EngineError("ADAPTER", `The adapter scale must be from ${min} to ${max}, not ${scale}.`);
   }
-  const adapters = state.adapters.map((other) => (other.name === wanted ? { ...other, scale } : other));
-  return { ...state, adapters };
+  const adapter = name === null ? state.adapters.at(-1) : named(state, name);
+  if (adapter === undefined) throw noneLoaded();
+  return changed(state, adapter, { scale });
+}
+
+function changed<T extends LoadedAdapter>(
+  { adapters }: AdapterState<T>,
+  adapter: T,
+  change: Partial<LoadedAdapter>,
+): AdapterState<T> {
+  return { adapters: adapters.map((other) => (other === adapter ? { ...other, ...change } : other)) };
 }
 
 function noneLoaded(): EngineError {
   return new EngineError("ADAPTER", "No LoRA adapter loaded. Load one first.");
 }
 
-/** At most one adapter acts. Changes are made one at a time: the caller sees to it. */
+/** An adapter in memory with its scale for a song. */
+export type RenderAdapter = ScaledAdapter & JobAdapter;
+
+/** Callers must not make two changes at once. */
 export class AdapterSet {
   readonly #natives = new Map<string, NativeAdapter>();
   #state = NO_ADAPTERS;
-  /** The last adapter that a song brought. */
-  #brought: { key: string; native: NativeAdapter } | null = null;
-  #merged: NativeAdapter | null = null;
-  #acting: ActingAdapter | null = null;
+  /** Cache of the adapters of the last song, keyed by digest: the next song often uses the same. */
+  #songCache = new Map<string, NativeAdapter>();
 
   constructor(private readonly renderer: NativeRenderer) {}
 
@@ -78,68 +113,61 @@ export class AdapterSet {
     return this.#state;
   }
 
-  /** What a render that is asked for now happens under: the addon makes changes and renders in the order of calls. */
-  get acting(): ActingAdapter | null {
-    return this.#acting;
+  /** Adapters that the next render uses. */
+  get active(): RenderAdapter[] {
+    return activeAdapters(this.#state).map(({ name, scale }) => ({
+      name,
+      scale,
+      adapter: this.#natives.get(name) as NativeAdapter,
+    }));
   }
 
   /**
-   * Reads an adapter and makes it the active one, at full scale.
-   * @throws EngineError ADAPTER as `withLoaded`; NativeError BAD_CHECKPOINT
+   * Loads an adapter at scale 1.
+   * @throws EngineError ADAPTER if the name is taken; NativeError BAD_CHECKPOINT
    */
-  async load({ name, ...files }: AdapterSource, call: CallOptions): Promise<void> {
-    assertFree(this.#state, name);
-    const native = await this.renderer.loadAdapter(files, call);
-    const next = withLoaded(this.#state, { name, scale: 1, ...native.info });
-    this.#natives.set(name, native);
-    await this.#become(next, call);
-  }
-
-  async unload(call: CallOptions): Promise<void> {
-    await this.#become(NO_ADAPTERS, call);
-    this.#natives.clear();
-  }
-
-  async enable(enabled: boolean, call: CallOptions): Promise<void> {
-    await this.#become(withEnabled(this.#state, enabled), call);
-  }
-
-  async scale(name: string | null, scale: number, call: CallOptions): Promise<void> {
-    await this.#become(withScale(this.#state, name, scale), call);
-  }
-
-  /** Reads the adapter that a song brings, unless it is the last one that a song brought. @throws NativeError BAD_CHECKPOINT */
-  async bring({ digest, path, doraEpsilon }: SongAdapter, call: CallOptions): Promise<NativeAdapter> {
-    const key = `${digest} ${doraEpsilon}`;
-    if (this.#brought?.key === key) return this.#brought.native;
+  async load(source: AdapterSource, call: CallOptions): Promise<void> {
+    assertFree(this.#state, source.name);
+    const { name, path, doraEpsilon } = source;
     const native = await this.renderer.loadAdapter({ path, doraEpsilon }, call);
-    this.#brought = { key, native };
-    return native;
+    const adapter = { name, path, doraEpsilon, scale: 1, enabled: true, ...native.info };
+    this.#state = withLoaded(this.#state, adapter);
+    this.#natives.set(name, native);
   }
 
-  /** Null: none. After a failure the base weights act. */
-  async apply(acting: ActingAdapter | null, native: NativeAdapter | null, call: CallOptions): Promise<void> {
-    if (this.#merged === native && this.#acting?.scale === acting?.scale) return;
-    const applied = this.renderer.applyAdapter(native, acting?.scale ?? 0, call);
-    this.#merged = native;
-    this.#acting = acting && { name: acting.name, scale: acting.scale };
-    try {
-      await applied;
-    } catch (error) {
-      this.#merged = null;
-      this.#acting = null;
-      throw error;
+  unload(name: string | null): void {
+    this.#state = without(this.#state, name);
+    for (const known of [...this.#natives.keys()]) {
+      if (name === null || known === name) this.#natives.delete(known);
     }
   }
 
-  async #become(next: AdapterState, call: CallOptions): Promise<void> {
-    const acting = actingOf(next);
-    try {
-      await this.apply(acting, acting && (this.#natives.get(acting.name) as NativeAdapter), call);
-      this.#state = next;
-    } catch (error) {
-      this.#state = { ...this.#state, enabled: false };
-      throw error;
+  enable(name: string | null, enabled: boolean): void {
+    this.#state = withEnabled(this.#state, name, enabled);
+  }
+
+  scale(name: string | null, scale: number): void {
+    this.#state = withScale(this.#state, name, scale);
+  }
+
+  /** Reads an adapter's properties without loading it. @throws NativeError BAD_CHECKPOINT */
+  async inspect({ path, doraEpsilon }: SongAdapter, call: CallOptions): Promise<AdapterInfo> {
+    return (await this.renderer.loadAdapter({ path, doraEpsilon }, call)).info;
+  }
+
+  /** Loads the adapters of one song; those of the last song come from the cache. @throws NativeError BAD_CHECKPOINT */
+  async loadForSong(adapters: readonly SongAdapter[], call: CallOptions): Promise<RenderAdapter[]> {
+    const known = this.#songCache;
+    const current = new Map<string, NativeAdapter>();
+    const parts: RenderAdapter[] = [];
+    for (const { name, scale, digest, path, doraEpsilon } of inOrder(adapters)) {
+      const key = `${digest} ${doraEpsilon}`;
+      const adapter =
+        current.get(key) ?? known.get(key) ?? (await this.renderer.loadAdapter({ path, doraEpsilon }, call));
+      current.set(key, adapter);
+      if (scale !== 0) parts.push({ name, scale, adapter });
     }
+    this.#songCache = current;
+    return parts;
   }
 }

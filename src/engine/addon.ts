@@ -1,14 +1,13 @@
 /**
- * The typed face of the native addon (native/addon): what crosses the boundary and nothing else.
- * Token ids, numbers, Float32Array audio and options go in; token ids, audio and progress come out.
- * Every long call runs on the addon's own threads, one lane for rendering and one for the language
- * model; calls on one lane run in the order they were made.
+ * Types of the native addon (native/addon).
+ * Token ids, numbers, Float32Array audio and options go in; token ids, audio and progress come out. Long calls run
+ * on the addon's own threads: one for rendering, one for the language model. Calls on one thread run in order.
  */
 
 import type { RenderParameters } from "./render-parameters.js";
 import type { AdapterDesign, TrainingParameters } from "./training-parameters.js";
 
-/** What a long call reports. `total` is 0 while it is not known. */
+/** Progress of a long call. `total` is 0 until known. */
 export interface Progress {
   stage: "load" | "conditions" | "denoise" | "decode" | "prefill" | "metadata" | "codes" | "text";
   done: number;
@@ -16,34 +15,34 @@ export interface Progress {
 }
 
 export interface CallOptions {
-  /** Checked every token, step and tile; the promise then rejects with code CANCELLED. */
+  /** Checked every token, step and tile; on abort the promise rejects with CANCELLED. */
   signal?: AbortSignal | undefined;
   onProgress?: ((progress: Progress) => void) | undefined;
 }
 
 export type NativeErrorCode =
   | "BAD_ARGUMENT"
-  /** The song exceeds what the checkpoint can render. */
+  /** The song is longer than the checkpoint supports. */
   | "SONG_TOO_LONG"
   | "BAD_CHECKPOINT"
   | "OUT_OF_MEMORY"
   | "CANCELLED"
   | "NOT_FINITE"
   | "STORAGE"
-  /** A GPU failed for good: nothing computes on it until the process is started anew. */
+  /** A GPU failed permanently: the process must be restarted to use it. */
   | "DEVICE_LOST"
   | "INTERNAL";
 
-/** Every rejection of the addon: a message a person can act on, and a code a program can. */
+/** Every rejection of the addon: a message for people and a code for programs. */
 export interface NativeError extends Error {
   code: NativeErrorCode;
 }
 
 export interface RuntimeInfo {
   libtorchVersion: string;
-  /** Devices that `device` may name, "cpu" first, then "cuda:0", ... */
+  /** Valid values of `device`: "cpu" first, then "cuda:0", ... */
   devices: { name: string; description: string; memoryBytes: number }[];
-  /** What `dtype: "auto"` means on the CPU of this machine. */
+  /** Resolved `dtype: "auto"` on this machine's CPU. */
   cpuDtype: "float32" | "bfloat16";
 }
 
@@ -54,18 +53,28 @@ export interface PlacementOptions {
   device: string;
   /** auto, float32 or bfloat16 */
   dtype: "auto" | "float32" | "bfloat16";
-  /** How the weights of projections are kept: as they are stored, or in codes of 8 or 4 bits. */
+  /** Storage of projection weights: as in the checkpoint, or 8 or 4 bits. */
   quantization: Quantization;
-  /** Hold each model on the device only while a stage of a job uses it. */
+  /** Keep each model on the device only during the stages that use it. */
   offload: boolean;
 }
 
+/** Location of a model: a directory with config.json, or tensors of a file. */
+export interface ModelSource {
+  /** A directory (original layout with config.json beside the weights, or diffusers layout) or a .safetensors file. */
+  path: string;
+  /** For a file: prefix of its tensor names. */
+  prefix: string;
+  /** For a file: content of config.json; null for a directory. */
+  config: string | null;
+}
+
 export interface LoadRendererOptions extends PlacementOptions {
-  /** Directory of the DiT: original layout (config.json beside the weights) or diffusers layout. */
-  modelDirectory: string;
-  vaeDirectory: string;
-  textEncoderDirectory: string;
-  /** `offload` for the DiT and its encoders alone. */
+  /** The DiT with its encoders. */
+  model: ModelSource;
+  vae: ModelSource;
+  textEncoder: ModelSource;
+  /** `offload` for the DiT and its encoders only. */
   offloadModel: boolean;
 }
 
@@ -73,166 +82,171 @@ export interface RendererInfo {
   device: string;
   dtype: "float32" | "bfloat16";
   isTurbo: boolean;
-  /** Trained on stems: its captions are written in parts. */
+  /** Trained on stems: its captions have the parts Global, Local and Mask Control. */
   isLegoSft: boolean;
   sampleRate: number;
-  /** Samples of one latent frame: 1920 at 48 kHz, that is 25 frames a second. */
+  /** Samples per latent frame: 1920 at 48 kHz, so 25 frames a second. */
   samplesPerFrame: number;
-  /** Latent frames of one audio code (5). */
+  /** Latent frames per audio code (5). */
   framesPerCode: number;
-  /** Audio codes are 0 .. codebookSize - 1. */
+  /** Audio codes are 0 to codebookSize - 1. */
   codebookSize: number;
-  /** The longest song the checkpoint's silence table covers. */
+  /** Maximum song length: length of the checkpoint's silence table. */
   maxFrames: number;
-  /** Tensors that the checkpoints hold and nothing reads, as "directory: name". */
+  /** Checkpoint tensors that are not used, as "directory: name". */
   unusedTensors: string[];
 }
 
 export type TaskType = "text2music" | "cover" | "repaint" | "lego" | "extract" | "complete";
 
-/** What a task works on. */
+/** Input recording of a task. */
 export interface RenderSource {
-  /** Planar stereo at the checkpoint's sample rate, within -1 .. 1; copied by the call. */
+  /** Planar stereo at the checkpoint's sample rate, in [-1, 1]; copied by the call. */
   audio: Float32Array;
-  /** repaint and lego: what to generate, in seconds of the source, possibly beyond its ends; null: all of it. */
+  /** repaint and lego: region to generate, in seconds of the source; it may exceed the source. null: everything. */
   window: { startSeconds: number; endSeconds: number } | null;
 }
 
-/** One job of any task: every item shares the conditions and the length, each has its own seed and codes. */
+/** One render job of any task. Items share conditions and length; each has its own seed and codes. */
 export interface RenderJob extends RenderParameters {
   task: TaskType;
-  /** Ids of the text encoder's tokenizer. */
+  /** Token ids of the text encoder's tokenizer. */
   prompts: {
     text: Int32Array;
     lyrics: Int32Array;
-    /** The text prompt with the instruction of text2music, for steps beyond audioCoverStrength; null where it is 1. */
+    /** Text prompt with the text2music instruction, for the steps after audioCoverStrength; null if that is 1. */
     plainText: Int32Array | null;
   };
-  /** The tokens of the lyric prompt whose times are wanted; null: none. Ignored where the model cannot tell. */
+  /** Range of lyric tokens to timestamp; null: none. Ignored if the model cannot. */
   timedLyrics: { first: number; count: number } | null;
-  /** Latent frames to render, where neither codes nor a source set the length. */
-  frames: number;
-  /** One array per item, all of one length. With text2music and cover only. */
+  /** Samples per channel without a source; with audio codes at most their length. */
+  samples: number;
+  /** One array per item, all of the same length; text2music and cover only. */
   audioCodes: Int32Array[] | null;
-  /** Every task but text2music needs it, except that codes stand in for it in a cover. */
+  /** Required by all tasks but text2music, and cover with audio codes. */
   source: RenderSource | null;
-  /** Planar stereo at the checkpoint's sample rate, copied by the call: whose timbre to take. */
+  /** Timbre reference: planar stereo at the checkpoint's sample rate; copied by the call. */
   referenceAudio: Float32Array | null;
-  /** One seed per item, integers in 0 .. 2^53 - 1; their number is the batch size. */
-  seeds: number[];
+  /** Adapters of this job, in merge order; empty: base model. */
+  adapters: JobAdapter[];
+  /** One seed per item, 0 to 2^64 - 1; their number is the batch size. */
+  seeds: bigint[];
 }
 
-/** A part of an item's audio, as it is decoded: in order and without gaps. */
+/** Chunk of an item's decoded audio. Chunks arrive in order without gaps. */
 export interface DecodedAudio {
-  /** Index among the job's seeds. */
+  /** Index of the item's seed. */
   item: number;
-  /** Samples of one channel that were told before. */
+  /** Offset of the chunk in samples per channel. */
   begin: number;
   /**
-   * Interleaved stereo at 48 kHz, at the level that the decoder gives it, without what a window leaves of the source;
-   * else what the result will hold.
+   * Interleaved stereo at 48 kHz. With a window: not normalised and without the kept part of the source; otherwise
+   * as in the result.
    */
   audio: Float32Array;
 }
 
 export interface RenderCall extends CallOptions {
-  /** Called for every part, before the promise settles. */
+  /** Called for every chunk before the promise settles. */
   onEvent?: ((audio: DecodedAudio) => void) | undefined;
 }
 
 export interface RenderResult {
   /**
-   * Per item: planar stereo at 48 kHz, left channel then right, normalised to -1 dB peak, except where a window
-   * leaves something of the source: that keeps its own level.
+   * Per item: planar stereo at 48 kHz, left channel then right, normalised to a peak of -1 dB. Audio that keeps
+   * part of the source is not normalised.
    */
   audio: Float32Array[];
-  /** Samples of one channel. */
   samplesPerChannel: number;
-  /** Per item, when each token of the timed lyrics is sung, in seconds; none where the model cannot tell. */
+  /** Per item: seconds at which each timed lyric token is sung; empty if the model cannot. */
   lyricSeconds: Float32Array[];
-  /** Seconds spent per stage. */
+  /** Duration of each stage in seconds. */
   timings: { conditions: number; denoise: number; decode: number };
 }
 
-/** One piece of music as adapters train on it. */
+/** A recording for adapter training. */
 export interface TrainingSample {
   textTokenIds: Int32Array;
   lyricTokenIds: Int32Array;
   /** Planar stereo at the checkpoint's sample rate. */
   audio: Float32Array;
-  /** What a reader may want to know: a JSON object of texts, integers, booleans and nulls. */
+  /** JSON object of strings, integers, booleans and nulls, stored for readers. */
   metadata: string;
 }
 
 export interface AdapterFiles {
-  /** A PEFT directory or a .safetensors file. */
+  /** PEFT directory or .safetensors file. */
   path: string;
   /**
-   * The type whose machine epsilon LyCORIS' DoRA adds to the norms it divides by: float32 as in training, or bfloat16
-   * as in programs that cast an adapter first, whose weights come out up to 1 % smaller.
+   * Machine epsilon that LyCORIS DoRA adds to norms: float32 as in training, or bfloat16 as in programs that cast
+   * the adapter first; their weights are up to 1 % smaller.
    */
   doraEpsilon: "float32" | "bfloat16";
 }
 
 export interface AdapterInfo {
-  kind: "lora" | "lokr";
-  /** Projections of the DiT that the adapter changes. */
+  kind: "lora" | "lokr" | "loha" | "ia3";
+  /** Number of DiT projections that the adapter changes. */
   moduleCount: number;
-  /** Tensors of the file that fit nothing in this model. */
+  /** Tensors that match nothing in this model. */
   unmatchedTensors: string[];
 }
 
-/** An adapter read from its files, held in memory, checked against the renderer that loaded it. */
+/** An adapter in memory, validated against the renderer that loaded it. */
 export interface NativeAdapter {
   readonly info: AdapterInfo;
+}
+
+/** An adapter of a job. Scale 1: as trained; 0: off; negative: inverted. */
+export interface JobAdapter {
+  adapter: NativeAdapter;
+  scale: number;
 }
 
 export interface NativeRenderer {
   readonly info: RendererInfo;
   render(job: RenderJob, call: RenderCall): Promise<RenderResult>;
-  /** Audio codes of planar stereo at the checkpoint's sample rate, five a second. */
+  /** Encodes planar stereo at the checkpoint's sample rate to audio codes, five a second. */
   encodeCodes(audio: Float32Array, call: CallOptions): Promise<Int32Array>;
-  /** Writes the tensors of one sample to `path` (.pt). Rejects with STORAGE where the disk refuses. */
+  /** Writes the tensors of one sample to `path` (.pt). Rejects with STORAGE if the file cannot be written. */
   prepareSample(sample: TrainingSample, path: string, call: CallOptions): Promise<void>;
   /**
-   * Reads a LoRA, LoKr or DoRA adapter. Nothing changes yet.
-   * Rejects with BAD_CHECKPOINT for a damaged one and for one of another model.
+   * Loads a LoRA, LoKr, LoHa or IA3 adapter; it applies to jobs that list it.
+   * Rejects with BAD_CHECKPOINT if it is damaged or made for another model.
    */
   loadAdapter(files: AdapterFiles, call: CallOptions): Promise<NativeAdapter>;
-  /** Merges the adapter at `scale` in place of the one merged before; null restores the base weights bit for bit. */
-  applyAdapter(adapter: NativeAdapter | null, scale: number, call: CallOptions): Promise<void>;
   /** Frees the weights after the calls already made; later calls reject. */
   close(): Promise<void>;
 }
 
 export interface LoadLanguageModelOptions extends PlacementOptions {
-  modelDirectory: string;
-  /** Positions of a row's KV cache: prompt and new tokens together. */
+  model: ModelSource;
+  /** KV cache length per row: prompt and new tokens. */
   maxContextTokens: number;
   vocabulary: Vocabulary;
 }
 
-/** What constrained decoding must know of the tokenizer. */
+/** Vocabulary for constrained decoding. */
 export interface Vocabulary {
-  /** Bytes of every ordinary token, end to end. */
+  /** Concatenated bytes of all ordinary tokens. */
   bytes: Uint8Array;
   /** vocabulary size + 1 offsets into `bytes`; special tokens and audio codes are empty. */
   offsets: Int32Array;
-  /** Any of these ends a row. The first is the one that constrained text may produce. */
+  /** End tokens. Constrained text produces the first. */
   endTokenIds: Int32Array;
-  /** Id of audio code 0; the codes are contiguous. */
+  /** Id of audio code 0; codes are contiguous. */
   firstAudioCodeId: number;
-  /** Codes the model may emit: 0 .. audioCodeCount - 1. */
+  /** The model may emit the codes 0 to audioCodeCount - 1. */
   audioCodeCount: number;
 }
 
 /**
- * A row's output is a sequence of segments, executed by one automaton per row.
+ * The output of a row is a sequence of segments, executed by one automaton per row.
  * - tokens: exactly these ids, fed in one forward pass
- * - pattern: tokens whose bytes spell a string of the regular expression (syntax: native/core/lm/README.md)
+ * - pattern: tokens whose bytes match the regular expression (syntax: native/core/lm/README.md)
  * - codes: exactly `count` audio codes; without `count` any number, then the end token
  * - text: ordinary tokens until an end token
- * - free: no constraint at all until an end token
+ * - free: unconstrained until an end token
  */
 export type Segment =
   | { kind: "tokens"; ids: Int32Array }
@@ -243,67 +257,85 @@ export type Segment =
 
 export interface LanguageJob {
   promptTokenIds: Int32Array;
-  /** The unconditional prompt; needed when cfgScale is above 1. */
+  /** Unconditional prompt; required if cfgScale is above 1. */
   negativePromptTokenIds?: Int32Array | undefined;
   program: Segment[];
-  /** One seed per row, integers in 0 .. 2^53 - 1; their number is the number of rows. */
-  seeds: number[];
+  /** One seed per row, 0 to 2^64 - 1. */
+  seeds: bigint[];
   maxNewTokens: number;
-  /** At or below 0: the most likely token. */
+  /** 0 or less: greedy. */
   temperature: number;
   cfgScale: number;
   /** 0: off */
   topK: number;
   /** 1: off */
   topP: number;
+  /** Minimum probability relative to the most likely token; 0: off */
+  minP: number;
   repetitionPenalty: number;
-  /** What progress is called. */
+  /** Stage name in progress reports. */
   stage: "metadata" | "codes" | "text";
 }
 
 export interface LanguageResult {
-  /** Per row: the new ids, forced ones included, the end token excluded. */
+  /** Per row: new ids, including forced ones, without the end token. */
   tokenIds: Int32Array[];
-  /** Per row: why it ended. */
+  /** Per row: stop reason. */
   finished: ("program" | "end_token" | "length")[];
+}
+
+/** Texts to score as continuations of a prompt. */
+export interface ScoreJob {
+  promptTokenIds: Int32Array;
+  targets: Int32Array[];
+}
+
+/** Likelihood of each token of a text over the whole vocabulary. */
+export interface TokenScores {
+  logProbabilities: Float32Array;
+  /** 1: most likely. */
+  ranks: Int32Array;
 }
 
 export interface LanguageModelInfo {
   device: string;
   dtype: "float32" | "bfloat16";
-  /** Tensors that the checkpoint holds and nothing reads. */
+  /** Checkpoint tensors that are not used. */
   unusedTensors: string[];
 }
 
 export interface NativeLanguageModel {
   readonly info: LanguageModelInfo;
-  generate(job: LanguageJob, call: CallOptions): Promise<LanguageResult>;
+  /** Runs jobs with equal stage and sampling options as one batch. On the CPU no row depends on the others. */
+  generate(jobs: readonly LanguageJob[], call: CallOptions): Promise<LanguageResult[]>;
+  /** Scores each target by teacher forcing. */
+  score(job: ScoreJob, call: CallOptions): Promise<TokenScores[]>;
   close(): Promise<void>;
 }
 
 export interface TrainingOptions extends Omit<TrainingParameters, "conditionDropout"> {
-  modelDirectory: string;
-  /** Named in the files that are written; one with `turbo` in it makes a turbo model. */
+  model: ModelSource;
+  /** Written into the output files; a name with `turbo` in it means a turbo model. */
   modelName: string;
   /** As in PlacementOptions. */
   device: string;
   dtype: "auto" | "float32" | "bfloat16";
   adapter: AdapterDesign;
-  /** The name of its folder, without the path; named in the files that are written. */
+  /** Folder name of the data set, written into the output files. */
   dataSetName: string;
-  /** Absolute paths of sample files, in the order of the data set. */
+  /** Absolute paths of sample files, in data set order. */
   samples: string[];
   outputDirectory: string;
-  /** 0 .. 1: share of samples that train without condition; absent: 0 for turbo models, 0.15 for others. */
+  /** Condition dropout, 0 to 1; default: 0 for turbo models, 0.15 for others. */
   conditionDropout?: number | undefined;
-  /** A checkpoint folder of an earlier run to go on from, or the folder of any adapter. */
+  /** Checkpoint folder of an earlier run to resume, or an adapter folder to start from. */
   resumeFrom?: string | undefined;
 }
 
-/** What a training run tells while it runs, none left out. */
+/** Events of a training run; none is dropped. */
 export type TrainingEvent =
   | { kind: "loaded"; samples: number }
-  /** All that can be refused has been: the first step is next. */
+  /** Validation is done; training starts. */
   | {
       kind: "started";
       device: string;
@@ -311,25 +343,25 @@ export type TrainingEvent =
       trainableParameters: number;
       totalSteps: number;
     }
-  /** Without the optimiser where there was an adapter alone: it begins anew. */
+  /** `hasOptimizer` is false when resumed from an adapter alone: the optimizer starts fresh. */
   | { kind: "resumed"; epoch: number; step: number; hasOptimizer: boolean }
-  /** After an optimiser step; `loss` is the mean of its micro-batches. */
+  /** Optimizer step; `loss` is the mean of its micro-batches. */
   | { kind: "step"; epoch: number; step: number; loss: number; learningRate: number; gradientNorm: number }
-  /** An optimiser step left out because gradients were not finite: those of `notFinite` of all `parameters`. */
+  /** Optimizer step skipped because `notFinite` of `parameters` gradients were not finite. */
   | { kind: "skipped"; epoch: number; step: number; notFinite: number; parameters: number }
   | { kind: "epoch"; epoch: number; seconds: number; loss: number }
   | { kind: "checkpoint"; epoch: number; path: string }
   | { kind: "notice"; text: string };
 
 export interface TrainingCall {
-  /** Ends the run before its next micro-batch, with a checkpoint to resume from; the promise resolves. */
+  /** Stops before the next micro-batch and saves a checkpoint to resume from; the promise resolves. */
   signal: AbortSignal;
   onEvent: (event: TrainingEvent) => void;
 }
 
 export interface TrainingResult {
   outcome: "completed" | "stopped";
-  /** `<outputDirectory>/final`, or the checkpoint of the stop. */
+  /** `<outputDirectory>/final`, or the checkpoint saved on stop. */
   path: string;
   steps: number;
 }
@@ -341,12 +373,15 @@ export interface SampleInfo {
 
 export interface NativeAddon {
   runtimeInfo(): RuntimeInfo;
-  /** Whether attention may use libtorch's flash kernels; for the whole process, from the next call on. */
+  /** Allows libtorch's flash attention kernels, process-wide, from the next call on. */
   useFlashAttention(enabled: boolean): void;
   loadRenderer(options: LoadRendererOptions, call: CallOptions): Promise<NativeRenderer>;
   loadLanguageModel(options: LoadLanguageModelOptions, call: CallOptions): Promise<NativeLanguageModel>;
-  /** Checks sample files against a model: BAD_CHECKPOINT names the first that cannot be trained on, and why. */
-  inspectSamples(modelDirectory: string, samples: string[], call: CallOptions): Promise<SampleInfo[]>;
-  /** Trains an adapter on weights of its own, on its own thread; rendering goes on meanwhile. One run at a time. */
+  /** Validates sample files against a model; BAD_CHECKPOINT names the first invalid file and the reason. */
+  inspectSamples(model: ModelSource, samples: string[], call: CallOptions): Promise<SampleInfo[]>;
+  /**
+   * Trains an adapter on its own copy of the weights and its own thread, in parallel with rendering. One run at a
+   * time.
+   */
   train(options: TrainingOptions, call: TrainingCall): Promise<TrainingResult>;
 }

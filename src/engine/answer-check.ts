@@ -1,20 +1,20 @@
 /**
- * Whether what the language model wrote may stand in the place of what a person wrote. No dictionary: the person's own
- * words, the names of genres and of sections, and whether text reads like any language at all.
+ * Checks text that the language model wrote before it replaces a person's text. Uses no dictionary: it compares
+ * words, genres and section tags, and detects whether the text reads like a language.
  */
 import { writtenLanguage } from "./language.js";
 
-/** The share of the person's words that must be kept, counted with repeats. */
+/** Minimum share of the person's words that a rewrite keeps, counted with repeats. */
 const MIN_KEPT_SHARE = 0.9;
-/** Below this many words the language of a text cannot be told, nor whether it is one. */
+/** Minimum words for language detection. */
 const MIN_TELLING_WORDS = 8;
-/** The share of different words among all; a text of few different words runs in circles. Songs repeat, captions do not. */
+/** Minimum ratio of distinct words; less means that the model loops. Lyrics repeat more than captions. */
 const MIN_DISTINCT_SHARE = { caption: 0.4, lyrics: 0.08 };
 const MIN_WORDS_TO_REPEAT = { caption: 10, lyrics: 40 };
-/** The longest word of a person; what a model runs together is longer. */
+/** Longer words are several words run together. */
 const MAX_WORD_LETTERS = 40;
 
-/** One of these words, or one that the person wrote, makes a section tag. */
+/** A section tag needs one of these words or one of the person's. */
 const SECTION_WORDS = new Set(
   (
     "ad-lib adlib break breakdown bridge build buildup call chant choir chorus coda drop ending fade guitar hook inst " +
@@ -23,7 +23,7 @@ const SECTION_WORDS = new Set(
   ).split(" "),
 );
 
-/** A caption that names none of those that were asked for is of another song. */
+/** A caption must keep at least one requested genre. */
 const GENRE_WORDS = new Set(
   (
     "acid afrobeat ambient americana bachata baroque bebop bhangra bluegrass blues bolero bossa breakbeat celtic " +
@@ -36,7 +36,7 @@ const GENRE_WORDS = new Set(
   ).split(" "),
 );
 
-/** What is wrong with a caption that rewrites `asked`, or null. */
+/** Reason to reject a rewrite of the caption `asked`, or null. */
 export async function captionFault(caption: string, asked: string): Promise<string | null> {
   const asksFor = genresOf(asked);
   const names = genresOf(caption);
@@ -46,27 +46,27 @@ export async function captionFault(caption: string, asked: string): Promise<stri
   return textFault(caption, "caption");
 }
 
-/** What is wrong with lyrics that take the place of `own`, which may be without words, or null. */
+/** Reason to reject lyrics that replace `own`, or null. `own` may be empty. */
 export async function lyricsFault(lyrics: string, own: string): Promise<string | null> {
   const written = countWords(sung(lyrics));
   const ownWords = countWords(sung(own));
   const total = sum(ownWords.values());
   const kept = sum([...ownWords].map(([word, count]) => Math.min(count, written.get(word) ?? 0)));
-  if (kept < MIN_KEPT_SHARE * total) return `it keeps ${kept} of ${total} words`;
+  if (kept < MIN_KEPT_SHARE * total) return `it keeps only ${kept} of ${total} words`;
   const strange = tagsOf(lyrics).find((tag) => !isSection(tag) && !tagsOf(own).includes(tag));
-  if (strange !== undefined) return `${JSON.stringify(strange)} is no section of a song`;
+  if (strange !== undefined) return `${JSON.stringify(strange)} is not a section tag`;
   return textFault(sung(lyrics), "lyrics");
 }
 
-/** What shows that a text is none, whatever its language. */
+/** Faults in any language. */
 async function textFault(text: string, kind: "caption" | "lyrics"): Promise<string | null> {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
   if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ufffd]|<\|/.test(text))
-    return "it holds characters that are no text";
+    return "it contains control characters or control tokens";
   if (/(?:bpm|keyscale|timesignature|duration|language)\s*:/i.test(text))
-    return "it mixes up words and metadata";
+    return "it mixes words and metadata";
   const words = wordsOf(text);
-  if (words.length === 0) return "it holds no words";
+  if (words.length === 0) return "it has no words";
   if (words.some((word) => word.length > MAX_WORD_LETTERS)) return "it runs words together";
   const distinct = new Set(words).size;
   if (words.length >= MIN_WORDS_TO_REPEAT[kind] && distinct < MIN_DISTINCT_SHARE[kind] * words.length) {
@@ -80,12 +80,11 @@ async function textFault(text: string, kind: "caption" | "lyrics"): Promise<stri
     distinct >= MIN_TELLING_WORDS &&
     (await writtenLanguage(text)) === null
   ) {
-    return "it reads like no language";
+    return "it does not read like a language";
   }
   return null;
 }
 
-/** The lyrics without their section tags. */
 function sung(lyrics: string): string {
   return lyrics.replace(/\[[^[\]\n]*\]/g, "\n");
 }
@@ -99,7 +98,7 @@ function isSection(tag: string): boolean {
   return tag.length <= 80 && tag.split(/[^\p{L}-]+/u).some((word) => SECTION_WORDS.has(word));
 }
 
-/** "lo-fi", "lo fi" and "lofi" are one. */
+/** Treats "lo-fi", "lo fi" and "lofi" as equal. */
 function genresOf(text: string): Set<string> {
   const words = text
     .toLowerCase()
@@ -109,7 +108,7 @@ function genresOf(text: string): Set<string> {
   return new Set(words.filter((word) => GENRE_WORDS.has(word)));
 }
 
-/** Lower-case words; in scripts that are written without spaces, characters. */
+/** Lower-case words; single characters in scripts without spaces. */
 function wordsOf(text: string): string[] {
   const pattern =
     /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]|[\p{L}\p{M}\p{N}]+/gu;

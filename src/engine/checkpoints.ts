@@ -1,155 +1,296 @@
-/** Finds checkpoints by name and the parts that belong to them. */
+/** Finds checkpoints and their parts by name: published folders and ComfyUI's weight files. */
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { open, readdir } from "node:fs/promises";
+import { existsSync, readdirSync, type Stats, statSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { openRegular } from "../system/regular-file.js";
+import type { ModelSource } from "./addon.js";
 import { EngineError } from "./errors.js";
+import { configOf, type ModelPart, modelsIn, partOfFile, WEIGHTS_EXTENSION } from "./model-files.js";
 import { hasTokenizerFiles } from "./tokenizer-files.js";
 
-/** Where they are configured and absent, the embedded model takes their place. */
+/** The embedded model replaces these defaults if they are not installed. */
 export const DEFAULT_MODEL = "acestep-v15-turbo";
 export const DEFAULT_LANGUAGE_MODEL = "acestep-5Hz-lm-0.6B";
 
 export const EMBEDDED_MODEL = "carillon-nano";
-const EMBEDDED_LANGUAGE_MODEL = `${EMBEDDED_MODEL}/lm`;
+/** Name of the language model inside another model's folder or file. */
+const LANGUAGE_MODEL_PART = "lm";
+const EMBEDDED_LANGUAGE_MODEL = `${EMBEDDED_MODEL}/${LANGUAGE_MODEL_PART}`;
+/** Pulled repositories of other owners are in folders `owner--name`, as one model or a folder per model. */
+export const OWNER_SEPARATOR = "--";
 const LANGUAGE_MODEL_PREFIX = "acestep-5Hz-lm-";
+const TEXT_ENCODER = "Qwen3-Embedding-0.6B";
 const MODELS_IN_PACKAGE = fileURLToPath(new URL("../../models", import.meta.url));
 
-/** One model on disk. */
+/** ComfyUI's folder names for files of each part. */
+const FILE_FOLDERS: Readonly<Record<ModelPart, readonly string[]>> = {
+  transformer: ["", "checkpoints", "diffusion_models", "unet"],
+  vae: ["vae"],
+  text_encoder: ["text_encoders", "clip"],
+  language_model: ["", "checkpoints", "text_encoders", "clip"],
+};
+
+/** Folders of weight files, not models. */
+const HOLDS_FILES: ReadonlySet<string> = new Set(Object.values(FILE_FOLDERS).flat());
+
 export interface Checkpoint {
-  /** What it is asked for by. */
+  /** Name in requests. */
   name: string;
-  directory: string;
+  model: ModelSource;
+  tokenizerDirectory: string;
 }
 
-/** A DiT with the parts it cannot render without. */
+/** A DiT with the VAE, text encoder and tokenizer that it needs. */
 export interface RendererCheckpoint extends Checkpoint {
-  vaeDirectory: string;
-  textEncoderDirectory: string;
-  tokenizerDirectory: string;
+  vae: ModelSource;
+  textEncoder: ModelSource;
+}
+
+interface Located {
+  name: string;
+  path: string;
 }
 
 export class Checkpoints {
   readonly #root: string;
-  /** Names of models outside the checkpoint directory, and where they lie. */
+  /** Models outside the checkpoint directory, by name. */
   readonly #elsewhere = new Map<string, string>();
+  /** Installed default models that failed to load. */
+  readonly #broken = new Set<string>();
 
   /**
-   * @param directory holds one model a folder; it need not exist
-   * @param configured models of the configuration, by name or path
+   * @param directory has one folder or file per model; may be missing
+   * @param configured configured models, by name or path
    */
   constructor(directory: string, configured: readonly string[] = []) {
     this.#root = resolve(directory);
     for (const name of configured) {
-      if (!this.#isInRoot(name) && isDirectory(name)) this.#elsewhere.set(this.#nameOf(name), resolve(name));
+      if (this.#inRoot(name) === undefined && exists(name))
+        this.#elsewhere.set(this.#nameOf(name), resolve(name));
     }
   }
 
-  /** The model that a setting means: the embedded one for a default that is absent. */
+  /** Resolves a configured name; the embedded model replaces a default that is not installed. */
   configured(name: string): string {
     if (!this.usesEmbedded(name))
-      return this.#isInRoot(name) || !isDirectory(name) ? name : this.#nameOf(name);
+      return this.#inRoot(name) !== undefined || !exists(name) ? name : this.#nameOf(name);
     return name === DEFAULT_MODEL ? EMBEDDED_MODEL : EMBEDDED_LANGUAGE_MODEL;
   }
 
   /**
    * Finds a DiT and its parts.
-   * @throws EngineError MODEL_NOT_FOUND naming every place that was looked at
+   * @throws EngineError MODEL_NOT_FOUND listing every path searched, UNSUPPORTED_MODEL for a file of something else
    */
   renderer(name: string): RendererCheckpoint {
-    const checkpoint = this.#resolve(name, EMBEDDED_MODEL);
-    const part = (subfolder: string, sibling: string): string =>
-      firstExisting(`the ${subfolder} of ${checkpoint.name}`, [
-        join(checkpoint.directory, subfolder),
-        join(dirname(checkpoint.directory), sibling),
-        join(this.#root, sibling),
-      ]);
-    const textEncoderDirectory = part("text_encoder", "Qwen3-Embedding-0.6B");
-    const tokenizerDirectory = join(checkpoint.directory, "tokenizer");
-    return {
-      ...checkpoint,
-      vaeDirectory: part("vae", "vae"),
-      textEncoderDirectory,
-      tokenizerDirectory: hasTokenizerFiles(tokenizerDirectory) ? tokenizerDirectory : textEncoderDirectory,
-    };
+    const located = this.#resolve(name, EMBEDDED_MODEL);
+    const model = sourceAt(located.path, "transformer");
+    const { audio_acoustic_hidden_dim: channels, text_hidden_dim: width } = configOf(model);
+    const textEncoder = this.#part(located, "text_encoder", ["text_encoder", TEXT_ENCODER], {
+      hidden_size: width,
+    });
+    const vae = this.#part(located, "vae", ["vae", "vae"], { decoder_input_channels: channels });
+    const tokenizerDirectory = this.#tokenizer(located, textEncoder, [TEXT_ENCODER]);
+    return { name: located.name, model, vae, textEncoder, tokenizerDirectory };
   }
 
-  /** @throws EngineError MODEL_NOT_FOUND naming every place that was looked at */
+  /** @throws EngineError as `renderer` */
   languageModel(name: string): Checkpoint {
-    return this.#resolve(name, EMBEDDED_LANGUAGE_MODEL);
-  }
-
-  /** True where `name` is a default that is absent. */
-  usesEmbedded(name: string): boolean {
-    return (
-      (name === DEFAULT_MODEL || name === DEFAULT_LANGUAGE_MODEL) && !isDirectory(join(this.#root, name))
+    const file = this.#fileOfLanguageModel(name);
+    const located = file ?? this.#resolve(name, EMBEDDED_LANGUAGE_MODEL);
+    const model = sourceAt(located.path, "language_model");
+    const siblings = this.#roots(located.path).flatMap((root) =>
+      entriesOf(root).filter((entry) => entry.startsWith(LANGUAGE_MODEL_PREFIX)),
     );
+    const tokenizerDirectory =
+      model.config === null ? model.path : this.#tokenizer(located, model, siblings, LANGUAGE_MODEL_PART);
+    return { name: located.name, model, tokenizerDirectory };
   }
 
-  /** DiTs that are installed, the embedded one last. */
+  /** Whether `name` is a default that is missing, incomplete or failed to load. */
+  usesEmbedded(name: string): boolean {
+    if (!isDefault(name)) return false;
+    const isAbsent = this.#inRoot(name) === undefined;
+    return this.#broken.has(name) || isAbsent || (name === DEFAULT_MODEL && !this.#isComplete(name));
+  }
+
+  /** Replaces a broken default with the embedded model. @returns false if `name` is no default or already replaced */
+  replaceBroken(name: string): boolean {
+    if (!isDefault(name) || this.usesEmbedded(name)) return false;
+    this.#broken.add(name);
+    return true;
+  }
+
+  #isComplete(name: string): boolean {
+    try {
+      this.renderer(name);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Installed DiTs, the embedded one last. */
   rendererNames(): string[] {
     const elsewhere = [...this.#elsewhere].flatMap(([name, path]) => (isRenderer(path) ? name : []));
     const inRoot = this.#folders().filter((name) => isRenderer(join(this.#root, name)));
-    return [...elsewhere, ...inRoot, ...this.#embedded("")];
+    const inFiles = this.#filesOf("transformer").map(stemOf);
+    return [...new Set([...elsewhere, ...inRoot, ...inFiles]), ...this.#embedded("")];
   }
 
-  /** Language models that are installed, the embedded one last. */
+  /** Installed language models, the embedded one last. */
   languageModelNames(): string[] {
-    const elsewhere = [...this.#elsewhere].flatMap(([name, path]) => (isRenderer(path) ? [] : name));
-    const inRoot = this.#folders().filter((name) => name.startsWith(LANGUAGE_MODEL_PREFIX));
-    return [...elsewhere, ...inRoot, ...this.#embedded("lm").map(() => EMBEDDED_LANGUAGE_MODEL)];
+    const elsewhere = [...this.#elsewhere].flatMap(([name, path]) => languageModelNames(name, path));
+    const inRoot = this.#folders().filter((name) => ownName(name).startsWith(LANGUAGE_MODEL_PREFIX));
+    const inFiles = this.#filesOf("language_model").flatMap((path) => languageModelNames(stemOf(path), path));
+    const embedded = this.#embedded(LANGUAGE_MODEL_PART).map(() => EMBEDDED_LANGUAGE_MODEL);
+    return [...new Set([...elsewhere, ...inRoot, ...inFiles]), ...embedded];
   }
 
-  /** For a name of `rendererNames()`. */
+  /** @param name one of `rendererNames()` */
   isTurbo(name: string): boolean {
-    return readConfig(this.#resolve(name, EMBEDDED_MODEL).directory).is_turbo === true;
+    return this.#configOf(name).is_turbo === true;
   }
 
   /**
-   * What its configuration says a model is made for; null where it says nothing.
-   * @param directory where it lies; absent for a name of `rendererNames()`
+   * Tasks listed in the model's configuration; null if it lists none.
+   * @param model default: `name` in `rendererNames()`
    */
-  supportedTasks(
-    name: string,
-    directory = this.#resolve(name, EMBEDDED_MODEL).directory,
-  ): readonly string[] | null {
-    const { supported_tasks: tasks } = readConfig(directory);
+  supportedTasks(name: string, model?: ModelSource): readonly string[] | null {
+    const { supported_tasks: tasks } = model === undefined ? this.#configOf(name) : configOf(model);
     return Array.isArray(tasks) ? tasks.map(String) : null;
   }
 
-  #resolve(name: string, embeddedName: string): Checkpoint {
-    if (name === embeddedName) return { name, directory: this.#embeddedDirectory(name) };
+  #configOf(name: string) {
+    return configOf(sourceAt(this.#resolve(name, EMBEDDED_MODEL).path, "transformer"));
+  }
+
+  #resolve(name: string, embeddedName: string): Located {
+    if (name === embeddedName) return { name, path: this.#embeddedDirectory(name) };
+    const inRoot = this.#inRoot(name);
+    if (inRoot !== undefined) return { name: isFile(inRoot) ? stemOf(inRoot) : name, path: inRoot };
     const known = this.#elsewhere.get(name);
     const places = [join(this.#root, name), ...(known === undefined ? [] : [known]), resolve(name)];
-    const directory = firstExisting(`The model ${name}`, places);
-    if (directory === places[0]) return { name, directory };
-    const ownName = known === directory ? name : this.#nameOf(directory);
-    this.#elsewhere.set(ownName, directory);
-    return { name: ownName, directory };
+    const path = firstExisting(`The model ${name}`, places);
+    const ownName = known === path ? name : this.#nameOf(path);
+    this.#elsewhere.set(ownName, path);
+    return { name: ownName, path };
   }
 
-  #isInRoot(name: string): boolean {
-    return isDirectory(join(this.#root, name));
+  /** Language model in a DiT's file: `NAME/lm`, or the path of the file. */
+  #fileOfLanguageModel(name: string): Located | null {
+    const owner = name.endsWith(`/${LANGUAGE_MODEL_PART}`) ? dirname(name) : name;
+    if (owner === EMBEDDED_MODEL) return null;
+    const path =
+      this.#inRoot(owner) ?? this.#elsewhere.get(owner) ?? (exists(owner) ? resolve(owner) : undefined);
+    if (path === undefined || !isFile(path)) return null;
+    const own = this.#nameOf(path);
+    return { name: languageModelNames(own, path)[0] ?? own, path };
   }
 
-  /** The last part of a path, or all of it where that names another model. */
+  /**
+   * Finds a part of the DiT at `path`: in the same file; in a folder inside or beside it or in the checkpoint
+   * directory; or in one of ComfyUI's files there whose config has these `values`.
+   */
+  #part(
+    { name, path }: Located,
+    part: ModelPart,
+    [inside, beside]: readonly [string, string],
+    values: Readonly<Record<string, unknown>>,
+  ): ModelSource {
+    const own = isFile(path) ? modelsIn(path)[part] : undefined;
+    if (own !== undefined) return own;
+    const folders = [
+      ...(isFile(path) ? [] : [join(path, inside)]),
+      ...this.#roots(path).map((root) => join(root, beside)),
+    ];
+    const folder = folders.find((each) => isDirectory(each) && sourceInFolder(each, part) !== undefined);
+    if (folder !== undefined) return sourceInFolder(folder, part) as ModelSource;
+    const places = this.#roots(path).flatMap((root) => FILE_FOLDERS[part].map((each) => join(root, each)));
+    const files = places.flatMap((place) => filesIn(place).flatMap((file) => modelsIn(file)[part] ?? []));
+    const fits = files.find((source) => {
+      const config = configOf(source);
+      return Object.entries(values).every(([key, value]) => value === undefined || config[key] === value);
+    });
+    if (fits !== undefined) return fits;
+    throw notFound(
+      `The ${part.replace("_", " ")} of ${name}`,
+      [...folders, ...places.map((place) => join(place, `*${WEIGHTS_EXTENSION}`))],
+      "",
+    );
+  }
+
+  /** Tokenizer folder of the model at `path` or its part `source`. Weight files have no tokenizer. */
+  #tokenizer({ name, path }: Located, source: ModelSource, siblings: readonly string[], part = ""): string {
+    const inModel = join(path, "tokenizer");
+    if (hasTokenizerFiles(inModel)) return inModel;
+    if (source.config === null) return source.path;
+    const beside = [source.path, path].filter(isFile).map((file) => file.slice(0, -WEIGHTS_EXTENSION.length));
+    const places = [
+      ...beside.map((folder) => join(folder, part)),
+      ...this.#roots(source.path, path).flatMap((root) => siblings.map((sibling) => join(root, sibling))),
+    ];
+    const found = places.find(hasTokenizerFiles);
+    if (found !== undefined) return found;
+    const published = part === "" ? TEXT_ENCODER : `${LANGUAGE_MODEL_PREFIX}*`;
+    throw notFound(
+      `The tokenizer of ${name}`,
+      [...places, ...(siblings.length === 0 ? [join(this.#root, published)] : [])],
+      `Weight files have no tokenizer: put the tokenizer.json of ${published} into one of these folders.`,
+    );
+  }
+
+  /** Folders that contain models: the parent of a model, ComfyUI's models folder, the checkpoint directory. */
+  #roots(...paths: string[]): string[] {
+    const around = paths.flatMap((path) =>
+      isFile(path) ? [dirname(path), dirname(dirname(path))] : dirname(path),
+    );
+    return [...new Set([...around, this.#root])];
+  }
+
+  /**
+   * Folder of the checkpoint directory, or file in one of ComfyUI's folders there, with or without extension. A
+   * folder with a file's name has its tokenizer.
+   */
+  #inRoot(name: string): string | undefined {
+    const folder = join(this.#root, name);
+    if (isModelFolder(folder)) return folder;
+    const ending = name.endsWith(WEIGHTS_EXTENSION) ? "" : WEIGHTS_EXTENSION;
+    const parts: readonly ModelPart[] = ["transformer", "language_model"];
+    const places = parts.flatMap((part) =>
+      FILE_FOLDERS[part].map((each) => join(this.#root, each, name + ending)),
+    );
+    return [folder, ...places].find(isFile) ?? (isDirectory(folder) ? folder : undefined);
+  }
+
+  /** Files of the checkpoint directory with this part. */
+  #filesOf(part: ModelPart): string[] {
+    return FILE_FOLDERS[part]
+      .flatMap((folder) => filesIn(join(this.#root, folder)))
+      .filter((path) => modelsIn(path)[part] !== undefined);
+  }
+
+  /** Base name of the path, or the full path if another model has that name. */
   #nameOf(path: string): string {
-    const directory = resolve(path);
-    const name = basename(directory);
-    const taken = this.#isInRoot(name) ? join(this.#root, name) : this.#elsewhere.get(name);
-    return taken === undefined || taken === directory ? name : directory;
+    const place = resolve(path);
+    const name = isFile(place) ? stemOf(place) : basename(place);
+    const taken = this.#inRoot(name) ?? this.#elsewhere.get(name);
+    return taken === undefined || taken === place ? name : place;
   }
 
   #embeddedDirectory(embeddedName: string): string {
     return firstExisting(
       `The embedded model ${embeddedName}`,
       this.#embeddedRoots().map((root) => join(root, embeddedName)),
-      "It comes with the package: install that again.",
+      "It is part of the package: reinstall it.",
     );
   }
 
-  /** Where the embedded model may lie: in the package, or among the checkpoints where an application ships without it. */
+  /**
+   * Possible locations of the embedded model: the package, or the checkpoint directory if an application removed it
+   * there.
+   */
   #embeddedRoots(): string[] {
     return [MODELS_IN_PACKAGE, this.#root];
   }
@@ -160,25 +301,31 @@ export class Checkpoints {
   }
 
   #folders(): string[] {
-    if (!isDirectory(this.#root)) return [];
-    return readdirSync(this.#root)
-      .filter((name) => name !== EMBEDDED_MODEL && isDirectory(join(this.#root, name)))
+    const foldersIn = (folder: string) =>
+      entriesOf(join(this.#root, folder))
+        .map((name) => join(folder, name))
+        .filter((name) => name !== EMBEDDED_MODEL && !HOLDS_FILES.has(name))
+        .filter((name) => isDirectory(join(this.#root, name)));
+    return foldersIn("")
+      .flatMap((name) => [name, ...(name.includes(OWNER_SEPARATOR) ? foldersIn(name) : [])])
       .sort();
   }
 }
 
-/** What is read of each end of a file of weights. */
+/** Bytes hashed at each end of a weights file. */
 const SAMPLED_BYTES = 2 ** 20;
 
 /**
- * Tells checkpoints of one name apart, without reading them: a hash of the configuration, and of the size, the first and
- * the last MiB of each file of weights.
+ * Hash that distinguishes checkpoints of the same name quickly: configuration, and size, first and last MiB of each
+ * weight file.
+ * @param path folder or weight file
  */
-export async function fingerprintOf(directory: string): Promise<string> {
+export async function fingerprintOf(path: string): Promise<string> {
   const hash = createHash("sha256");
-  for (const name of (await readdir(directory)).sort()) {
+  const folder = isFile(path) ? dirname(path) : path;
+  for (const name of isFile(path) ? [basename(path)] : (await readdir(path)).sort()) {
     if (!/^config\.json$|\.(safetensors|gguf|bin|pt)$/.test(name)) continue;
-    const file = await open(join(directory, name));
+    const file = await openRegular(join(folder, name), Number.POSITIVE_INFINITY);
     try {
       const { size } = await file.stat();
       hash.update(`${name} ${size}\n`);
@@ -193,38 +340,98 @@ export async function fingerprintOf(directory: string): Promise<string> {
   return hash.digest("hex");
 }
 
+function isDefault(name: string): boolean {
+  return name === DEFAULT_MODEL || name === DEFAULT_LANGUAGE_MODEL;
+}
+
+/** Name without the repository's owner. */
+function ownName(name: string): string {
+  return basename(name).split(OWNER_SEPARATOR).at(-1) as string;
+}
+
+/** @throws EngineError UNSUPPORTED_MODEL for a file without this part */
+function sourceAt(path: string, part: ModelPart): ModelSource {
+  return isFile(path)
+    ? partOfFile(path, part)
+    : (sourceInFolder(path, part) ?? { path, prefix: "", config: null });
+}
+
+/** Uses config.json if there is one, or the folder's only weight file. */
+function sourceInFolder(folder: string, part: ModelPart): ModelSource | undefined {
+  if (isModelFolder(folder)) return { path: folder, prefix: "", config: null };
+  const files = filesIn(folder).flatMap((file) => modelsIn(file)[part] ?? []);
+  return files.length === 1 ? files[0] : undefined;
+}
+
+function isModelFolder(folder: string): boolean {
+  return [folder, join(folder, "transformer")].some((each) => existsSync(join(each, "config.json")));
+}
+
 function firstExisting(what: string, candidates: string[], advice = ""): string {
-  const found = candidates.find(isDirectory);
-  if (found === undefined) {
-    const places = [...new Set(candidates)].join(", ");
-    throw new EngineError(
-      "MODEL_NOT_FOUND",
-      `${what} was not found. Looked for: ${places}. ${advice}`.trim(),
-    );
-  }
+  const found = candidates.find(exists);
+  if (found === undefined) throw notFound(what, candidates, advice);
   return found;
 }
 
+function notFound(what: string, candidates: readonly string[], advice: string): EngineError {
+  const places = [...new Set(candidates)].join(", ");
+  return new EngineError("MODEL_NOT_FOUND", `${what} was not found. Looked for: ${places}. ${advice}`.trim());
+}
+
+function exists(path: string): boolean {
+  return isDirectory(path) || isFile(path);
+}
+
 function isDirectory(path: string): boolean {
-  return existsSync(path) && statSync(path).isDirectory();
+  return statOf(path)?.isDirectory() === true;
 }
 
-/** By what only a DiT's config has; a diffusers pipeline keeps that in its transformer's folder. */
-function isRenderer(directory: string): boolean {
-  const config = readConfig(directory);
-  return "is_turbo" in config || existsSync(join(directory, "transformer", "config.json"));
+function isFile(path: string): boolean {
+  return statOf(path)?.isFile() === true;
 }
 
-/** Empty where there is none or it is damaged: a listing goes on, and loading the folder says what is wrong. */
-function readConfig(directory: string): Record<string, unknown> {
-  for (const folder of [directory, join(directory, "transformer")]) {
-    const path = join(folder, "config.json");
-    if (!existsSync(path)) continue;
-    try {
-      return JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;
-    } catch {
-      return {};
-    }
+/** Undefined for a path that cannot be read: absent, a loop of links, no permission. */
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
   }
-  return {};
+}
+
+/** Empty if the folder cannot be read. */
+function entriesOf(folder: string): string[] {
+  try {
+    return isDirectory(folder) ? readdirSync(folder) : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Weight files, sorted by name. */
+function filesIn(folder: string): string[] {
+  return entriesOf(folder)
+    .filter((name) => name.endsWith(WEIGHTS_EXTENSION))
+    .sort()
+    .map((name) => join(folder, name))
+    .filter(isFile);
+}
+
+function stemOf(path: string): string {
+  return basename(path, WEIGHTS_EXTENSION);
+}
+
+/** Checks keys that only a DiT's config.json has; diffusers pipelines keep it in transformer/. */
+function isRenderer(path: string): boolean {
+  if (isFile(path)) return modelsIn(path).transformer !== undefined;
+  const source = sourceInFolder(path, "transformer");
+  return source !== undefined && "is_turbo" in configOf(source);
+}
+
+/** Name of the language model at `path`; empty for a DiT alone. */
+function languageModelNames(name: string, path: string): string[] {
+  if (!isFile(path)) return isRenderer(path) ? [] : [name];
+  const models = modelsIn(path);
+  if (models.language_model === undefined) return [];
+  return [models.transformer === undefined ? name : `${name}/${LANGUAGE_MODEL_PART}`];
 }

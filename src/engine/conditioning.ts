@@ -1,29 +1,35 @@
 /**
- * What the renderer is told: the instruction of each task, its text and lyric prompts, and their token ids; and which of
- * these are words of the song, whose times it tells.
+ * Inputs of the renderer: instruction, text prompt and lyric prompt with their token ids, and the lyric tokens to
+ * timestamp.
  */
 import type { RenderJob, TaskType } from "./addon.js";
 import { canonicalKeyScale, canonicalTimeSignature } from "./metadata.js";
-import { asksForNoWords } from "./prompts.js";
+import { isInstrumentalTag } from "./prompts.js";
 import type { PromptPart, Tokenizer } from "./tokenizer.js";
 import type { LyricLine, Metadata } from "./types.js";
 
-/** The weights were trained on these strings. */
+/** The models were trained on these exact strings. */
 export const TEXT_TO_MUSIC_INSTRUCTION = "Fill the audio semantic mask based on the given conditions:";
 const COVER_INSTRUCTION = "Generate audio semantic tokens based on the given conditions:";
 
+/** Stems known to the models. */
+export const STEMS = [
+  ...(["vocals", "backing_vocals", "drums", "bass", "guitar", "keyboard"] as const),
+  ...(["percussion", "strings", "synth", "fx", "brass", "woodwinds"] as const),
+] as const;
+
 export interface TaskDescription {
   task: TaskType;
-  /** "": derived from the rest. */
+  /** "": chosen by task. */
   instruction: string;
-  /** extract and lego; "" for none. */
+  /** Stem of extract and lego; "" for none. */
   trackName: string;
-  /** complete. */
+  /** Stems of complete. */
   trackClasses: readonly string[];
   hasAudioCodes: boolean;
 }
 
-/** The client's own words, else the task's. */
+/** The client's instruction, or the task's default. */
 export function instructionOf(description: TaskDescription): string {
   const { instruction, task, hasAudioCodes } = description;
   if (instruction.trim() !== "") return instruction.trim();
@@ -46,7 +52,7 @@ export function instructionOf(description: TaskDescription): string {
   }
 }
 
-/** The caption as checkpoints trained on stems know it; without the song where a segment is asked for. */
+/** Caption format of models trained on stems; without the song's caption if a segment is requested. */
 export function legoCaption(
   caption: string,
   globalCaption: string,
@@ -57,12 +63,12 @@ export function legoCaption(
   return `${song}Local: ${caption}\nMask Control: ${chunkMask === "explicit"}`;
 }
 
-/** Text of clients never becomes one. */
+/** Control token; text from clients is never encoded as one. */
 const END_OF_TEXT = "<|endoftext|>";
 const MAX_TEXT_TOKENS = 256;
 const MAX_LYRIC_TOKENS = 2048;
 
-/** Shown as the duration where none is known. */
+/** Duration in the prompt if none is known. */
 const UNKNOWN_DURATION_SECONDS = 30;
 
 export interface TextConditions {
@@ -73,7 +79,7 @@ export interface TextConditions {
   metadata: Metadata;
 }
 
-/** @param warnings gets a line where the prompt is longer than the model reads */
+/** @param warnings receives a line if the prompt is truncated */
 export function encodeTextPrompt(
   tokenizer: Tokenizer,
   conditions: TextConditions,
@@ -82,7 +88,7 @@ export function encodeTextPrompt(
   return withFinalToken(tokenizer, textPrompt(conditions), MAX_TEXT_TOKENS, "words of the prompt", warnings);
 }
 
-/** @param warnings gets a line where the lyrics are longer than the model reads */
+/** @param warnings receives a line if the lyrics are truncated */
 export function encodeLyricPrompt(
   tokenizer: Tokenizer,
   conditions: TextConditions,
@@ -105,12 +111,12 @@ export function lyricPrompt({ language, lyrics }: TextConditions): PromptPart[] 
   return [{ text: lyricHeading(language) + lyrics }, { control: END_OF_TEXT }];
 }
 
-/** What stands before the lyrics in their prompt. */
+/** Heading of the lyric prompt. */
 function lyricHeading(language: string): string {
   return `# Languages\n${language}\n\n# Lyric\n`;
 }
 
-/** Values in the form of the training data where they have one, else as the client wrote them. */
+/** Uses the training data's format for known values, otherwise the client's text. */
 function metasBlock({ bpm, timeSignature, keyScale, durationSeconds }: Metadata): string {
   return (
     `- bpm: ${bpm || "N/A"}\n` +
@@ -120,7 +126,7 @@ function metasBlock({ bpm, timeSignature, keyScale, durationSeconds }: Metadata)
   );
 }
 
-/** A caption that arrives as a whole text prompt is taken out of it. */
+/** Extracts the caption if the client sent a complete text prompt. */
 function captionBody(caption: string): string {
   if (!caption.includes("# Instruction") || !caption.includes("# Caption")) return caption;
   const [, afterHeading = ""] = caption.split("# Caption");
@@ -128,7 +134,7 @@ function captionBody(caption: string): string {
   return body.trim();
 }
 
-/** The tokenizer appends the end token to every sequence; truncation keeps it. */
+/** Truncates to `maxTokens`, always ending in the end token. */
 async function withFinalToken(
   tokenizer: Tokenizer,
   parts: PromptPart[],
@@ -140,7 +146,7 @@ async function withFinalToken(
   const content = whole.subarray(0, maxTokens - 1);
   if (content.length < whole.length) {
     const share = Math.round((100 * content.length) / whole.length);
-    warnings.push(`the ${field} go beyond what the model reads: about the first ${share} % were used`);
+    warnings.push(`the ${field} are too long for the model: about the first ${share} % were used`);
   }
   return Int32Array.from([...content, tokenizer.controlId(END_OF_TEXT)]);
 }
@@ -149,24 +155,24 @@ export type LyricSpan = NonNullable<RenderJob["timedLyrics"]>;
 
 const SECTION_TAG = /^\[[^\]]*\]$/;
 
-/** The lyrics within their prompt, between its heading and the first token of its end; null where nothing is sung. */
+/** Range of the lyrics within their prompt, without heading and end token; null for instrumentals. */
 export async function lyricSpan(
   tokenizer: Tokenizer,
   { lyrics, language }: { lyrics: string; language: string },
   prompt: Int32Array,
 ): Promise<LyricSpan | null> {
-  if (lyrics.trim() === "" || asksForNoWords(lyrics)) return null;
+  if (lyrics.trim() === "" || isInstrumentalTag(lyrics)) return null;
   const { length: first } = await tokenizer.encodeText(lyricHeading(language));
   const count = prompt.indexOf(tokenizer.controlId(END_OF_TEXT)) - first;
   return count > 0 ? { first, count } : null;
 }
 
-/** The lines that are sung: without blank ones and section tags. `seconds`: of each token. */
+/** Sung lines with timestamps, without blank lines and section tags. `seconds` has one value per token. */
 export function sungLines(tokenizer: Tokenizer, words: Int32Array, seconds: Float32Array): LyricLine[] {
   const lines: LyricLine[] = [];
   let begin = 0;
   for (const [index, id] of words.entries()) {
-    // No token goes on behind a line break.
+    // A token never continues after a line break.
     if (index + 1 < words.length && !tokenizer.decode([id]).includes("\n")) continue;
     const text = tokenizer.decode(words.subarray(begin, index + 1)).trim();
     if (text !== "" && !SECTION_TAG.test(text)) lines.push({ seconds: seconds[begin] as number, text });

@@ -1,4 +1,6 @@
-/** The engine: model slots, the language model, and what they do together. */
+/** Model slots, the language model, and the work that they do. */
+
+import { chooseDevices, defaultIdleSeconds, type Gpu, listGpus, readGpus } from "../libtorch/gpus.js";
 import { firstOf } from "../parameters.js";
 import { type AdapterSet, NO_ADAPTERS } from "./adapters.js";
 import type {
@@ -14,7 +16,6 @@ import type {
 } from "./addon.js";
 import { type Checkpoint, Checkpoints, fingerprintOf } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
-import { chooseDevices, defaultIdleSeconds, type Gpu, listGpus, readGpus } from "./gpus.js";
 import { LanguageModel, TextContext } from "./language-model.js";
 import { loadAddon } from "./native.js";
 import { Planner, tokensToWrite } from "./planner.js";
@@ -34,8 +35,10 @@ import type {
   Rendering,
   RenderRequest,
   SampleRequest,
+  ScoreRequest,
   SlotState,
   SongAdapter,
+  SongScores,
   SongSheet,
   TrainingRequest,
   TrainingSampleRequest,
@@ -44,15 +47,15 @@ import type {
 } from "./types.js";
 
 interface Slot {
-  /** The model named at start-up. */
+  /** Model configured at start-up. */
   configured: string;
   device: string;
   renderer: Renderer | null;
-  /** What left while its memory was needed elsewhere: it loads again when it is next used. */
-  resting: Pick<Renderer, "name" | "isTurbo"> | null;
+  /** Unloaded model; it reloads on next use. */
+  unloaded: Pick<Renderer, "name" | "isTurbo" | "isLegoSft" | "codebookSize"> | null;
 }
 
-/** How often it is looked for models that nobody used: within the time that they have for it, and at least. */
+/** Idle checks within the idle time of a model, and the longest interval between them. */
 const IDLE_CHECKS = 4;
 const MAX_IDLE_CHECK_MS = 60_000;
 
@@ -63,34 +66,34 @@ export class Engine implements MusicEngine {
   readonly #gpus: readonly Gpu[];
   readonly #languageModelDevice: string;
   readonly #log: (message: string) => void;
-  /** Slots 1 to 3; null where not configured. */
+  /** Slots 1 to 3; null if not configured. */
   readonly #slots: (Slot | null)[];
   #languageModel: LanguageModel | null = null;
-  /** The name of one that left while nobody used it. */
-  #restingLanguageModel: string | null = null;
-  /** What requests get that name none: as configured, until another is made the default. */
+  /** Name of an unloaded idle language model. */
+  #unloadedLanguageModel: string | null = null;
+  /** Default for requests that name no model; null: as configured. */
   #defaultLanguageModel: string | null = null;
-  /** By the checkpoint's name. */
+  /** By checkpoint name. */
   readonly #textContexts = new Map<string, Promise<TextContext>>();
-  /** Work in progress: it calls its language model more than once, so that one closes only afterwards. */
+  /** Running language work. A task makes several model calls, so a model closes only after them. */
   readonly #languageWork = new Set<Promise<unknown>>();
-  /** Runs in progress, and what ends them when the engine closes. */
+  /** Running training, stopped when the engine closes. */
   readonly #training = new Set<Promise<unknown>>();
   readonly #stopTraining = new AbortController();
-  /** When models were last used, by `performance.now`. */
+  /** Time of last use (`performance.now()`). */
   readonly #lastUsedMs = new WeakMap<Renderer | LanguageModel, number>();
   #idleTimer: NodeJS.Timeout | undefined;
-  /** The tail of the queue of loads: two at once would need the memory of both. */
+  /** Tail of the load queue. Loads are serial, since parallel ones would need memory for both. */
   #loads: Promise<unknown> = Promise.resolve();
   #closed = false;
 
   /**
-   * Loads the addon, no model yet: those load when first used, or when asked for.
-   * @param log is told of what a person should know, as the use of the embedded model
+   * Loads the addon; models load on first use or on request.
+   * @param log receives messages for the operator, such as the use of the embedded model
    * @throws EngineError ADDON_MISSING
    */
   constructor(options: EngineOptions, log: (message: string) => void) {
-    const gpus = listGpus(); // before libtorch, which numbers them as this settles
+    const gpus = listGpus(); // before libtorch loads: this fixes the GPU numbering
     this.#addon = loadAddon(log, () => gpus.length > 0);
     this.#addon.useFlashAttention(options.flashAttention);
     const { slotModels, languageModel } = options;
@@ -98,16 +101,16 @@ export class Engine implements MusicEngine {
     this.#checkpoints = new Checkpoints(options.checkpointsDirectory, configured);
     this.#options = options;
     this.#log = log;
-    this.#gpus = this.#usable(gpus);
+    this.#gpus = this.#usableGpus(gpus);
     const wanted = slotModels.map((model, i) =>
       model ? (options.devices[i] ?? options.devices.at(-1)) : "cpu",
     );
     const chosen = chooseDevices(this.#gpus, [...(wanted as string[]), options.languageModelDevice]);
     this.#languageModelDevice = chosen.pop() as string;
     this.#slots = slotModels.map((model, i) =>
-      model ? { configured: model, device: chosen[i] as string, renderer: null, resting: null } : null,
+      model ? { configured: model, device: chosen[i] as string, renderer: null, unloaded: null } : null,
     );
-    this.#watchIdle();
+    this.#startIdleTimer();
   }
 
   get usesEmbeddedModel(): boolean {
@@ -145,7 +148,7 @@ export class Engine implements MusicEngine {
         isDefault: name === defaultName,
         isLoaded: renderer !== undefined,
         isTurbo: renderer?.isTurbo ?? this.#checkpoints.isTurbo(name),
-        supportedTasks: this.#checkpoints.supportedTasks(name, renderer?.directory),
+        supportedTasks: this.#checkpoints.supportedTasks(name, renderer?.model),
       };
     });
   }
@@ -157,13 +160,13 @@ export class Engine implements MusicEngine {
   }
 
   loadedLanguageModel(): string | null {
-    return this.#languageModel?.name ?? this.#restingLanguageModel;
+    return this.#languageModel?.name ?? this.#unloadedLanguageModel;
   }
 
   async loadSlot(slotNumber: number, model: string | null, call: CallOptions = {}): Promise<SlotState> {
     const slot = this.#slot(slotNumber);
     const { model: current } = stateOf(slot, slotNumber);
-    await this.#oneLoad(() => this.#loadRenderer(slot, model ?? current, call));
+    await this.#queueLoad(() => this.#loadRenderer(slot, model ?? current, call));
     return stateOf(slot, slotNumber);
   }
 
@@ -198,11 +201,39 @@ export class Engine implements MusicEngine {
   }
 
   async plan(request: PlanRequest, call: CallOptions): Promise<Plan> {
-    return this.#withLanguageModel(request, call, (planner) => planner.plan(request));
+    const [plan] = await this.planSongs([request], call);
+    return plan as Plan;
+  }
+
+  async planSongs(requests: readonly PlanRequest[], call: CallOptions): Promise<Plan[]> {
+    const atOnce = this.#options.batchMax ?? requests.length;
+    const plans: Plan[] = [];
+    for (let begin = 0; begin < requests.length; begin += atOnce)
+      plans.push(...(await this.#planTogether(requests.slice(begin, begin + atOnce), call)));
+    return plans;
+  }
+
+  /** Plans songs as one batch, or as two of half the size when out of memory. */
+  async #planTogether(requests: readonly PlanRequest[], call: CallOptions): Promise<Plan[]> {
+    const [first] = requests;
+    if (first === undefined) return [];
+    try {
+      return await this.#withLanguageModel(first, call, (planner) => planner.plan(requests));
+    } catch (error) {
+      if (!hasCode(error, "OUT_OF_MEMORY") || requests.length === 1) throw error;
+      const half = Math.ceil(requests.length / 2);
+      this.#log(`${error.message}; planning ${half} at once`);
+      const plans = await this.#planTogether(requests.slice(0, half), call);
+      return [...plans, ...(await this.#planTogether(requests.slice(half), call))];
+    }
   }
 
   async understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet> {
     return this.#withLanguageModel(request, call, (planner) => planner.understand(request));
+  }
+
+  async score(request: ScoreRequest, call: CallOptions): Promise<SongScores | null> {
+    return this.#withLanguageModel(request, call, (planner) => planner.score(request));
   }
 
   async render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
@@ -226,42 +257,42 @@ export class Engine implements MusicEngine {
     const state = await this.#changeAdapters(call, (adapters) => adapters.load(source, call));
     const unmatched = state.adapters.find((adapter) => adapter.name === name)?.unmatchedTensors ?? [];
     if (unmatched.length > 0)
-      this.#log(`adapter ${name} holds tensors that fit nothing: ${firstOf(unmatched)}`);
+      this.#log(`adapter ${name} has tensors that match nothing in the model: ${firstOf(unmatched)}`);
     return state;
   }
 
-  unloadAdapters(call: CallOptions = {}): Promise<AdapterState> {
-    return this.#changeAdapters(call, (adapters) => adapters.unload(call));
+  unloadAdapter(name: string | null, call: CallOptions = {}): Promise<AdapterState> {
+    return this.#changeAdapters(call, async (adapters) => adapters.unload(name));
   }
 
-  enableAdapter(enabled: boolean, call: CallOptions = {}): Promise<AdapterState> {
-    return this.#changeAdapters(call, (adapters) => adapters.enable(enabled, call));
+  enableAdapter(name: string | null, enabled: boolean, call: CallOptions = {}): Promise<AdapterState> {
+    return this.#changeAdapters(call, async (adapters) => adapters.enable(name, enabled));
   }
 
   scaleAdapter(name: string | null, scale: number, call: CallOptions = {}): Promise<AdapterState> {
-    return this.#changeAdapters(call, (adapters) => adapters.scale(name, scale, call));
+    return this.#changeAdapters(call, async (adapters) => adapters.scale(name, scale));
   }
 
   fingerprint(model: string): Promise<string> {
-    return fingerprintOf(this.#checkpoints.renderer(model).directory);
+    return fingerprintOf(this.#checkpoints.renderer(model).model.path);
   }
 
   async inspectAdapter(adapter: SongAdapter, call: CallOptions = {}): Promise<AdapterInfo> {
-    return this.#withRenderer(1, call, async ({ adapters }) => (await adapters.bring(adapter, call)).info);
+    return this.#withRenderer(1, call, ({ adapters }) => adapters.inspect(adapter, call));
   }
 
   async inspectSamples(samples: string[], call: CallOptions = {}): Promise<SampleInfo[]> {
-    const { directory } = await this.#rendererOf(1, call);
-    return this.#addon.inspectSamples(directory, samples, call);
+    const { model } = await this.#rendererOf(1, call);
+    return this.#addon.inspectSamples(model, samples, call);
   }
 
   async train(request: TrainingRequest, call: TrainingCall): Promise<TrainingResult> {
-    const { name, directory } = await this.#rendererOf(1, call);
+    const { name, model } = await this.#rendererOf(1, call);
     const { device } = this.#slot(1);
     const signal = AbortSignal.any([call.signal, this.#stopTraining.signal]);
     const placement = { device, dtype: this.#options.dtype };
-    const options = { ...request, ...placement, modelName: name, modelDirectory: directory };
-    const running = this.#watch(() => this.#addon.train(options, { ...call, signal }));
+    const options = { ...request, ...placement, modelName: name, model };
+    const running = this.#reportDeviceLoss(() => this.#addon.train(options, { ...call, signal }));
     this.#training.add(running);
     try {
       return await running;
@@ -270,7 +301,7 @@ export class Engine implements MusicEngine {
     }
   }
 
-  /** Stops training, waits for the other calls already made; later ones reject with CLOSED. */
+  /** Stops training and waits for running calls; later calls reject with CLOSED. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#idleTimer);
@@ -288,14 +319,14 @@ export class Engine implements MusicEngine {
     await Promise.all(contexts.map((read) => (read.status === "fulfilled" ? read.value.close() : null)));
   }
 
-  /** Those of `gpus` that libtorch computes on: all, or none, which their owner would miss. */
-  #usable(gpus: readonly Gpu[]): readonly Gpu[] {
+  /** Returns `gpus` if libtorch can use them; otherwise logs a warning and returns none. */
+  #usableGpus(gpus: readonly Gpu[]): readonly Gpu[] {
     const { devices, libtorchVersion } = this.#addon.runtimeInfo();
     const [gpu] = gpus;
     if (gpu === undefined || devices.length > 1) return gpus;
     this.#log(
-      `THE GPU IS NOT USED: ${gpu.name} is there, but libtorch ${libtorchVersion} sees none. Set up again ` +
-        "(npm run setup), or set LIBTORCH to a build with CUDA for its driver",
+      `THE GPU IS NOT USED: libtorch ${libtorchVersion} does not detect ${gpu.name}. Set up again ` +
+        "(npm run setup), or set LIBTORCH to a CUDA build for its driver",
     );
     return [];
   }
@@ -317,34 +348,34 @@ export class Engine implements MusicEngine {
     return slot.renderer ?? (await this.#ensureRenderer(slot, call));
   }
 
-  /** Runs `work` on the model of the slot. */
+  /** Runs `work` with the model of the slot. */
   async #withRenderer<T>(
     slotNumber: number,
     call: CallOptions,
     work: (renderer: Renderer) => Promise<T>,
   ): Promise<T> {
     const renderer = await this.#rendererOf(slotNumber, call);
-    return this.#compute(renderer, () => work(renderer));
+    return this.#retryOutOfMemory(renderer, () => work(renderer));
   }
 
   #ensureRenderer(slot: Slot, call: CallOptions): Promise<Renderer> {
-    return this.#oneLoad(
-      async () => slot.renderer ?? (await this.#loadRenderer(slot, slot.resting?.name ?? null, call)),
+    return this.#queueLoad(
+      async () => slot.renderer ?? (await this.#loadRenderer(slot, slot.unloaded?.name ?? null, call)),
     );
   }
 
-  /** One change at a time, and none while slot 1 is switched. */
+  /** Serialises adapter changes with each other and with model loads. */
   #changeAdapters(call: CallOptions, change: (adapters: AdapterSet) => Promise<void>): Promise<AdapterState> {
-    return this.#oneLoad(async () => {
+    return this.#queueLoad(async () => {
       const slot = this.#slot(1);
-      const renderer = slot.renderer ?? (await this.#loadRenderer(slot, slot.resting?.name ?? null, call));
+      const renderer = slot.renderer ?? (await this.#loadRenderer(slot, slot.unloaded?.name ?? null, call));
       const { adapters } = renderer;
-      await this.#watch(() => change(adapters));
+      await this.#reportDeviceLoss(() => change(adapters));
       return adapters.state;
     });
   }
 
-  /** Runs `work` on the model that the request means, whichever is loaded. */
+  /** Runs `work` with the requested language model, loading it if necessary. */
   async #withLanguageModel<T>(
     { languageModel }: LanguageRequest,
     call: CallOptions,
@@ -353,7 +384,7 @@ export class Engine implements MusicEngine {
     const name = languageModel ?? this.#defaultLanguageModel;
     const isLoaded = this.#languageModel?.name === this.#languageCheckpoint(name).name;
     const lm = (isLoaded && this.#languageModel) || (await this.#ensureLanguageModel(name, call));
-    const running = this.#compute(lm, () => work(new Planner(lm, call, this.#log)));
+    const running = this.#retryOutOfMemory(lm, () => work(new Planner(lm, call, this.#log)));
     this.#languageWork.add(running);
     try {
       return await running;
@@ -362,96 +393,124 @@ export class Engine implements MusicEngine {
     }
   }
 
-  /** Null: as configured. */
+  /** @param name null: as configured */
   #languageCheckpoint(name: string | null): Checkpoint {
     return this.#checkpoints.languageModel(name ?? this.#checkpoints.configured(this.#options.languageModel));
   }
 
-  /** The codes a language model may write are those its renderer reads, so slot 1 loads first. Null: as configured. */
+  /** Loads a language model (null: as configured). Slot 1 loads first, since its codebook limits the audio codes. */
   async #ensureLanguageModel(name: string | null, call: CallOptions): Promise<LanguageModel> {
     const slot = this.#slot(1);
     const { codebookSize } = slot.renderer ?? (await this.#ensureRenderer(slot, call));
-    return this.#oneLoad(async () => {
+    const load = async () => {
       const checkpoint = this.#languageCheckpoint(name);
       const old = this.#languageModel;
       if (old?.name === checkpoint.name) {
-        this.#touch(old);
+        this.#markUsed(old);
         return old;
       }
-      this.#announce(name ?? this.#options.languageModel, checkpoint.name);
+      this.#logLoad(name ?? this.#options.languageModel, checkpoint.name);
       const { dtype, quantization, offloadLanguageModel: offload } = this.#options;
       const placement = { device: this.#languageModelDevice, dtype, quantization, offload };
-      this.#languageModel = await this.#compute(old, () =>
+      this.#languageModel = await this.#retryOutOfMemory(old, () =>
         LanguageModel.load(this.#addon, checkpoint, placement, codebookSize, call),
       );
-      this.#restingLanguageModel = null;
-      this.#touch(this.#languageModel);
+      this.#unloadedLanguageModel = null;
+      this.#markUsed(this.#languageModel);
       this.#reportUnused(this.#languageModel);
       await Promise.allSettled(this.#languageWork);
       await old?.close();
       return this.#languageModel;
-    });
+    };
+    return this.#queueLoad(() =>
+      this.#withEmbeddedFallback(name === null ? this.#options.languageModel : null, load),
+    );
   }
 
-  /** `model` null: as configured. */
-  async #loadRenderer(slot: Slot, model: string | null, call: CallOptions): Promise<Renderer> {
+  /** @param model null: as configured */
+  #loadRenderer(slot: Slot, model: string | null, call: CallOptions): Promise<Renderer> {
+    return this.#withEmbeddedFallback(model === null ? slot.configured : null, () =>
+      this.#readRenderer(slot, model, call),
+    );
+  }
+
+  /**
+   * Retries with the embedded model if an installed default is broken.
+   * @param configured null: the model was requested by name
+   */
+  async #withEmbeddedFallback<T>(configured: string | null, load: () => Promise<T>): Promise<T> {
+    try {
+      return await load();
+    } catch (error) {
+      const isBroken = BROKEN_CODES.includes((error as { code?: unknown }).code);
+      if (!isBroken || configured === null || !this.#checkpoints.replaceBroken(configured)) throw error;
+      this.#log(
+        `${configured} IS BROKEN and is not used; remove its folder or pull it again: ${(error as Error).message}`,
+      );
+      return load();
+    }
+  }
+
+  async #readRenderer(slot: Slot, model: string | null, call: CallOptions): Promise<Renderer> {
     const checkpoint = this.#checkpoints.renderer(model ?? this.#checkpoints.configured(slot.configured));
-    this.#announce(model ?? slot.configured, checkpoint.name);
+    this.#logLoad(model ?? slot.configured, checkpoint.name);
     const old = slot.renderer;
     const placement = { ...this.#options, device: slot.device };
-    slot.renderer = await this.#compute(old, () => Renderer.load(this.#addon, checkpoint, placement, call));
-    slot.resting = null;
-    this.#touch(slot.renderer);
+    slot.renderer = await this.#retryOutOfMemory(old, () =>
+      Renderer.load(this.#addon, checkpoint, placement, call),
+    );
+    slot.unloaded = null;
+    this.#markUsed(slot.renderer);
     this.#reportUnused(slot.renderer);
     await old?.close();
     return slot.renderer;
   }
 
-  /** Computes; where memory runs out, once more without the models that nobody uses just then. */
-  async #compute<T>(used: Renderer | LanguageModel | null, work: () => Promise<T>): Promise<T> {
+  /** Runs `work`; when out of memory, unloads idle models and retries once. */
+  async #retryOutOfMemory<T>(used: Renderer | LanguageModel | null, work: () => Promise<T>): Promise<T> {
     try {
-      return await this.#watch(work);
+      return await this.#reportDeviceLoss(work);
     } catch (error) {
       if (!hasCode(error, "OUT_OF_MEMORY")) throw error;
-      const left = await this.#dropIdle((model) => model !== used);
+      const left = await this.#unloadIdle((model) => model !== used);
       const without = left.length > 0 ? ` without ${left.join(", ")}` : "";
-      this.#log(`${error.message}; trying once more${without}`);
-      return await this.#watch(work);
+      this.#log(`${error.message}; retrying${without}`);
+      return await this.#reportDeviceLoss(work);
     } finally {
-      if (used !== null) this.#touch(used);
+      if (used !== null) this.#markUsed(used);
     }
   }
 
-  #touch(model: Renderer | LanguageModel): void {
+  #markUsed(model: Renderer | LanguageModel): void {
     this.#lastUsedMs.set(model, performance.now());
   }
 
-  /** Lets models go that nobody used for as long as their device has patience. */
-  #watchIdle(): void {
-    const patienceMs = (device: string) => {
+  /** Unloads models that were idle longer than the idle time of their device. */
+  #startIdleTimer(): void {
+    const idleMs = (device: string) => {
       const name = device === "cuda" ? "cuda:0" : device;
       const gpu = this.#gpus.find((candidate) => candidate.device === name);
       return 1000 * (this.#options.idleSeconds ?? defaultIdleSeconds(gpu)) || Number.POSITIVE_INFINITY;
     };
     const devices = [...this.#slots.flatMap((slot) => slot?.device ?? []), this.#languageModelDevice];
-    const shortest = Math.min(...devices.map(patienceMs));
+    const shortest = Math.min(...devices.map(idleMs));
     if (shortest === Number.POSITIVE_INFINITY) return;
     const isUnused = (model: Renderer | LanguageModel, device: string) =>
-      performance.now() - (this.#lastUsedMs.get(model) ?? 0) >= patienceMs(device);
+      performance.now() - (this.#lastUsedMs.get(model) ?? 0) >= idleMs(device);
     const drop = async () => {
-      const left = await this.#dropIdle(isUnused);
-      if (left.length > 0) this.#log(`nobody used ${left.join(", ")}: unloaded until the next use`);
+      const left = await this.#unloadIdle(isUnused);
+      if (left.length > 0) this.#log(`Unloaded idle model ${left.join(", ")}; it reloads on demand`);
     };
-    // A turn among the loads, so that none of them counts on a model that leaves.
+    // Queued as a load, so that no load relies on a model that is being unloaded.
     const check = () =>
-      this.#oneLoad(drop).catch((error: Error) => {
+      this.#queueLoad(drop).catch((error: Error) => {
         if (!this.#closed) this.#log(error.message);
       });
     this.#idleTimer = setInterval(check, Math.min(shortest / IDLE_CHECKS, MAX_IDLE_CHECK_MS)).unref();
   }
 
-  /** Tells the process of a device that is lost to it. */
-  async #watch<T>(work: () => Promise<T>): Promise<T> {
+  /** Calls `onDeviceLost` when a GPU failed. */
+  async #reportDeviceLoss<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
@@ -460,19 +519,22 @@ export class Engine implements MusicEngine {
     }
   }
 
-  /** Lets go of loaded models that nobody uses and `isSpare` names; those with adapters stay, for these would be lost. */
-  async #dropIdle(isSpare: (model: Renderer | LanguageModel, device: string) => boolean): Promise<string[]> {
+  /** Unloads idle models that match `isSpare`. Models with loaded adapters stay, as these would be lost. */
+  async #unloadIdle(
+    isSpare: (model: Renderer | LanguageModel, device: string) => boolean,
+  ): Promise<string[]> {
     const idle: (Renderer | LanguageModel)[] = [];
     for (const slot of this.#slots) {
       const renderer = slot?.renderer ?? null;
       if (slot === null || renderer === null || !renderer.isIdle || !isSpare(renderer, slot.device)) continue;
-      slot.resting = { name: renderer.name, isTurbo: renderer.isTurbo };
+      const { name, isTurbo, isLegoSft, codebookSize } = renderer;
+      slot.unloaded = { name, isTurbo, isLegoSft, codebookSize };
       slot.renderer = null;
       idle.push(renderer);
     }
     const lm = this.#languageModel;
     if (lm !== null && this.#languageWork.size === 0 && isSpare(lm, this.#languageModelDevice)) {
-      this.#restingLanguageModel = lm.name;
+      this.#unloadedLanguageModel = lm.name;
       this.#languageModel = null;
       idle.push(lm);
     }
@@ -480,27 +542,27 @@ export class Engine implements MusicEngine {
     return idle.map(({ name }) => name);
   }
 
-  #announce(requested: string, used: string): void {
+  #logLoad(requested: string, used: string): void {
     this.#log(
       requested === used || !this.#checkpoints.usesEmbedded(requested)
         ? `loading ${requested}`
-        : `${requested} is not installed: loading the embedded model ${used} in its place`,
+        : `${requested} is not installed or is broken: loading the embedded model ${used} instead`,
     );
   }
 
-  /** A sign of a checkpoint from a family this engine does not know. */
+  /** Unused tensors suggest an unknown model family. */
   #reportUnused({ name, unusedTensors }: Renderer | LanguageModel): void {
     if (unusedTensors.length === 0) return;
-    this.#log(`${name} holds tensors that nothing reads: ${firstOf(unusedTensors)}`);
+    this.#log(`${name} has unused tensors: ${firstOf(unusedTensors)}`);
   }
 
-  /** The name under which slot 1's own model appears, were it loaded. */
+  /** Name of slot 1's default model. */
   #defaultModelName(): string {
     return this.#checkpoints.configured(this.#options.slotModels[0]);
   }
 
-  /** Runs loads one after the other; a failed one does not stop the next. */
-  #oneLoad<T>(load: () => Promise<T>): Promise<T> {
+  /** Runs loads in sequence; a failed load does not stop the next. */
+  #queueLoad<T>(load: () => Promise<T>): Promise<T> {
     const turn = this.#loads.then(() => {
       if (this.#closed) throw new EngineError("CLOSED", "The engine is closed.");
       return load();
@@ -510,16 +572,21 @@ export class Engine implements MusicEngine {
   }
 }
 
+/** Error codes of damaged or incomplete models. */
+const BROKEN_CODES: readonly unknown[] = ["BAD_CHECKPOINT", "MODEL_NOT_FOUND", "TOKENIZER"];
+
 function hasCode(error: unknown, code: NativeErrorCode): error is Error {
   return error instanceof Error && "code" in error && error.code === code;
 }
 
-function stateOf({ renderer, resting }: Slot, slotNumber: number): SlotState {
-  const model = renderer ?? resting;
+function stateOf({ renderer, unloaded }: Slot, slotNumber: number): SlotState {
+  const model = renderer ?? unloaded;
   return {
     slot: slotNumber,
     model: model?.name ?? null,
     isLoaded: renderer !== null,
     isTurbo: model?.isTurbo ?? false,
+    isLegoSft: model?.isLegoSft ?? false,
+    codebookSize: model?.codebookSize ?? null,
   };
 }

@@ -1,25 +1,26 @@
-/** What can go wrong above the native addon. Below it, see `NativeErrorCode` in addon.ts. */
+/** Errors of the engine. Errors of the native addon: `NativeErrorCode` in addon.ts. */
 export type EngineErrorCode =
   /** The native addon is not built, or libtorch cannot be loaded. */
   | "ADDON_MISSING"
-  /** No checkpoint of that name, or a part of it is absent. */
+  /** Checkpoint or part of it not found. */
   | "MODEL_NOT_FOUND"
+  /** The file contains no supported model; the message identifies its content. */
+  | "UNSUPPORTED_MODEL"
   /** The slot is not configured. */
   | "SLOT_UNAVAILABLE"
-  /** Tokenizer files are absent, damaged or lack a token that the prompts need. */
+  /** Tokenizer files are missing, damaged or lack a required token. */
   | "TOKENIZER"
-  /** Prompt and requested output exceed the language model's context. */
+  /** Prompt and output exceed the language model's context. */
   | "PROMPT_TOO_LONG"
-  /** An adapter's name is in use or no adapter's, its scale is none, or it cannot be beside another. */
+  /** Adapter name taken or unknown, scale out of range, or adapters cannot be combined. */
   | "ADAPTER"
-  /** The language model wrote nothing that can be used. */
+  /** The language model's output is unusable. */
   | "LM_OUTPUT"
-  /** The engine is closed. */
   | "CLOSED";
 
-/** A failure with a message a person can act on and a code a program can. */
+/** Engine error: a message for people and a code for programs. */
 export class EngineError extends Error {
-  /** What to do, where the message says it in sentences of its own, after the fault. */
+  /** What to do, if the message does not include it. */
   readonly advice: string | undefined;
 
   constructor(

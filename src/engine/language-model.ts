@@ -1,5 +1,4 @@
 /** A loaded language model with its tokenizer: prompts and programs in, text and audio codes out. */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type {
   CallOptions,
@@ -9,41 +8,42 @@ import type {
   NativeLanguageModel,
   PlacementOptions,
   Segment,
+  TokenScores,
 } from "./addon.js";
 import type { Checkpoint } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
+import { configOf } from "./model-files.js";
 import { type PromptPart, Tokenizer } from "./tokenizer.js";
-import type { LanguageModelInfo, SamplingOptions } from "./types.js";
+import type { LanguageModelInfo, SamplingOptions, Seed } from "./types.js";
 
-/** Room for the longest song's 3000 codes and long lyrics; the models could address more. */
+/** Enough for the longest song's 3000 codes and long lyrics; the models support more. */
 const MAX_CONTEXT_TOKENS = 8192;
-/** What stands around the words in any prompt, the think block before audio codes included. */
+/** Tokens around the words of any prompt, including the think block before audio codes. */
 const FRAME_TOKENS = 128;
 
 export interface TextJob {
   prompt: PromptPart[];
   program: Segment[];
-  /** The most tokens to write; fewer where the context ends earlier. */
+  /** Maximum; the context may end earlier. */
   maxNewTokens: number;
   sampling: SamplingOptions;
-  seed: number;
+  seed: Seed;
   stage: "metadata" | "text";
 }
 
 export interface CodesJob {
   prompt: PromptPart[];
   negativePrompt: PromptPart[];
-  /** Exactly so many codes, or null: until the model ends. */
+  /** Exact number of codes; null: until the model stops. */
   count: number | null;
   maxCount: number;
-  /** 1 or below: no guidance. */
+  /** 1 or less: no guidance. */
   cfgScale: number;
   sampling: SamplingOptions;
-  /** One per row. */
-  seeds: number[];
+  seeds: Seed[];
 }
 
-/** How much text a language model holds; known without its weights. */
+/** Context length of a language model. Needs the tokenizer but no weights. */
 export class TextContext {
   private constructor(
     readonly name: string,
@@ -53,14 +53,14 @@ export class TextContext {
   ) {}
 
   static async load(checkpoint: Checkpoint): Promise<TextContext> {
-    const config = await readConfig(checkpoint);
-    const tokenizer = await Tokenizer.load(checkpoint.directory);
+    const config = readConfig(checkpoint);
+    const tokenizer = await Tokenizer.load(checkpoint.tokenizerDirectory);
     const maxTokens = Math.min(MAX_CONTEXT_TOKENS, config.max_position_embeddings ?? MAX_CONTEXT_TOKENS);
     return new TextContext(checkpoint.name, tokenizer, maxTokens, config);
   }
 
   /**
-   * @param fields the words of the prompt, by the names that clients know them by
+   * @param fields texts of the prompt, by the clients' field names
    * @throws EngineError PROMPT_TOO_LONG naming the longest field
    */
   async checkWords(fields: Readonly<Record<string, string>>, newTokens: number): Promise<void> {
@@ -76,7 +76,7 @@ export class TextContext {
     throw new EngineError(
       "PROMPT_TOO_LONG",
       `${longest.field} is too long for the language model ${this.name}: it takes ${longest.tokens} of its ` +
-        `${this.maxTokens} tokens, of which ${newTokens} must stay free to write in. Shorten ${longest.field}.`,
+        `${this.maxTokens} tokens, and ${newTokens} must stay free for the output. Shorten ${longest.field}.`,
     );
   }
 
@@ -92,7 +92,7 @@ export class LanguageModel {
     readonly text: TextContext,
   ) {}
 
-  /** @param codebookSize codes that the renderer understands; the model is held to them */
+  /** @param codebookSize number of codes that the renderer supports; limits the model's codes */
   static async load(
     addon: NativeAddon,
     checkpoint: Checkpoint,
@@ -106,7 +106,7 @@ export class LanguageModel {
       const native = await addon.loadLanguageModel(
         {
           ...placement,
-          modelDirectory: checkpoint.directory,
+          model: checkpoint.model,
           maxContextTokens: text.maxTokens,
           vocabulary: tokenizer.vocabulary(config.vocab_size ?? tokenizer.size, codebookSize),
         },
@@ -127,7 +127,7 @@ export class LanguageModel {
     return this.text.tokenizer;
   }
 
-  /** False where its configuration says `"writes_text": false`: it is too small for words that a person should read. */
+  /** False if its configuration has `"writes_text": false`: too small to write readable text. */
   get writesText(): boolean {
     return this.text.config.writes_text ?? true;
   }
@@ -136,47 +136,55 @@ export class LanguageModel {
     return { name: this.name, writesText: this.writesText };
   }
 
-  /** Tensors of its checkpoint that nothing reads. */
   get unusedTensors(): readonly string[] {
     return this.native.info.unusedTensors;
   }
 
-  /** One row of text, forced tokens included. */
-  async writeText(job: TextJob, call: CallOptions): Promise<string> {
-    const promptTokenIds = await this.tokenizer.encode(job.prompt);
-    const result = await this.#generate(
-      {
+  /** Text of each job, including forced tokens. All jobs run as one batch; stage and sampling must be equal. */
+  async writeTexts(jobs: readonly TextJob[], call: CallOptions): Promise<string[]> {
+    const parts = jobs.map(async (job) => {
+      const promptTokenIds = await this.tokenizer.encode(job.prompt);
+      return this.#sampled(job.sampling, {
         promptTokenIds,
         program: job.program,
-        seeds: [job.seed],
+        seeds: [BigInt(job.seed)],
         maxNewTokens: Math.min(job.maxNewTokens, this.text.maxTokens - promptTokenIds.length),
         cfgScale: 1,
         stage: job.stage,
-      },
-      job.sampling,
-      call,
-    );
-    return this.tokenizer.decode(result.tokenIds[0] ?? []);
+      });
+    });
+    const results = await this.#generate(await Promise.all(parts), call);
+    return Promise.all(results.map(({ tokenIds }) => this.tokenizer.decode(tokenIds[0] ?? [])));
   }
 
-  /** Audio codes, one array a seed; without a count they may differ in length. */
-  async writeCodes(job: CodesJob, call: CallOptions): Promise<Int32Array[]> {
-    const guided = job.cfgScale > 1;
-    const promptTokenIds = await this.tokenizer.encode(job.prompt);
-    const result = await this.#generate(
-      {
+  /**
+   * Audio codes of each job, one array per seed; without a count their lengths may differ. All jobs run as one batch;
+   * guidance and sampling must be equal.
+   */
+  async writeCodes(jobs: readonly CodesJob[], call: CallOptions): Promise<Int32Array[][]> {
+    const parts = jobs.map(async (job) => {
+      const guided = job.cfgScale > 1;
+      const promptTokenIds = await this.tokenizer.encode(job.prompt);
+      return this.#sampled(job.sampling, {
         promptTokenIds,
         negativePromptTokenIds: guided ? await this.tokenizer.encode(job.negativePrompt) : undefined,
         program: [{ kind: "codes", count: job.count ?? undefined }],
-        seeds: job.seeds,
+        seeds: job.seeds.map(BigInt),
         maxNewTokens: job.count ?? Math.min(job.maxCount, this.text.maxTokens - promptTokenIds.length),
         cfgScale: guided ? job.cfgScale : 1,
         stage: "codes",
-      },
-      job.sampling,
-      call,
-    );
-    return result.tokenIds.map((ids) => this.tokenizer.audioCodes(ids));
+      });
+    });
+    const results = await this.#generate(await Promise.all(parts), call);
+    return results.map(({ tokenIds }) => tokenIds.map((ids) => this.tokenizer.audioCodes(ids)));
+  }
+
+  /** Likelihood of each text as a continuation of the prompt, by teacher forcing. */
+  async score(prompt: PromptPart[], texts: PromptPart[][], call: CallOptions): Promise<TokenScores[]> {
+    const promptTokenIds = await this.tokenizer.encode(prompt);
+    const targets = await Promise.all(texts.map((text) => this.tokenizer.encode(text)));
+    for (const { length } of targets) this.#checkContext({ promptTokenIds, maxNewTokens: length });
+    return this.native.score({ promptTokenIds, targets }, call);
   }
 
   async close(): Promise<void> {
@@ -184,14 +192,16 @@ export class LanguageModel {
     await this.text.close();
   }
 
-  #generate(
-    job: Omit<LanguageJob, "temperature" | "topK" | "topP" | "repetitionPenalty">,
-    sampling: SamplingOptions,
-    call: CallOptions,
-  ): Promise<LanguageResult> {
-    this.#checkContext(job);
-    const { temperature, topK, topP, repetitionPenalty } = sampling;
-    return this.native.generate({ ...job, temperature, topK, topP, repetitionPenalty }, call);
+  #sampled(
+    { temperature, topK, topP, minP, repetitionPenalty }: SamplingOptions,
+    job: Omit<LanguageJob, "temperature" | "topK" | "topP" | "minP" | "repetitionPenalty">,
+  ): LanguageJob {
+    return { ...job, temperature, topK, topP, minP, repetitionPenalty };
+  }
+
+  #generate(jobs: readonly LanguageJob[], call: CallOptions): Promise<LanguageResult[]> {
+    for (const job of jobs) this.#checkContext(job);
+    return this.native.generate(jobs, call);
   }
 
   #checkContext(job: Pick<LanguageJob, "promptTokenIds" | "negativePromptTokenIds" | "maxNewTokens">): void {
@@ -201,7 +211,7 @@ export class LanguageModel {
       throw new EngineError(
         "PROMPT_TOO_LONG",
         `Caption and lyrics take ${promptTokens} of the language model's ${this.text.maxTokens} tokens and leave no ` +
-          `room for the ${Math.max(1, maxNewTokens)} it has to write. Shorten the lyrics or the song.`,
+          `room for the ${Math.max(1, maxNewTokens)} that it has to write. Shorten the lyrics or the song.`,
       );
     }
   }
@@ -213,17 +223,10 @@ interface LanguageModelConfig {
   writes_text?: boolean;
 }
 
-async function readConfig(checkpoint: Checkpoint): Promise<LanguageModelConfig> {
-  const path = join(checkpoint.directory, "config.json");
-  try {
-    return JSON.parse(await readFile(path, "utf8")) as LanguageModelConfig;
-  } catch (error) {
-    throw new EngineError(
-      "MODEL_NOT_FOUND",
-      `${path} cannot be read, so ${checkpoint.name} is no language model.`,
-      {
-        cause: error,
-      },
-    );
-  }
+/** @throws EngineError MODEL_NOT_FOUND if config.json is missing, damaged or belongs to another model */
+function readConfig({ name, model }: Checkpoint): LanguageModelConfig {
+  const config = configOf(model);
+  if (typeof config.hidden_size === "number") return config as LanguageModelConfig;
+  const path = join(model.path, "config.json");
+  throw new EngineError("MODEL_NOT_FOUND", `${path} cannot be read, so ${name} is not a language model.`);
 }

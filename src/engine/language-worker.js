@@ -1,4 +1,4 @@
-/** Tells the language of texts; null where it is not sure. In JavaScript as `tokenizer-worker.js` is. */
+/** Detects the language of texts; null if unsure. JavaScript for the same reason as `tokenizer-worker.js`. */
 import { parentPort } from "node:worker_threads";
 import { eld } from "eld/small";
 

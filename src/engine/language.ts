@@ -1,22 +1,22 @@
-/** What words tell of themselves: the language they are written in, and what a wish asks for. */
+/** Language detection, and hints in a free-text query: language and "instrumental". */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { LANGUAGES } from "./metadata.js";
 
-/** Section tags say nothing of the language that is sung. */
+/** Section tags do not count for the language of the lyrics. */
 const TAGS = /\[[^[\]\n]*\]/g;
 
 let thread: Worker | null = null;
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * A code of `languages`, or null where the text is too short or too mixed to tell. A thread of its own tells it: the
- * detector's tables take a second of a processor to load.
+ * Language code from `languages`, or null if the text is too short or mixed. Runs in a thread, since loading the
+ * detector's tables takes a second of CPU.
  */
 export function writtenLanguage(text: string): Promise<string | null> {
   const sung = text.replace(TAGS, " ").trim();
   if (sung === "") return Promise.resolve(null);
-  // One answer is awaited at a time.
+  // Calls are serialised: answers carry no id.
   const answer = last.catch(() => {}).then(() => detect(sung));
   last = answer;
   return answer;
@@ -28,7 +28,7 @@ async function detect(text: string): Promise<string | null> {
   thread.postMessage(text);
   try {
     const [language] = (await once(thread, "message")) as [string | null];
-    // It keeps no process alive that awaits nothing.
+    // Does not keep an idle process alive.
     thread.unref();
     return language !== null && LANGUAGES.includes(language) ? language : null;
   } catch (error) {
@@ -37,14 +37,14 @@ async function detect(text: string): Promise<string | null> {
   }
 }
 
-/** Hints that a person leaves in a free-text wish. */
+/** Hints in a free-text query. */
 export interface QueryHints {
-  /** A language code, or null where the wish names none. */
+  /** Language code, or null. */
   language: string | null;
   instrumental: boolean;
 }
 
-/** The first language that the wish names wins, in this order. */
+/** The first match in this order wins. */
 const LANGUAGE_NAMES: [code: string, ...names: string[]][] = [
   ["en", "english"],
   ["zh", "chinese", "中文", "mandarin"],
@@ -83,12 +83,12 @@ export function parseQueryHints(query: string): QueryHints {
   };
 }
 
-/** "it" and "hi" are English words too: a code counts only after "lang" or "language" and a colon or equals sign. */
+/** "it" and "hi" are also English words: a code counts only after "lang" or "language" with a colon or equals sign. */
 function writtenAsCode(text: string, code: string): boolean {
   return new RegExp(`(?<!${LETTER})lang(?:uage)?\\s*[:=]\\s*${code}(?!${LETTER})`, "u").test(text);
 }
 
-/** Whole words, but anywhere in scripts that are written without spaces. */
+/** Matches whole words; in scripts without spaces anywhere. */
 function mentions(text: string, name: string): boolean {
   if (/^[\p{Script=Han}\p{Script=Hangul}]+$/u.test(name)) return text.includes(name);
   return new RegExp(`(?<!${LETTER})${name}(?!${LETTER})`, "u").test(text);

@@ -1,9 +1,9 @@
-/** The facts of a song: their fields and ranges, and the one form of what the client says and the model writes. */
+/** Song metadata: fields, ranges and canonical forms. */
 import type { Metadata } from "./types.js";
 
 export const NOTHING_KNOWN: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
 
-/** The fields of a think block. An absent one is not written. */
+/** Fields of a think block; absent ones are not written. */
 export interface ThinkFields {
   bpm?: number | undefined;
   caption?: string | undefined;
@@ -35,8 +35,8 @@ export const LANGUAGES: readonly string[] = [
 ];
 
 /**
- * The client's values in the form that the model was trained on. A value that has no such form is left out:
- * the model then writes its own, and the client's still reaches the renderer.
+ * Client values in the form the model was trained on. Other values are omitted: the model writes its own, and the
+ * renderer still gets the client's.
  */
 export function toThinkFields(metadata: Metadata, language: string | null): ThinkFields {
   return {
@@ -48,7 +48,7 @@ export function toThinkFields(metadata: Metadata, language: string | null): Thin
   };
 }
 
-/** The client's values, completed by the model's. */
+/** Client values, with missing ones from the model. */
 export function mergeMetadata(client: Metadata, model: ThinkFields): Metadata {
   return {
     bpm: positiveOrNull(client.bpm) ?? model.bpm ?? null,
@@ -58,7 +58,7 @@ export function mergeMetadata(client: Metadata, model: ThinkFields): Metadata {
   };
 }
 
-/** True where the client has left nothing for the model to fill. */
+/** Whether the client set every field. */
 export function isComplete(metadata: Metadata): boolean {
   return (
     positiveOrNull(metadata.bpm) !== null &&
@@ -68,7 +68,10 @@ export function isComplete(metadata: Metadata): boolean {
   );
 }
 
-/** One of the 70 key scales for "Am", "f# min", "B♭" or "C Major"; undefined for what is none, as "H minor". */
+/**
+ * Canonical key scale (one of 70) of "Am", "f# min", "B♭" or "C Major"; undefined for invalid ones such as "H
+ * minor".
+ */
 export function canonicalKeyScale(text: string): string | undefined {
   const match = KEY_SCALE_PATTERN.exec(text.trim());
   if (match === null) return undefined;
@@ -82,7 +85,7 @@ const KEY_SCALE_PATTERN = new RegExp(
     `\\s*(|m|M|[Mm][Aa][Jj](?:[Oo][Rr])?|[Mm][Ii][Nn](?:[Oo][Rr])?)$`,
 );
 
-/** "6" for "6/8" and "6", and so on; undefined for what the model does not know, as "5/4". */
+/** "6" for "6/8" or "6", and so on; undefined if unsupported, such as "5/4". */
 export function canonicalTimeSignature(text: string): string | undefined {
   const [, beats, noteValue] = /^(\d)(?:\/(\d))?$/.exec(text.trim()) ?? [];
   const expected = beats === "6" ? "8" : "4";
@@ -94,7 +97,7 @@ function canonicalLanguage(text: string): string | undefined {
   return LANGUAGES.includes(code) ? code : undefined;
 }
 
-/** Clients write "N/A" for nothing. */
+/** "N/A" also means absent. */
 function isAbsent(text: string): boolean {
   return ["", "n/a"].includes(text.trim().toLowerCase());
 }

@@ -1,15 +1,15 @@
 /**
- * The native addon without the engine above it (`carillon/native`), and what makes its token ids. It is found as
- * `CARILLON_ADDON`, else as the one built from the sources here, else in this platform's package.
+ * Loads the native addon (`carillon/native`): from `CARILLON_ADDON`, else the local build, else the platform
+ * package. Also exports the tokenizer for its token ids.
  */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { listGpus } from "../libtorch/gpus.js";
+import { adviceFor, findPrebuilt, openLibraries, PLATFORM_PACKAGE } from "../libtorch/prebuilt.js";
 import type { NativeAddon } from "./addon.js";
 import { EngineError } from "./errors.js";
-import { listGpus } from "./gpus.js";
-import { adviceFor, findPrebuilt, openLibraries, PLATFORM_PACKAGE } from "./prebuilt.js";
 
 export type * from "./addon.js";
 export { type Checkpoint, Checkpoints, type RendererCheckpoint } from "./checkpoints.js";
@@ -19,28 +19,28 @@ export { codesPrompt } from "./prompts.js";
 export { renderParametersOf } from "./render-parameters.js";
 export { type PromptPart, Tokenizer } from "./tokenizer.js";
 
-/** Where the build leaves the addon. This file is two folders below the package root, in src/ as in dist/. */
+/** Build output. This file is two folders below the package root, in src/ and in dist/. */
 const BUILT_ADDON = fileURLToPath(new URL("../../build/Release/carillon.node", import.meta.url));
 
-/** What makes the addon, in a clone and in an application that has installed the package. */
+/** Builds the addon, in a clone or in an application that depends on the package. */
 const SETUP_COMMAND = BUILT_ADDON.includes(`${sep}node_modules${sep}`)
   ? "npm explore carillon -- npm run setup"
   : "npm run setup";
 
 /**
- * Loads the addon; Node keeps one instance however often it is asked.
- * @param log is told which libtorch is used in place of the package's own, and which is not and why
- * @param hasGpu whether a libtorch for CUDA is to be looked for
- * @throws EngineError ADDON_MISSING: says what is needed, what was found, what to run.
+ * Loads the addon; Node caches the instance.
+ * @param log receives which libtorch is used or rejected, and why
+ * @param hasGpu whether to look for a CUDA build of libtorch
+ * @throws EngineError ADDON_MISSING: what is required, what was found, what to run
  */
 export function loadAddon(
   log: (message: string) => void = () => {},
   hasGpu = () => listGpus().length > 0,
 ): NativeAddon {
-  // Large pages for libtorch's memory: a process of gigabytes that starts ffmpeg copies the table of its pages meanwhile.
+  // Huge pages for libtorch: forking ffmpeg copies page tables, which are large in a process of gigabytes.
   process.env.THP_MEM_ALLOC_ENABLE ??= "1";
-  // libgomp's threads wait for work by spinning, by default for milliseconds: half of a song's CPU time, and on a busy machine
-  // the time of those that have work. This long covers what lies between two products.
+  // libgomp threads spin while waiting, by default for milliseconds: half of a song's CPU time, taken from other
+  // work. This limit covers the gap between two matrix products.
   if (process.env.OMP_WAIT_POLICY === undefined) process.env.GOMP_SPINCOUNT ??= "10000";
   const path = process.env.CARILLON_ADDON || (existsSync(BUILT_ADDON) ? BUILT_ADDON : null);
   if (path !== null) return load(path);
@@ -48,8 +48,8 @@ export function loadAddon(
   if (prebuilt === null) {
     throw new EngineError(
       "ADDON_MISSING",
-      `There is no native addon: ${PLATFORM_PACKAGE} is not installed (an optional dependency: --omit=optional leaves it out, and there is none for every platform) and none is built here`,
-      { advice: `Install it, or build one with "${SETUP_COMMAND}", or set CARILLON_ADDON to one.` },
+      `There is no native addon: ${PLATFORM_PACKAGE} is not installed (optional dependency; missing with --omit=optional and on unsupported platforms), and none is built here`,
+      { advice: `Install it, build one with "${SETUP_COMMAND}", or set CARILLON_ADDON to its path.` },
     );
   }
   openLibraries(prebuilt.libraries);
@@ -59,7 +59,7 @@ export function loadAddon(
 function load(path: string): NativeAddon {
   if (!existsSync(path)) {
     throw new EngineError("ADDON_MISSING", `The native addon ${path} does not exist`, {
-      advice: `Run "${SETUP_COMMAND}", or set CARILLON_ADDON to one that does.`,
+      advice: `Run "${SETUP_COMMAND}", or set CARILLON_ADDON to an existing addon.`,
     });
   }
   try {

@@ -1,6 +1,6 @@
 /**
- * What the language model does for a song: expand a wish, rewrite, plan. What it writes takes the
- * place of a person's words only where it is no worse (answer-check.ts).
+ * Song planning with the language model: expand a query, rewrite, plan, describe. Its text replaces a person's only
+ * after a check (answer-check.ts).
  */
 import { performance } from "node:perf_hooks";
 import type { CallOptions } from "./addon.js";
@@ -16,10 +16,10 @@ import {
   UNKNOWN_LANGUAGE,
 } from "./metadata.js";
 import {
-  asksForNoWords,
   codesPrompt,
   formatPrompt,
   INSTRUMENTAL_LYRICS,
+  isInstrumentalTag,
   metadataPrompt,
   NO_USER_INPUT,
   samplePrompt,
@@ -28,27 +28,38 @@ import {
   unconditionalCodesPrompt,
   understandPrompt,
 } from "./prompts.js";
+import { scoreSong } from "./song-score.js";
 import { type ParsedOutput, parseOutput, serializeThinkFields } from "./think-block.js";
 import type { PromptPart } from "./tokenizer.js";
 import {
   CODES_PER_SECOND,
   type FormatRequest,
+  type Metadata,
   type Plan,
   type PlanRequest,
   type SampleRequest,
+  type ScoreRequest,
+  type SongScores,
   type SongSheet,
   type UnderstandRequest,
 } from "./types.js";
 
 const MAX_METADATA_TOKENS = 1024;
-/** The fields of a song without its caption take about so many. */
+/** Approximate size of a song's fields without its caption. */
 const MIN_TOKENS = 64;
 const MAX_SHEET_TOKENS = 2560;
 
-/** Told of what a person should know. */
+interface Words {
+  written: ThinkFields;
+  warnings: string[];
+}
+
+const NOTHING_WRITTEN: Words = { written: {}, warnings: [] };
+
+/** Receives messages for the operator. */
 export type Log = (message: string) => void;
 
-/** One call's work with a loaded language model. */
+/** Planning for one call with a loaded language model. */
 export class Planner {
   constructor(
     private readonly lm: LanguageModel,
@@ -57,23 +68,23 @@ export class Planner {
   ) {}
 
   /**
-   * Expands a wish into a song sheet. Where the model cannot put it in words, the wish itself is the caption, and the
-   * model plans only the metadata.
+   * Expands a query into a song sheet. If the model's text is rejected, the query becomes the caption and the model
+   * plans only metadata.
    */
   async createSample(request: SampleRequest): Promise<SongSheet> {
     const { query, instrumental, language, metadata } = request;
     const plain = (why: string) =>
-      this.#plainSheet({ ...request, caption: query, lyrics: INSTRUMENTAL_LYRICS }, why);
+      this.#sheetWithMetadata({ ...request, caption: query, lyrics: INSTRUMENTAL_LYRICS }, why);
     await this.lm.text.checkWords({ sample_query: query }, MIN_TOKENS);
     if (!this.lm.writesText)
-      return plain(`${this.#doesNotWrite()}: the wish is the caption, and no lyrics were written`);
+      return plain(`${this.#writesNoText()}: the query is the caption, and there are no lyrics`);
     const output = await this.#writeSheet(samplePrompt(query, instrumental), request);
     const { caption } = output.fields;
     const lyrics = output.lyrics || (instrumental ? INSTRUMENTAL_LYRICS : "");
-    if (caption === undefined) throw this.#noSheet("caption");
+    if (caption === undefined) throw this.#missingOutput("caption");
     const fault = (await captionFault(caption, query)) ?? (await newLyricsFault(lyrics, instrumental));
     if (fault !== null)
-      return plain(`${this.#wroteInVain(fault)}: the wish is the caption, and no lyrics were written`);
+      return plain(`${this.#rejectedText(fault)}: the query is the caption, and there are no lyrics`);
     return {
       ...mergeMetadata(metadata, output.fields),
       caption,
@@ -84,28 +95,28 @@ export class Planner {
   }
 
   /**
-   * Rewrites a caption and lyrics. What the model leaves out or writes worse stays as it was, and with a model that
-   * cannot write everything does: it then plans only the metadata.
+   * Rewrites a caption and lyrics. Missing or rejected text keeps the original. A model that does not write text
+   * plans only metadata.
    */
   async formatInput(request: FormatRequest): Promise<SongSheet> {
     const { caption, lyrics, language, metadata } = request;
     await this.lm.text.checkWords({ prompt: caption, lyrics }, MIN_TOKENS);
     if (!this.lm.writesText) {
-      return this.#plainSheet(request, `${this.#doesNotWrite()}: caption and lyrics are as they were sent`);
+      return this.#sheetWithMetadata(request, `${this.#writesNoText()}: caption and lyrics are unchanged`);
     }
     const { fields, lyrics: written } = await this.#writeSheet(formatPrompt(caption, lyrics), request);
     const warnings: string[] = [];
     const checked = (what: string, own: string, text: string, fault: string | null) => {
       if (fault === null) return text;
       warnings.push(
-        `the ${what} ${what === "lyrics" ? "stay as they were" : "stays as it was"} sent: ${this.#wroteInVain(fault)}`,
+        `the ${what} ${what === "lyrics" ? "are" : "is"} unchanged: ${this.#rejectedText(fault)}`,
       );
       return own;
     };
     const newCaption = fields.caption ?? caption;
-    const newLyrics = asksForNoWords(lyrics) ? lyrics : (written ?? "");
+    const newLyrics = isInstrumentalTag(lyrics) ? lyrics : (written ?? "");
     const lyricsAreOwn =
-      newLyrics === lyrics || (lyrics.trim() === "" && (newLyrics === "" || asksForNoWords(newLyrics)));
+      newLyrics === lyrics || (lyrics.trim() === "" && (newLyrics === "" || isInstrumentalTag(newLyrics)));
     return {
       ...mergeMetadata(metadata, fields),
       caption: checked(
@@ -125,7 +136,7 @@ export class Planner {
     };
   }
 
-  /** Describes a recording; what the model leaves out is "". */
+  /** Describes a recording; fields that the model omits are "". */
   async understand(request: UnderstandRequest): Promise<SongSheet> {
     const prompt = understandPrompt(request.audioCodes);
     const program = {
@@ -140,61 +151,81 @@ export class Planner {
       language: (this.lm.writesText && output.fields.language) || UNKNOWN_LANGUAGE,
       warnings: this.lm.writesText
         ? []
-        : [`${this.#doesNotWrite()}: the recording has no caption and no lyrics`],
+        : [`${this.#writesNoText()}: the recording has no caption and no lyrics`],
     };
   }
 
-  /** Fills metadata, once for the whole batch, and writes each item's audio codes. */
-  async plan(request: PlanRequest): Promise<Plan> {
-    const known = toThinkFields(request.metadata, null);
+  /** Scores how well a song fits its text; null if nothing can be scored. */
+  score(request: ScoreRequest): Promise<SongScores | null> {
+    return scoreSong(this.lm, request, this.call);
+  }
+
+  /**
+   * Plans songs as one batch: fills the metadata of each, then writes the audio codes of all. The requests must have
+   * equal sampling options and guidance.
+   */
+  async plan(requests: readonly PlanRequest[]): Promise<Plan[]> {
     const begun = performance.now();
-    await this.lm.text.checkWords(
-      { prompt: request.caption, lyrics: request.lyrics },
-      tokensToWrite(request.writeCodes ? (request.metadata.durationSeconds ?? 0) : null),
-    );
-    const { written, warnings } =
-      request.fillMetadata && !isComplete(request.metadata)
-        ? await this.#planWords(request)
-        : { written: {}, warnings: [] };
-    const metadata = mergeMetadata(request.metadata, written);
+    for (const { caption, lyrics, writeCodes, metadata } of requests) {
+      const seconds = writeCodes ? (metadata.durationSeconds ?? 0) : null;
+      await this.lm.text.checkWords({ prompt: caption, lyrics }, tokensToWrite(seconds));
+    }
+    const words = await this.#planWords(requests);
+    const songs = requests.map((request, index) => {
+      const { written, warnings } = words[index] ?? NOTHING_WRITTEN;
+      const metadata = mergeMetadata(request.metadata, written);
+      const fields = { ...written, ...withoutAbsent(toThinkFields(request.metadata, null)) };
+      return { request, written, warnings, metadata, fields };
+    });
     const planned = performance.now();
-    const audioCodes = request.writeCodes
-      ? await this.#writeCodes(request, { ...written, ...withoutAbsent(known) }, metadata.durationSeconds)
-      : null;
-    return {
+    const codes = await this.#writeCodes(songs.filter(({ request }) => request.writeCodes));
+    const share = 1000 * requests.length;
+    const seconds = {
+      metadata: (planned - begun) / share,
+      codes: (performance.now() - planned) / share,
+    };
+    return songs.map(({ request, written, warnings, metadata }) => ({
       metadata,
       caption: written.caption ?? null,
       language: written.language ?? null,
-      audioCodes,
+      audioCodes: codes.get(request) ?? null,
       warnings,
-      seconds: { metadata: (planned - begun) / 1000, codes: (performance.now() - planned) / 1000 },
-    };
+      seconds,
+    }));
   }
 
-  /** Metadata, and the caption and the language where they are asked for and the model is able to. */
-  async #planWords(request: PlanRequest): Promise<{ written: ThinkFields; warnings: string[] }> {
-    const { caption, rewriteCaption, detectLanguage } = request;
-    const wish = {
-      ...request,
-      rewriteCaption: rewriteCaption && this.lm.writesText,
-      detectLanguage: detectLanguage && this.lm.writesText,
-      seed: request.seeds[0] ?? 0,
-    };
-    const written = await this.#writeMetadata(wish);
+  /** Metadata, plus caption and language if requested and the model writes text. One entry per request. */
+  async #planWords(requests: readonly PlanRequest[]): Promise<Words[]> {
+    const open = requests.filter(({ fillMetadata, metadata }) => fillMetadata && !isComplete(metadata));
+    const written = await this.#writeMetadata(
+      open.map((request) => ({
+        ...request,
+        rewriteCaption: request.rewriteCaption && this.lm.writesText,
+        detectLanguage: request.detectLanguage && this.lm.writesText,
+        seed: request.seeds[0] ?? 0,
+      })),
+    );
+    const checked = await Promise.all(
+      open.map((request, index) => this.#checkedWords(request, written[index] ?? {})),
+    );
+    return requests.map((request) => checked[open.indexOf(request)] ?? NOTHING_WRITTEN);
+  }
+
+  async #checkedWords({ caption, rewriteCaption }: PlanRequest, written: ThinkFields): Promise<Words> {
     if (rewriteCaption && !this.lm.writesText) {
-      return { written, warnings: [`${this.#doesNotWrite()}: the caption stays as it was sent`] };
+      return { written, warnings: [`${this.#writesNoText()}: the caption is unchanged`] };
     }
     const fault = written.caption === undefined ? null : await captionFault(written.caption, caption);
     if (fault === null) return { written, warnings: [] };
-    const warning = `the caption stays as it was sent: ${this.#wroteInVain(fault)}`;
+    const warning = `the caption is unchanged: ${this.#rejectedText(fault)}`;
     return { written: { ...written, caption: undefined }, warnings: [warning] };
   }
 
-  /** A song sheet of the client's own words, with the model's metadata. */
-  async #plainSheet(request: FormatRequest, warning: string): Promise<SongSheet> {
+  /** Song sheet with the client's text and the model's metadata. */
+  async #sheetWithMetadata(request: FormatRequest, warning: string): Promise<SongSheet> {
     const { caption, lyrics, language, metadata } = request;
     const wish = { ...request, rewriteCaption: false, detectLanguage: false };
-    const written = isComplete(metadata) ? {} : await this.#writeMetadata(wish);
+    const [written = {}] = isComplete(metadata) ? [] : await this.#writeMetadata([wish]);
     return {
       ...mergeMetadata(metadata, written),
       caption,
@@ -204,79 +235,99 @@ export class Planner {
     };
   }
 
-  #writeSheet(prompt: PromptPart[], request: SheetRequest): Promise<ParsedOutput> {
+  async #writeSheet(prompt: PromptPart[], request: SheetRequest): Promise<ParsedOutput> {
     return this.#writeThinking(sheetJob(prompt, request), sheetProgram(request));
   }
 
+  /** Metadata of each request, written as one batch. */
   async #writeMetadata(
-    request: Pick<FormatRequest, "caption" | "lyrics" | "metadata" | "sampling" | "seed"> &
-      Pick<PlanRequest, "rewriteCaption" | "detectLanguage">,
-  ): Promise<ThinkFields> {
-    const { rewriteCaption, detectLanguage, sampling, seed } = request;
-    const program = {
-      forced: toThinkFields(request.metadata, null),
-      writeCaption: rewriteCaption,
-      writeLanguage: detectLanguage,
-      textAfterwards: false,
-    };
-    const prompt = metadataPrompt(request.caption, request.lyrics);
-    const job = { prompt, maxNewTokens: MAX_METADATA_TOKENS, sampling, seed, stage: "metadata" } as const;
-    const { fields } = await this.#writeThinking(job, program);
-    if (Object.keys(withoutAbsent(fields)).length === 0) throw this.#noSheet("metadata");
-    return {
-      ...fields,
-      caption: rewriteCaption ? fields.caption : undefined,
-      language: detectLanguage ? fields.language : undefined,
-    };
+    requests: readonly (Pick<FormatRequest, "caption" | "lyrics" | "metadata" | "sampling" | "seed"> &
+      Pick<PlanRequest, "rewriteCaption" | "detectLanguage">)[],
+  ): Promise<ThinkFields[]> {
+    if (requests.length === 0) return [];
+    const jobs = requests.map(
+      ({ caption, lyrics, metadata, sampling, seed, rewriteCaption, detectLanguage }) => ({
+        prompt: metadataPrompt(caption, lyrics),
+        maxNewTokens: MAX_METADATA_TOKENS,
+        sampling,
+        seed,
+        stage: "metadata" as const,
+        thinking: {
+          forced: toThinkFields(metadata, null),
+          writeCaption: rewriteCaption,
+          writeLanguage: detectLanguage,
+          textAfterwards: false,
+        },
+      }),
+    );
+    const outputs = await this.#writeAllThinking(jobs);
+    return requests.map(({ rewriteCaption, detectLanguage }, index) => {
+      const { fields = {} } = outputs[index] ?? {};
+      if (Object.keys(withoutAbsent(fields)).length === 0) throw this.#missingOutput("metadata");
+      return {
+        ...fields,
+        caption: rewriteCaption ? fields.caption : undefined,
+        language: detectLanguage ? fields.language : undefined,
+      };
+    });
   }
 
-  /** A think block and what follows it, held to the program where decoding is constrained. */
-  async #writeThinking(job: Omit<TextJob, "program">, program: ThinkProgram): Promise<ParsedOutput> {
-    const { constrained, debug } = job.sampling;
-    const segments = constrained
-      ? await thinkProgram(this.lm.tokenizer, program)
-      : [{ kind: "free" as const }];
-    const text = await this.lm.writeText({ ...job, program: segments }, this.call);
-    if (debug) {
-      const forced = constrained ? `forced ${JSON.stringify(program.forced)}` : "unconstrained";
-      this.log(`constrained decoding, ${job.stage}: ${forced}, wrote ${JSON.stringify(text)}`);
+  async #writeThinking(job: Omit<TextJob, "program">, thinking: ThinkProgram): Promise<ParsedOutput> {
+    const [output] = await this.#writeAllThinking([{ ...job, thinking }]);
+    return output as ParsedOutput;
+  }
+
+  /** Think blocks and the text after them; each follows its program if decoding is constrained. */
+  async #writeAllThinking(
+    jobs: readonly (Omit<TextJob, "program"> & { thinking: ThinkProgram })[],
+  ): Promise<ParsedOutput[]> {
+    const programmed = jobs.map(async (job) => ({
+      ...job,
+      program: job.sampling.constrained
+        ? await thinkProgram(this.lm.tokenizer, job.thinking)
+        : [{ kind: "free" as const }],
+    }));
+    const texts = await this.lm.writeTexts(await Promise.all(programmed), this.call);
+    for (const [index, { sampling, stage, thinking }] of jobs.entries()) {
+      if (!sampling.debug) continue;
+      const forced = sampling.constrained ? `forced ${JSON.stringify(thinking.forced)}` : "unconstrained";
+      this.log(`constrained decoding, ${stage}: ${forced}, wrote ${JSON.stringify(texts[index])}`);
     }
-    return parseOutput(text);
+    return texts.map(parseOutput);
   }
 
+  /** Audio codes of the songs, written as one batch. */
   async #writeCodes(
-    request: PlanRequest,
-    fields: ThinkFields,
-    durationSeconds: number | null,
-  ): Promise<Int32Array[]> {
+    songs: readonly { request: PlanRequest; fields: ThinkFields; metadata: Metadata }[],
+  ): Promise<Map<PlanRequest, Int32Array[]>> {
+    if (songs.length === 0) return new Map();
     const maxCount = CODES_PER_SECOND * DURATION_SECONDS_RANGE.max;
-    const count = durationSeconds === null ? null : codeCount(durationSeconds);
-    const negative = request.negativePrompt.trim() === NO_USER_INPUT ? "" : request.negativePrompt;
-    const codes = await this.lm.writeCodes(
-      {
+    const jobs = songs.map(({ request, fields, metadata: { durationSeconds } }) => {
+      const negative = request.negativePrompt.trim() === NO_USER_INPUT ? "" : request.negativePrompt;
+      return {
         prompt: codesPrompt(request.caption, request.lyrics, serializeThinkFields(fields)),
         negativePrompt: unconditionalCodesPrompt(negative),
-        count,
+        count: durationSeconds === null ? null : codeCount(durationSeconds),
         maxCount,
         cfgScale: request.cfgScale,
         sampling: request.sampling,
         seeds: request.seeds,
-      },
-      this.call,
-    );
-    if (codes.some((row) => row.length === 0)) throw this.#noSheet("audio codes");
-    return codes;
+      };
+    });
+    const codes = await this.lm.writeCodes(jobs, this.call);
+    if (codes.flat().some((row) => row.length === 0)) throw this.#missingOutput("audio codes");
+    return new Map(songs.map(({ request }, index) => [request, codes[index] as Int32Array[]]));
   }
 
-  #doesNotWrite(): string {
+  #writesNoText(): string {
     return `the language model ${this.lm.name} does not write text`;
   }
 
-  #wroteInVain(fault: string): string {
-    return `what the language model ${this.lm.name} wrote was not used, as ${fault}`;
+  #rejectedText(fault: string): string {
+    return `the text of the language model ${this.lm.name} was rejected: ${fault}`;
   }
 
-  #noSheet(missing: string): EngineError {
+  #missingOutput(missing: string): EngineError {
     return new EngineError(
       "LM_OUTPUT",
       `The language model ${this.lm.name} wrote no ${missing}. Try another seed, a lower temperature or constrained decoding.`,
@@ -299,22 +350,23 @@ function sheetProgram({ language, metadata }: Pick<SheetRequest, "language" | "m
   };
 }
 
-/** What is asked of a model that does not write. */
+/** Program for a model that does not write text. */
 const FACTS_ONLY = { writeCaption: false, writeLanguage: false, textAfterwards: false };
 
-/** What must stay free for an answer. `codesSeconds`: of the song whose audio codes it is to hold; null for none. */
+/** Tokens to keep free for the output. `codesSeconds`: length of the song whose codes are written; null: no codes. */
 export function tokensToWrite(codesSeconds: number | null): number {
   return Math.max(MIN_TOKENS, codesSeconds === null ? 0 : codeCount(codesSeconds));
 }
 
 function codeCount(durationSeconds: number): number {
   const maxCount = CODES_PER_SECOND * DURATION_SECONDS_RANGE.max;
-  return Math.max(1, Math.min(maxCount, Math.trunc(CODES_PER_SECOND * durationSeconds)));
+  // Subtracts 1e-6 so that rounding adds no extra code.
+  return Math.max(1, Math.min(maxCount, Math.ceil(CODES_PER_SECOND * durationSeconds - 1e-6)));
 }
 
 async function newLyricsFault(lyrics: string, instrumental: boolean): Promise<string | null> {
-  if (asksForNoWords(lyrics)) return null;
-  if (lyrics === "" && !instrumental) return "it holds no lyrics";
+  if (isInstrumentalTag(lyrics)) return null;
+  if (lyrics === "" && !instrumental) return "it has no lyrics";
   return lyricsFault(lyrics, "");
 }
 

@@ -1,4 +1,4 @@
-/** What the language model is told, exact to the byte, and what it may answer, as a program of segments. */
+/** Prompts of the language model, byte-exact, and the programs that constrain its answers. */
 import type { Segment } from "./addon.js";
 import {
   BPM_RANGE,
@@ -19,30 +19,30 @@ const INSTRUCTIONS = {
   understand: "Understand the given musical conditions and describe the audio semantics accordingly:",
 } as const;
 
-/** What stands where the client gave nothing. */
+/** Placeholder for missing input. */
 export const NO_USER_INPUT = "NO USER INPUT";
-/** The lyrics of a song that nobody sings. */
+/** Lyrics of an instrumental. */
 export const INSTRUMENTAL_LYRICS = "[Instrumental]";
 
-/** Lyrics that the client left open may come back with words or without; said to be without, they stay so. */
-export function asksForNoWords(lyrics: string): boolean {
+/** Whether the lyrics ask for an instrumental. Empty lyrics leave it open. */
+export function isInstrumentalTag(lyrics: string): boolean {
   return ["[inst]", INSTRUMENTAL_LYRICS.toLowerCase()].includes(lyrics.trim().toLowerCase());
 }
 
-/** Phase 1: the model answers with a think block. */
+/** Phase 1 prompt; the model answers with a think block. */
 export function metadataPrompt(caption: string, lyrics: string): PromptPart[] {
   return frame("generate", songText(caption, lyrics));
 }
 
 /**
- * Phase 2: the think block stands, the assistant's turn is open and the audio codes follow.
- * @param yaml the serialised metadata, "" for none
+ * Phase 2 prompt, with the think block filled in; audio codes follow.
+ * @param yaml serialised metadata, "" for none
  */
 export function codesPrompt(caption: string, lyrics: string, yaml: string): PromptPart[] {
   return [...frame("generate", songText(caption, lyrics)), ...thinkBlock(yaml)];
 }
 
-/** The unconditional side of phase 2's guidance; a negative prompt takes the place of "nothing". */
+/** Unconditional prompt of phase 2 guidance: the negative prompt, or the placeholder. */
 export function unconditionalCodesPrompt(negativePrompt: string): PromptPart[] {
   return [
     ...frame("generate", negativePrompt.trim() === "" ? NO_USER_INPUT : negativePrompt),
@@ -50,25 +50,30 @@ export function unconditionalCodesPrompt(negativePrompt: string): PromptPart[] {
   ];
 }
 
-/** Expand a wish into a song sheet. */
+/** Prompt to expand a query into a song sheet. */
 export function samplePrompt(query: string, instrumental: boolean): PromptPart[] {
   const wish = query.trim() === "" ? NO_USER_INPUT : query;
   return frame("sample", `${wish}\n\ninstrumental: ${instrumental}`);
 }
 
-/** Rewrite a caption and lyrics. */
+/** Prompt to rewrite a caption and lyrics. */
 export function formatPrompt(caption: string, lyrics: string): PromptPart[] {
   const heading = caption.trim() === "" ? NO_USER_INPUT : caption;
   const words = lyrics.trim() === "" ? INSTRUMENTAL_LYRICS : lyrics;
   return frame("format", `# Caption\n${heading}\n\n# Lyric\n${words}`);
 }
 
-/** Describe a recording, given as its audio codes. */
+/** Prompt to describe a recording, given as audio codes. */
 export function understandPrompt(audioCodes: Iterable<number>): PromptPart[] {
   return frame(
     "understand",
     Array.from(audioCodes, (code) => ({ audioCode: code })),
   );
+}
+
+/** Understanding prompt without a recording. */
+export function silentUnderstandPrompt(): PromptPart[] {
+  return frame("understand", NO_USER_INPUT);
 }
 
 function songText(caption: string, lyrics: string): string {
@@ -96,24 +101,24 @@ function thinkBlock(yaml: string): PromptPart[] {
 }
 
 export interface ThinkProgram {
-  /** Values that are written as they stand; the model writes the others. */
+  /** Fixed values; the model writes the others. */
   forced: ThinkFields;
   writeCaption: boolean;
-  /** Without it a forced language is left out as well. */
+  /** False also omits a forced language. */
   writeLanguage: boolean;
-  /** Free text, the lyrics, after the block; else the program ends with the last field. */
+  /** Lyrics after the block; otherwise the program ends with the last field. */
   textAfterwards: boolean;
 }
 
 const MAX_CAPTION_TOKENS = 512;
-/** Far more than any value but a caption takes. */
+/** Limit for every value but the caption. */
 const MAX_VALUE_TOKENS = 24;
 
-/** Patterns of the values, each with its leading space and its line break. */
+/** Patterns of the values, including the leading space and line break. */
 const VALUE_PATTERNS: Record<keyof ThinkFields, string> = {
   bpm: ` ${oneOf(integers(BPM_RANGE))}\n`,
-  // A line of text, then any number of continuation lines, as YAML folds it. A line that may go on ends the
-  // caption where the model's own first choice is no continuation. Backticks begin code fences: never.
+  // One line, then continuation lines as YAML folds them. The caption ends at a line break if the model's first
+  // choice is not a continuation. Backticks, which start code fences, are excluded.
   caption: " [^` ][^`]*\n(  [^`]*\n)*",
   duration: ` ${oneOf(integers(DURATION_SECONDS_RANGE))}\n`,
   keyscale: ` ${oneOf(KEY_NOTES)}${oneOf(KEY_ACCIDENTALS)}? ${oneOf(KEY_MODES)}\n`,
@@ -121,7 +126,7 @@ const VALUE_PATTERNS: Record<keyof ThinkFields, string> = {
   timesignature: ` ${oneOf(TIME_SIGNATURES)}\n`,
 };
 
-/** The fields in their order; the model was trained on sorted keys. */
+/** Field order: the model was trained on sorted keys. */
 const FIELD_ORDER = ["bpm", "caption", "duration", "keyscale", "language", "timesignature"] as const;
 
 export async function thinkProgram(tokenizer: Tokenizer, program: ThinkProgram): Promise<Segment[]> {
@@ -138,7 +143,7 @@ export async function thinkProgram(tokenizer: Tokenizer, program: ThinkProgram):
         ? {
             kind: "pattern",
             pattern: VALUE_PATTERNS[field],
-            // The language is a fact to recognise, not a choice to vary.
+            // Greedy: the language is recognised, not varied.
             choose: field === "language" ? "greedy" : "sample",
             maxTokens: field === "caption" ? MAX_CAPTION_TOKENS : MAX_VALUE_TOKENS,
           }
@@ -157,7 +162,7 @@ function tokens(ids: Int32Array): Segment {
   return { kind: "tokens", ids };
 }
 
-/** Neighbouring forced tokens need one forward pass, not one each. */
+/** Merges neighbouring forced tokens into one forward pass. */
 function joinTokens(segments: Segment[]): Segment[] {
   const joined: Segment[] = [];
   for (const segment of segments) {

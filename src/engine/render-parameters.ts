@@ -1,11 +1,12 @@
 /**
- * The parameters that say how a song is rendered, in groups that go whole from the request to the core: the only place
- * where a name, an alias, a default or a range of theirs stands. The core's side is `Denoise`, `Guidance`
- * (native/core/diffusion/denoise.h) and `Edit` (native/core/tasks/render_job.h), read by native/addon/renderer_object.cpp,
- * which refuses a group that lacks a parameter or holds one that it does not know.
+ * Rendering parameters in groups that pass unchanged from the request to the core. Names, aliases, defaults and
+ * ranges are defined only here. The core's structs are `Denoise`, `Guidance` (native/core/diffusion/denoise.h) and
+ * `Edit` (native/core/tasks/render_job.h), read by native/addon/renderer_object.cpp, which rejects missing and
+ * unknown parameters.
  */
 import { z } from "zod";
 import {
+  atLeast,
   elementsOf,
   finiteNumber,
   flag,
@@ -15,31 +16,32 @@ import {
   outOfRange,
   parameter,
   refuse,
+  replaceValue,
   within,
 } from "../parameters.js";
 
 const MAX_TIMESTEPS = 200;
 
-/** From at most 1 down to 0, the 0 optional. */
+/** Descending from at most 1 to 0. */
 const timesteps = z
   .unknown()
   .transform((value, context): number[] => {
     const elements = elementsOf(value)?.filter((element) => element !== "");
-    const rule = `must be up to ${MAX_TIMESTEPS} numbers from 1 down to 0, each below the one before`;
+    const rule = `must be up to ${MAX_TIMESTEPS} descending numbers from 1 to 0`;
     if (elements === undefined || elements.length === 0) return refuse(context, rule, value);
     const times = elements.map(Number);
-    if (times.at(-1) === 0) times.pop();
-    times.push(0);
+    const isOpen = times.at(-1) !== 0;
+    if (isOpen) times.push(0);
     const isDescending = times.every((time, i) => i === 0 || time < (times[i - 1] as number));
     const isInRange = times.every((time) => time >= 0 && time <= 1);
     const steps = times.length - 1;
     if (!isDescending || !isInRange || steps < 1 || steps > MAX_TIMESTEPS)
       return refuse(context, rule, value);
-    return times;
+    return isOpen ? replaceValue(context, "must end at 0", value, times) : times;
   })
   .meta({ type: ["string", "array"], items: { type: "number", minimum: 0, maximum: 1 } });
 
-/** Clients write 0 and -1 for the default. */
+/** 0 and -1 mean the default. */
 export const inferenceSteps = (max: number) => {
   const message = `must be from 1 to ${max}`;
   const steps = integer
@@ -48,11 +50,20 @@ export const inferenceSteps = (max: number) => {
   return parameter(
     "inference_steps",
     steps.default(8),
-    "Steps of denoising: 8 for a turbo model, which takes 20 at most; 32 to 64 for a base model.",
+    "Denoising steps: 8 for a turbo model (at most 20), 32 to 64 for a base model.",
   );
 };
 
 const share = within(finiteNumber, 0, 1);
+
+const correction = within(finiteNumber, -1, 1);
+
+/** Solvers of the core. */
+export const INFER_METHODS = ["ode", "sde", "heun", "dpm3m", "stork4"] as const;
+export type InferMethod = (typeof INFER_METHODS)[number];
+const inferMethod = oneOfElse(["euler", ...INFER_METHODS], "ode")
+  .transform((method): InferMethod => (method === "euler" ? "ode" : method))
+  .meta({ type: "string", enum: ["euler", ...INFER_METHODS] });
 
 export const renderParameters = {
   denoise: z.object({
@@ -60,17 +71,47 @@ export const renderParameters = {
     shift: parameter(
       "shift",
       within(finiteNumber, 1, 5).default(3),
-      "Moves the steps towards the noisy end; base models only.",
+      "Shifts the steps towards the noisy end; base models only.",
     ),
     timesteps: parameter(
       "timesteps",
       timesteps.nullable().default(null),
-      "Flow times of the steps, from at most 1 down to 0; they take the place of inference_steps and shift.",
+      "Flow times of the steps, descending from at most 1 to 0; replaces inference_steps and shift.",
     ),
     inferMethod: parameter(
       "infer_method",
-      oneOfElse(["ode", "sde"], "ode").default("ode"),
-      "Solver: ode is deterministic, sde adds noise at every step.",
+      inferMethod.default("ode"),
+      "Solver: ode (also euler), sde (new noise at every step), heun (two evaluations a step), dpm3m (third-order multistep), stork4 (stabilised, fourth order).",
+    ),
+    dcwEnabled: parameter(
+      "dcw_enabled",
+      flag.default(false),
+      "Wavelet-domain correction (DCW) after every step.",
+    ),
+    dcwMode: parameter(
+      "dcw_mode",
+      oneOf(["low", "high", "double", "pix"]).default("double"),
+      "Bands that DCW corrects: low, high, both (double) or all frequencies without a wavelet (pix).",
+    ),
+    dcwScaler: parameter(
+      "dcw_scaler",
+      correction.default(0.05),
+      "Strength of DCW in the low band and in mode pix.",
+    ),
+    dcwHighScaler: parameter(
+      "dcw_high_scaler",
+      correction.default(0.02),
+      "Strength of DCW in the high band.",
+    ),
+    latentRescale: parameter(
+      "latent_rescale",
+      within(finiteNumber, 0.1, 10).default(1),
+      "Factor of the song's latents before decoding.",
+    ),
+    latentShift: parameter(
+      "latent_shift",
+      within(finiteNumber, -10, 10).default(0),
+      "Added to the song's latents before decoding, after latent_rescale.",
     ),
     audioCoverStrength: parameter(
       ["audio_cover_strength", "audioCoverStrength", "cover_strength"],
@@ -80,34 +121,34 @@ export const renderParameters = {
     coverNoiseStrength: parameter(
       "cover_noise_strength",
       share.default(0),
-      "How close to the source the steps begin; 0: with noise alone.",
+      "How close to the source the first step is; 0: pure noise.",
     ),
   }),
-  /** Turbo models have guidance distilled in and use none. */
+  /** Ignored by turbo models, which have guidance distilled in. */
   guidance: z.object({
     guidanceScale: parameter(
       "guidance_scale",
-      finiteNumber.default(7),
-      "How strongly the song follows the caption; base models only.",
+      atLeast(finiteNumber, 0).default(7),
+      "How strongly the song follows the caption; 1 or less: no guidance. Base models only.",
     ),
     useAdg: parameter("use_adg", flag.default(false), "Adaptive dual guidance; base models only."),
     cfgIntervalStart: parameter(
       "cfg_interval_start",
       share.default(0),
-      "Where guidance begins, as a share of the steps.",
+      "Start of guidance, as a share of the steps.",
     ),
     cfgIntervalEnd: parameter(
       "cfg_interval_end",
       share.default(1),
-      "Where guidance ends, as a share of the steps.",
+      "End of guidance, as a share of the steps.",
     ),
   }),
-  /** How repaint and lego treat the window and what lies around it. */
+  /** How repaint and lego treat the window and its surroundings. */
   edit: z.object({
     repaintMode: parameter(
       "repaint_mode",
       oneOf(["conservative", "balanced", "aggressive"]).default("balanced"),
-      "How freely repaint joins the window to what lies around it.",
+      "How freely repaint blends the window into its surroundings.",
     ),
     repaintStrength: parameter(
       "repaint_strength",
@@ -117,19 +158,24 @@ export const renderParameters = {
     chunkMaskMode: parameter(
       "chunk_mask_mode",
       oneOf(["explicit", "auto"]).default("explicit"),
-      "Whether the model is told the window (explicit), or that every frame is open to change (auto).",
+      "Mask condition of the model: the window (explicit), or all frames (auto).",
+    ),
+    coverNofsq: parameter(
+      "cover_nofsq",
+      flag.default(false),
+      "A cover hears its source in full instead of through its audio codes, and stays close to it.",
     ),
   }),
 };
 
 type Groups = typeof renderParameters;
 export type RenderParameters = { [Group in keyof Groups]: z.output<Groups[Group]> };
-/** The same side by side, as requests hold them. */
+/** All parameters in one object, as in requests. */
 export type FlatRenderParameters = RenderParameters["denoise"] &
   RenderParameters["guidance"] &
   RenderParameters["edit"];
 
-/** The groups out of a request. One may lack a parameter: its default takes the place. */
+/** Groups the parameters of a request; missing ones get their default. */
 export function renderParametersOf(request: Partial<FlatRenderParameters>): RenderParameters {
   const flat: Readonly<Record<string, unknown>> = request;
   const groups = Object.entries(renderParameters).map(([group, { shape }]) => {

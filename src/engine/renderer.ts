@@ -2,6 +2,7 @@
 import { AdapterSet } from "./adapters.js";
 import type {
   CallOptions,
+  ModelSource,
   NativeAddon,
   NativeRenderer,
   PlacementOptions,
@@ -25,17 +26,17 @@ import type { LyricLine, PlanarAudio, Rendering, RenderRequest, TrainingSampleRe
 
 export class Renderer {
   readonly name: string;
-  /** Where its checkpoint lies. */
-  readonly directory: string;
+  /** Checkpoint. */
+  readonly model: ModelSource;
   readonly adapters: AdapterSet;
   readonly #native: NativeRenderer;
   readonly #tokenizer: Tokenizer;
-  /** Calls in progress: texts are encoded before the native call is made, so the model closes only afterwards. */
+  /** Calls in progress. They encode text before the native call, so the model closes only after them. */
   readonly #work = new Set<Promise<unknown>>();
 
-  private constructor({ name, directory }: Checkpoint, native: NativeRenderer, tokenizer: Tokenizer) {
+  private constructor({ name, model }: Checkpoint, native: NativeRenderer, tokenizer: Tokenizer) {
     this.name = name;
-    this.directory = directory;
+    this.model = model;
     this.adapters = new AdapterSet(native);
     this.#native = native;
     this.#tokenizer = tokenizer;
@@ -49,10 +50,9 @@ export class Renderer {
   ): Promise<Renderer> {
     const tokenizer = await Tokenizer.load(checkpoint.tokenizerDirectory);
     const placement = { device, dtype, quantization, offload, offloadModel };
-    const { directory: modelDirectory, vaeDirectory, textEncoderDirectory } = checkpoint;
+    const { model, vae, textEncoder } = checkpoint;
     try {
-      const directories = { modelDirectory, vaeDirectory, textEncoderDirectory };
-      const native = await addon.loadRenderer({ ...placement, ...directories }, call);
+      const native = await addon.loadRenderer({ ...placement, model, vae, textEncoder }, call);
       return new Renderer(checkpoint, native, tokenizer);
     } catch (error) {
       await tokenizer.close();
@@ -60,7 +60,7 @@ export class Renderer {
     }
   }
 
-  /** Tensors of its checkpoints that nothing reads, as "directory: name". */
+  /** Checkpoint tensors that are not used, as "directory: name". */
   get unusedTensors(): readonly string[] {
     return this.#native.info.unusedTensors;
   }
@@ -69,18 +69,22 @@ export class Renderer {
     return this.#native.info.isTurbo;
   }
 
-  /** Nobody waits for it, and it holds nothing that its checkpoint does not. */
+  get isLegoSft(): boolean {
+    return this.#native.info.isLegoSft;
+  }
+
+  /** No call is running and no adapter is loaded. */
   get isIdle(): boolean {
     return this.#work.size === 0 && this.adapters.state.adapters.length === 0;
   }
 
-  /** Audio codes are 0 .. codebookSize - 1. */
+  /** Audio codes are 0 to codebookSize - 1. */
   get codebookSize(): number {
     return this.#native.info.codebookSize;
   }
 
   render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
-    return this.#underWay(this.#render(request, call));
+    return this.#track(this.#render(request, call));
   }
 
   async #render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
@@ -90,21 +94,20 @@ export class Renderer {
     const timedLyrics = request.timesLyrics
       ? await lyricSpan(this.#tokenizer, request, prompts.lyrics)
       : null;
+    const parts =
+      request.adapters === undefined
+        ? this.adapters.active
+        : await this.adapters.loadForSong(request.adapters, call);
     const job: RenderJob = {
-      ...{ task, source, referenceAudio, seeds, denoise, guidance, edit, prompts, timedLyrics },
-      frames: this.#framesOf(request.metadata.durationSeconds),
-      audioCodes: request.audioCodes === null ? null : this.#fitCodes(request.audioCodes),
+      ...{ task, source, referenceAudio, denoise, guidance, edit, prompts, timedLyrics },
+      seeds: seeds.map(BigInt),
+      ...this.#lengthOf(request, warnings),
+      adapters: parts.map(({ adapter, scale }) => ({ adapter, scale })),
     };
-    const own = request.adapter && (await this.adapters.bring(request.adapter, call));
-    // From here to the render nobody else's turn may come: the addon takes both in the order of these calls.
-    const applied = own === undefined ? null : this.adapters.apply(request.adapter ?? null, own, call);
-    const { acting: adapter } = this.adapters;
-    const [{ lyricSeconds, ...rendered }] = await Promise.all([this.#native.render(job, call), applied]);
+    const { lyricSeconds, ...rendered } = await this.#native.render(job, call);
+    const adapters = parts.map(({ name, scale }) => ({ name, scale }));
     const lyricLines = timedLyrics === null ? [] : this.#linesOf(prompts.lyrics, timedLyrics, lyricSeconds);
-    if (timedLyrics !== null && !lyricLines.some((lines) => lines.length > 0)) {
-      warnings.push(`${this.name} cannot tell when these lyrics are sung: the song has no lrc`);
-    }
-    return { ...rendered, lyricLines, model: this.name, adapter, warnings };
+    return { ...rendered, lyricLines, model: this.name, adapters, warnings };
   }
 
   #linesOf(prompt: Int32Array, { first, count }: LyricSpan, lyricSeconds: Float32Array[]): LyricLine[][] {
@@ -116,12 +119,12 @@ export class Renderer {
 
   /** Audio codes of a recording, five a second. */
   encodeCodes(audio: PlanarAudio, call: CallOptions): Promise<Int32Array> {
-    return this.#underWay(this.#native.encodeCodes(audio, call));
+    return this.#track(this.#native.encodeCodes(audio, call));
   }
 
-  /** Writes what adapter training reads of a piece of music to `path`. */
+  /** Writes a training sample of a recording to `path`. */
   prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {
-    return this.#underWay(this.#prepareSample(request, path, call));
+    return this.#track(this.#prepareSample(request, path, call));
   }
 
   async #prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {
@@ -136,14 +139,14 @@ export class Renderer {
     return this.#native.prepareSample(sample, path, call);
   }
 
-  /** Frees the weights after the renders already asked for. */
+  /** Frees the weights after running renders. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#work);
     await this.#native.close();
     await this.#tokenizer.close();
   }
 
-  async #underWay<T>(work: Promise<T>): Promise<T> {
+  async #track<T>(work: Promise<T>): Promise<T> {
     this.#work.add(work);
     try {
       return await work;
@@ -177,23 +180,27 @@ export class Renderer {
     };
   }
 
-  #framesOf(seconds: number): number {
-    const { sampleRate, samplesPerFrame } = this.#native.info;
-    return Math.max(1, Math.floor((sampleRate * seconds) / samplesPerFrame));
-  }
-
   /**
-   * The items of a batch share one length: all are cropped to the shortest, and to the longest song the
-   * checkpoint renders. Codes beyond the codebook become its last one.
+   * Samples and codes to render. A batch has one length: its shortest codes, limited to the longest song of the
+   * checkpoint.
    */
-  #fitCodes(audioCodes: Int32Array[]): Int32Array[] {
-    const { maxFrames, framesPerCode, codebookSize } = this.#native.info;
-    const length = Math.min(
-      Math.floor(maxFrames / framesPerCode),
-      ...audioCodes.map((codes) => codes.length),
-    );
-    return audioCodes.map((codes) =>
-      codes.subarray(0, length).map((code) => Math.min(codebookSize - 1, Math.max(0, code))),
-    );
+  #lengthOf(
+    { audioCodes, metadata }: RenderRequest,
+    warnings: string[],
+  ): Pick<RenderJob, "samples" | "audioCodes"> {
+    const { sampleRate, samplesPerFrame, maxFrames, framesPerCode } = this.#native.info;
+    const samples = Math.max(samplesPerFrame, Math.round(sampleRate * metadata.durationSeconds));
+    if (audioCodes === null) return { samples, audioCodes };
+    const shortest = Math.min(...audioCodes.map((codes) => codes.length));
+    const count = Math.min(shortest, Math.floor(maxFrames / framesPerCode));
+    const samplesPerCode = framesPerCode * samplesPerFrame;
+    if (count < shortest) {
+      const seconds = (count * samplesPerCode) / sampleRate;
+      warnings.push(`audio codes beyond ${seconds} s were dropped: that is the longest song of ${this.name}`);
+    }
+    return {
+      samples: Math.min(samples, count * samplesPerCode),
+      audioCodes: audioCodes.map((codes) => codes.subarray(0, count)),
+    };
   }
 }

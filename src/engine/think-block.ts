@@ -1,6 +1,6 @@
 /**
- * Think blocks to text and back. They are written as PyYAML writes them (block style, sorted keys, width 80, Unicode
- * kept), for the model was trained on that, and read with tolerance.
+ * Serialises and parses think blocks. The writer matches PyYAML, on which the model was trained (block style,
+ * sorted keys, width 80, Unicode kept); the parser is tolerant.
  */
 import {
   BPM_RANGE,
@@ -10,11 +10,11 @@ import {
   TIME_SIGNATURES,
 } from "./metadata.js";
 
-/** A single space becomes a line break where more code points than this stand before it. */
+/** Lines break at the first single space after this many code points. */
 const FOLDING_WIDTH = 80;
 const INDENTATION = "  ";
 
-/** One `key: value` a field, no final line break. */
+/** One `key: value` line per field, without a final line break. */
 export function serializeThinkFields(fields: ThinkFields): string {
   return Object.entries(fields)
     .filter((entry): entry is [string, string | number] => entry[1] !== undefined)
@@ -23,16 +23,19 @@ export function serializeThinkFields(fields: ThinkFields): string {
     .join("\n");
 }
 
-/** @param column where the value begins on its line */
+/** @param column start column of the value */
 function serializeScalar(value: string | number, column: number): string {
   if (typeof value === "number") return String(value);
   const text = withoutUnprintable(value);
-  // The training data's own serialiser turned strings of digits into numbers.
+  // The training data's serialiser turned digit strings into numbers.
   if (/^(?:0|[1-9][0-9]*)$/.test(text)) return text;
   return needsQuotes(text) ? `'${fold(text.replaceAll("'", "''"), column + 1)}'` : fold(text, column);
 }
 
-/** What YAML could only write in double quotes, as a space: line breaks, control characters, noncharacters. */
+/**
+ * Replaces characters that YAML only allows in double quotes by spaces: line breaks, control characters,
+ * noncharacters.
+ */
 function withoutUnprintable(text: string): string {
   return text.replace(
     /[^\u0020-\u007e\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\u{10000}-\u{10fffe}]+/gu,
@@ -54,13 +57,13 @@ function needsQuotes(text: string): boolean {
   );
 }
 
-/** What YAML 1.1 reads as something other than a string. */
+/** Plain scalars that YAML 1.1 does not read as strings. */
 const NON_STRINGS = [
   /^(?:~|=|<<|null|Null|NULL)$/,
   /^(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$/,
   // Integers: binary, octal, hexadecimal, decimal, base 60.
   /^[-+]?(?:0b[01_]+|0[0-7_]*|0x[0-9a-fA-F_]+|[1-9][0-9_]*(?::[0-5]?[0-9])*)$/,
-  // Floats have a point; an exponent has a sign.
+  // Floats need a point; exponents need a sign.
   /^[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?$/,
   /^\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?$/,
   /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*$/,
@@ -70,7 +73,7 @@ const NON_STRINGS = [
   /^\d{4}-\d{1,2}-\d{1,2}(?:[Tt]| +)\d{1,2}:\d{2}:\d{2}(?:\.\d*)?(?: *(?:Z|[-+]\d{1,2}(?::?\d{2})?))?$/,
 ];
 
-/** Breaks at single spaces only, without look-ahead: a line may be longer than the width. */
+/** Breaks at single spaces without look-ahead, so lines may exceed the width. */
 function fold(text: string, startColumn: number): string {
   const [first = "", ...rest] = text.split(" ");
   let column = startColumn + codePoints(first);
@@ -91,16 +94,16 @@ function codePoints(text: string): number {
 
 export interface ParsedOutput {
   fields: ThinkFields;
-  /** What follows the think block, or null where there is none. */
+  /** Text after the think block; null if empty. */
   lyrics: string | null;
 }
 
-/** Reads a whole answer, think block and lyrics, tolerating what unconstrained models write. */
+/** Parses an answer (think block and lyrics), tolerating unconstrained output. */
 export function parseOutput(text: string): ParsedOutput {
   return { fields: parseThinkFields(thinkText(text)), lyrics: parseLyrics(text) };
 }
 
-/** Reads the lines of a think block; unknown fields and values out of range are dropped, the last of a field wins. */
+/** Parses the lines of a think block. Unknown fields and invalid values are dropped; the last value of a field wins. */
 export function parseThinkFields(text: string): ThinkFields {
   const lines = new Map<string, string[]>();
   let current: string[] = [];
@@ -133,7 +136,7 @@ export function parseThinkFields(text: string): ThinkFields {
   };
 }
 
-/** The reasoning: up to its closing tag, else what precedes the first audio code. */
+/** Text up to the closing tag, or up to the first audio code. */
 function thinkText(text: string): string {
   const [beforeEnd, rest] = split(text, "</think>");
   if (rest !== undefined) return split(beforeEnd, "<think>").at(-1) ?? "";
@@ -141,7 +144,7 @@ function thinkText(text: string): string {
   return reasoning ?? split(text, "<|audio_code_")[0];
 }
 
-/** Text before and after the first `mark`; the whole text alone where there is none. */
+/** Text before and after the first `mark`; only the whole text if there is none. */
 function split(text: string, mark: string): [before: string, after?: string] {
   const at = text.indexOf(mark);
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + mark.length)];
@@ -157,7 +160,7 @@ function parseLyrics(text: string): string | null {
   return body.replace(/^#\s*Lyrics?[^\S\n]*(?:\n|$)/i, "").trim();
 }
 
-/** Undoes YAML quoting. */
+/** Removes YAML quoting. */
 function unquote(text: string): string {
   if (text.length < 2) return text;
   if (text.startsWith("'") && text.endsWith("'")) return text.slice(1, -1).replaceAll("''", "'");

@@ -1,7 +1,7 @@
-/** Reads the files of a Qwen3 tokenizer: tokenizer.json, or vocab.json with merges.txt and added_tokens.json. */
+/** Reads Qwen3 tokenizer files: tokenizer.json, or vocab.json with merges.txt and added_tokens.json. */
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { MAX_TEXT_BYTES, readRegular } from "../system/regular-file.js";
 import { EngineError } from "./errors.js";
 
 export interface AddedToken {
@@ -9,9 +9,9 @@ export interface AddedToken {
   content: string;
 }
 
-/** A tokenizer.json document, its added tokens aside. */
+/** A tokenizer.json document, with added tokens separate. */
 export interface TokenizerDefinition {
-  /** What @huggingface/tokenizers takes, without added tokens. */
+  /** Input of @huggingface/tokenizers, without added tokens. */
   document: {
     model: { vocab: Record<string, number>; [key: string]: unknown };
     added_tokens: [];
@@ -20,7 +20,7 @@ export interface TokenizerDefinition {
   addedTokens: AddedToken[];
 }
 
-/** The pre-tokenizer of Qwen2 and Qwen3; `\s` is Unicode white space. */
+/** Pre-tokenizer of Qwen2 and Qwen3; `\s` is Unicode white space. */
 export const QWEN_PIECES =
   "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
@@ -28,7 +28,7 @@ export function hasTokenizerFiles(directory: string): boolean {
   return existsSync(join(directory, "tokenizer.json")) || existsSync(join(directory, "vocab.json"));
 }
 
-/** @throws EngineError TOKENIZER where a file is absent or damaged. */
+/** @throws EngineError TOKENIZER if a file is missing or damaged */
 export async function readTokenizerFiles(directory: string): Promise<TokenizerDefinition> {
   if (!hasTokenizerFiles(directory)) {
     throw new EngineError("TOKENIZER", `${directory} has neither tokenizer.json nor vocab.json.`);
@@ -46,7 +46,11 @@ export async function readTokenizerFiles(directory: string): Promise<TokenizerDe
 }
 
 async function readJson<T>(directory: string, name: string): Promise<T> {
-  return JSON.parse(await readFile(join(directory, name), "utf8")) as T;
+  return JSON.parse(await readText(directory, name)) as T;
+}
+
+async function readText(directory: string, name: string): Promise<string> {
+  return (await readRegular(join(directory, name), MAX_TEXT_BYTES)).toString("utf8");
 }
 
 async function readTokenizerJson(directory: string): Promise<TokenizerDefinition> {
@@ -55,7 +59,7 @@ async function readTokenizerJson(directory: string): Promise<TokenizerDefinition
     "tokenizer.json",
   );
   if (file.model?.type !== "BPE") {
-    throw new Error(`tokenizer.json holds a ${file.model?.type} model, not BPE`);
+    throw new Error(`tokenizer.json has a ${file.model?.type} model, not BPE`);
   }
   const addedTokens: AddedToken[] = file.added_tokens ?? [];
   return { document: withoutAddedTokens(file, addedTokens), addedTokens };
@@ -63,7 +67,7 @@ async function readTokenizerJson(directory: string): Promise<TokenizerDefinition
 
 async function readVocabularyAndMerges(directory: string): Promise<TokenizerDefinition> {
   const vocab = await readJson<Record<string, number>>(directory, "vocab.json");
-  const merges = (await readFile(join(directory, "merges.txt"), "utf8"))
+  const merges = (await readText(directory, "merges.txt"))
     .split("\n")
     .filter((line) => line !== "" && !line.startsWith("#version"));
   const added = existsSync(join(directory, "added_tokens.json"))
@@ -86,7 +90,7 @@ async function readVocabularyAndMerges(directory: string): Promise<TokenizerDefi
   return { document: withoutAddedTokens(document, addedTokens), addedTokens };
 }
 
-/** Some files list added tokens in the vocabulary as well, where BPE could reach them. */
+/** Removes added tokens from vocabularies that list them too, so that BPE never produces them. */
 function withoutAddedTokens(
   document: Record<string, unknown> & { model: TokenizerDefinition["document"]["model"] },
   addedTokens: AddedToken[],

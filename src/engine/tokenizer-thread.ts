@@ -1,4 +1,4 @@
-/** The thread that encodes the texts of one tokenizer. */
+/** Worker thread of one tokenizer. */
 import { Worker } from "node:worker_threads";
 import { EngineError } from "./errors.js";
 import type { TokenizerDefinition } from "./tokenizer-files.js";
@@ -9,7 +9,7 @@ interface Call {
 }
 
 export class TokenizerThread {
-  /** Rejects with EngineError TOKENIZER where the document is no tokenizer's. */
+  /** Rejects with EngineError TOKENIZER if the document is invalid. */
   readonly ready: Promise<unknown>;
   readonly #worker: Worker;
   readonly #calls = new Map<number, Call>();
@@ -17,7 +17,7 @@ export class TokenizerThread {
   #lastCall = 0;
   #failure: EngineError | null = null;
 
-  /** @param document what @huggingface/tokenizers takes */
+  /** @param document input of @huggingface/tokenizers */
   constructor(document: TokenizerDefinition["document"]) {
     this.#worker = new Worker(new URL("./tokenizer-worker.js", import.meta.url), {
       workerData: document,
@@ -35,13 +35,13 @@ export class TokenizerThread {
     this.ready = this.#answerTo(0);
   }
 
-  /** @throws EngineError TOKENIZER where the thread has ended */
+  /** @throws EngineError TOKENIZER if the thread has ended */
   encode(text: string): Promise<Int32Array> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
     const call = ++this.#lastCall;
-    // The process stays for as long as something is awaited.
+    // Keeps the process alive while calls are pending.
     this.#worker.ref();
-    // Texts that are asked for at a time travel together: a message costs more than most texts do.
+    // Batches texts of one tick: a message costs more than most texts.
     if (this.#outbox.push({ call, text }) === 1) {
       queueMicrotask(() => this.#worker.postMessage(this.#outbox.splice(0)));
     }

@@ -1,13 +1,13 @@
 /**
- * Encodes texts in a thread of its own: some of a few thousand characters take hundreds of milliseconds. In JavaScript,
- * as a thread starts from the file itself, whether or not the rest is compiled.
+ * Encodes texts in a worker thread, since texts of a few thousand characters can take hundreds of milliseconds.
+ * JavaScript, because worker threads start from the file itself, compiled or not.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { Tokenizer } from "@huggingface/tokenizers";
 
 const tokenizer = new Tokenizer(workerData, {});
 
-// The first answer, to no call: the tokenizer is one.
+// Call 0 reports that the tokenizer loaded.
 parentPort?.postMessage([{ call: 0, ids: new Int32Array(0) }]);
 
 parentPort?.on("message", (/** @type {{ call: number, text: string }[]} */ calls) => {

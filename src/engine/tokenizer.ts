@@ -1,15 +1,16 @@
 /**
  * Qwen3 byte-level BPE with trusted control tokens.
  *
- * The BPE itself is @huggingface/tokenizers in a thread, given no added tokens at all: so no text, whoever wrote it, can
- * become a control token. Control tokens and audio codes are ids that only a template names.
+ * @huggingface/tokenizers does the BPE, in a thread and without added tokens, so no text can become a control
+ * token. Only templates produce control tokens and audio codes.
  */
 import type { Vocabulary } from "./addon.js";
+import { audioCodeToken } from "./audio-code-text.js";
 import { EngineError } from "./errors.js";
 import { type AddedToken, readTokenizerFiles, type TokenizerDefinition } from "./tokenizer-files.js";
 import { TokenizerThread } from "./tokenizer-thread.js";
 
-/** A piece of a prompt. Neighbouring texts are encoded as one, for BPE merges across their border. */
+/** Part of a prompt. Adjacent texts are encoded together, since BPE merges across their border. */
 export type PromptPart = { control: string } | { audioCode: number } | { text: string };
 
 const AUDIO_CODE_PATTERN = /^<\|audio_code_(\d+)\|>$/;
@@ -20,10 +21,10 @@ export class Tokenizer {
   readonly #controls: Map<string, number>;
   readonly #controlNames: Map<number, string>;
   readonly #bytes: TokenBytes;
-  /** Id of audio code 0; the codes are contiguous. -1 where the tokenizer has none. */
+  /** Id of audio code 0; codes are contiguous. -1 if there are none. */
   readonly firstAudioCodeId: number;
   readonly audioCodeCount: number;
-  /** One more than the highest id. */
+  /** Highest id plus one. */
   readonly size: number;
 
   private constructor(directory: string, definition: TokenizerDefinition) {
@@ -40,7 +41,7 @@ export class Tokenizer {
   }
 
   /**
-   * Reads the tokenizer of a checkpoint directory.
+   * Loads the tokenizer of a checkpoint directory.
    * @throws EngineError TOKENIZER
    */
   static async load(directory: string): Promise<Tokenizer> {
@@ -49,7 +50,7 @@ export class Tokenizer {
     return tokenizer;
   }
 
-  /** @throws EngineError TOKENIZER where the tokenizer has no such control token. */
+  /** @throws EngineError TOKENIZER if the control token is unknown */
   controlId(content: string): number {
     const id = this.#controls.get(content);
     if (id === undefined) {
@@ -58,7 +59,7 @@ export class Tokenizer {
     return id;
   }
 
-  /** @throws EngineError TOKENIZER where the tokenizer has no such control token or audio code, or is closed. */
+  /** @throws EngineError TOKENIZER if a control token or audio code is unknown, or the tokenizer is closed */
   async encode(parts: PromptPart[]): Promise<Int32Array> {
     const runs: (number | Promise<Int32Array>)[] = [];
     let text = "";
@@ -91,7 +92,7 @@ export class Tokenizer {
     return this.#thread.close();
   }
 
-  /** Control tokens and audio codes are spelled out; bytes that are no UTF-8 become U+FFFD. */
+  /** Control tokens and audio codes become text; invalid UTF-8 becomes U+FFFD. */
   decode(ids: Iterable<number>): string {
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
     let text = "";
@@ -102,7 +103,7 @@ export class Tokenizer {
     return text + decoder.decode();
   }
 
-  /** The audio codes among the ids, in order. */
+  /** Audio codes among the ids, in order. */
   audioCodes(ids: Iterable<number>): Int32Array {
     const codes: number[] = [];
     for (const id of ids) {
@@ -112,16 +113,16 @@ export class Tokenizer {
   }
 
   /**
-   * What constrained decoding must know.
+   * Vocabulary for constrained decoding.
    * @param size rows of the model's embedding table; ids beyond the tokenizer's are empty
-   * @param codebookSize codes that the renderer understands
-   * @throws EngineError TOKENIZER where a needed token is absent or the table is too small
+   * @param codebookSize number of codes that the renderer supports
+   * @throws EngineError TOKENIZER if a required token is missing or the table is too small
    */
   vocabulary(size: number, codebookSize: number): Vocabulary {
     if (this.size > size) {
       throw new EngineError(
         "TOKENIZER",
-        `The tokenizer in ${this.#directory} has ${this.size} tokens, but the model only ${size}.`,
+        `The tokenizer in ${this.#directory} has ${this.size} tokens, but the model has only ${size}.`,
       );
     }
     if (this.audioCodeCount === 0) {
@@ -162,15 +163,10 @@ export class Tokenizer {
   }
 }
 
-/** The spelling of an audio code in requests and results. */
-export function audioCodeToken(code: number): string {
-  return `<|audio_code_${code}|>`;
-}
-
-/** Bytes of all tokens end to end, and where each begins. */
+/** Concatenated bytes of all tokens, and the offset of each. */
 interface TokenBytes {
   bytes: Uint8Array;
-  /** `size + 1` of them. */
+  /** Length `size + 1`. */
   offsets: Int32Array;
 }
 
@@ -193,7 +189,7 @@ function tokenBytes(vocab: Record<string, number>, size: number): TokenBytes {
   return { bytes, offsets };
 }
 
-/** The byte that a letter of GPT-2's alphabet stands for: printable Latin-1 for itself, the rest from U+0100 on. */
+/** Byte for each letter of GPT-2's byte alphabet: printable Latin-1 maps to itself, other bytes from U+0100 on. */
 const BYTE_OF_LETTER = ((): Uint8Array => {
   const table = new Uint8Array(512);
   let next = 256;

@@ -1,7 +1,6 @@
-/**
- * What the engine offers the services: songs in musical terms, no HTTP and no tensors.
- * The music service plans and renders through `Engine` and knows nothing below it.
- */
+/** Interface of the engine to the services: songs in musical terms, no HTTP and no tensors. */
+
+import type { Gpu } from "../libtorch/gpus.js";
 import type {
   AdapterFiles,
   AdapterInfo,
@@ -17,10 +16,9 @@ import type {
   TrainingOptions,
   TrainingResult,
 } from "./addon.js";
-import type { Gpu } from "./gpus.js";
 import type { RenderParameters } from "./render-parameters.js";
 
-/** Musical facts of a song. Null or "" where unknown. */
+/** Song metadata. Null or "": unknown. */
 export interface Metadata {
   bpm: number | null;
   /** For example "F# minor". */
@@ -30,13 +28,16 @@ export interface Metadata {
   durationSeconds: number | null;
 }
 
-/** A song described in full: what the language model writes for a query, or makes of a caption and lyrics. */
+/** Integer from 0 to 2^64 - 1: a number up to 2^53 - 1, a string above, since JSON readers would round it. */
+export type Seed = number | string;
+
+/** A complete song description, written or rewritten by the language model. */
 export interface SongSheet extends Metadata {
   caption: string;
   lyrics: string;
   /** A language code such as "en", or "unknown". */
   language: string;
-  /** What a reader should know: what the model could not do, or wrote in vain. */
+  /** Limits of the model and rejected output. */
   warnings: string[];
 }
 
@@ -46,30 +47,32 @@ export interface SamplingOptions {
   topK: number;
   /** 1: off */
   topP: number;
+  /** Minimum probability relative to the most likely token; 0: off */
+  minP: number;
   repetitionPenalty: number;
-  /** False: the model writes freely and the result is parsed for what it holds. */
+  /** False: unconstrained decoding; the answer is parsed tolerantly. */
   constrained: boolean;
-  /** True: the engine's log is told which fields were forced and what the model then wrote. */
+  /** Logs the forced fields and the model's output. */
   debug?: boolean;
 }
 
-/** What every request of the language model may say. */
+/** Common fields of language model requests. */
 export interface LanguageRequest {
-  /** The model that does it; absent or null: the default one. */
+  /** Absent or null: the default model. */
   languageModel?: string | null;
 }
 
-/** Expand a free-text wish into a song sheet. */
+/** Expand a free-text query into a song sheet. */
 export interface SampleRequest extends LanguageRequest {
-  /** "" stands for no wish at all. */
+  /** "": no query. */
   query: string;
   instrumental: boolean;
-  /** Null: the model decides. */
+  /** Null: chosen by the model. */
   language: string | null;
-  /** Values the client set; the model is held to them. */
+  /** Values set by the client; fixed for the model. */
   metadata: Metadata;
   sampling: SamplingOptions;
-  seed: number;
+  seed: Seed;
 }
 
 /** Rewrite a caption and lyrics. */
@@ -79,161 +82,176 @@ export interface FormatRequest extends LanguageRequest {
   language: string | null;
   metadata: Metadata;
   sampling: SamplingOptions;
-  seed: number;
+  seed: Seed;
 }
 
 /** Describe a recording by its audio codes. */
 export interface UnderstandRequest extends LanguageRequest {
   audioCodes: Int32Array;
-  /** What is known of it; the model is held to it. */
+  /** Known values; fixed for the model. */
   metadata: Metadata;
   sampling: SamplingOptions;
-  seed: number;
+  seed: Seed;
 }
 
-/** Plan a song: fill metadata and, if asked, write audio codes. */
+/** Score by its audio codes how well a song fits its text. */
+export interface ScoreRequest extends LanguageRequest {
+  audioCodes: Int32Array;
+  caption: string;
+  /** "": instrumental. */
+  lyrics: string;
+  language: string;
+  metadata: Metadata;
+}
+
+/** From 0 to 1; null if the song lacks it or the model cannot judge it. */
+export interface SongScores {
+  total: number;
+  caption: number | null;
+  lyrics: number | null;
+  metadata: number | null;
+}
+
+/** Plan a song: fill metadata and optionally write audio codes. */
 export interface PlanRequest extends LanguageRequest {
   caption: string;
   lyrics: string;
-  /** What the client set. It always wins; the model is held to it. */
+  /** Values set by the client; fixed for the model. */
   metadata: Metadata;
-  /** Run phase 1 at all. */
+  /** Whether to run phase 1. */
   fillMetadata: boolean;
   rewriteCaption: boolean;
   detectLanguage: boolean;
   writeCodes: boolean;
-  /** Guidance of the codes phase; above 1 it is on. */
+  /** Guidance of the codes phase; off at 1 or less. */
   cfgScale: number;
   negativePrompt: string;
   sampling: SamplingOptions;
   /** One per batch item. */
-  seeds: number[];
+  seeds: Seed[];
 }
 
 export interface Plan {
-  /** The client's values, completed by the model's. */
+  /** Client values, with missing ones from the model. */
   metadata: Metadata;
-  /** The model's caption, or null where none was asked for or written. */
+  /** The model's caption; null if not requested or rejected. */
   caption: string | null;
   language: string | null;
-  /** Per batch item, or null where none were asked for. */
+  /** One per batch item; null if not requested. */
   audioCodes: Int32Array[] | null;
-  /** What a reader should know. */
+  /** For the client. */
   warnings: string[];
   seconds: { metadata: number; codes: number };
 }
 
-/** A language model that is ready. */
+/** A loaded language model. */
 export interface LanguageModelInfo {
   name: string;
-  /** False: it plans metadata and codes, and must not be asked for words. */
+  /** False: it plans metadata and codes but writes no text. */
   writesText: boolean;
 }
 
-/** Words for the language model, by the names of their fields, and what it is to write. */
+/** Text for the language model by field name, and the output that must fit beside it. */
 export interface WordsRequest extends LanguageRequest {
   fields: Readonly<Record<string, string>>;
-  /** Seconds of the song whose audio codes it is to write, 0 where nobody has set them; null for none. */
+  /** Length of the song whose audio codes are written, 0 if unknown; null: no codes. */
   codesSeconds: number | null;
 }
 
-/** Hertz: what the core renders at, and what recordings are decoded to. */
+/** Hertz, of rendered audio and decoded recordings. */
 export const SAMPLE_RATE = 48_000;
-/** Audio codes that the 5Hz language model writes for a second of music. */
+/** Audio codes per second of music. */
 export const CODES_PER_SECOND = 5;
 
-/** Planar stereo at SAMPLE_RATE, within -1 .. 1: all of the left channel, then all of the right. */
+/** Planar stereo at SAMPLE_RATE in [-1, 1]: left channel, then right. */
 export type PlanarAudio = Float32Array;
 
-/** A song to render; how it is rendered stands in the groups of RenderParameters. */
+/** A song to render. */
 export interface RenderRequest extends RenderParameters {
   /** Slot 1 to 3. */
   slot: number;
   task: TaskType;
-  /** "": derived from the task and its tracks. */
+  /** "": chosen by task and tracks. */
   instruction: string;
-  /** extract and lego: the stem, such as "bass"; "" for none. */
+  /** Stem of extract and lego, such as "bass"; "" for none. */
   trackName: string;
-  /** complete: the stems to add. */
+  /** Stems that complete adds. */
   trackClasses: string[];
-  /** Caption of the whole song, for models that are trained on stems; "" for none. */
+  /** Caption of the whole song, for models trained on stems; "" for none. */
   globalCaption: string;
   caption: string;
   lyrics: string;
   language: string;
-  /** Whether to tell when they are sung, where the model can. */
+  /** Whether to return lyric timestamps, if the model can. */
   timesLyrics: boolean;
-  /** The duration is the song's length where neither codes nor a source set it. */
+  /** The duration applies without a source, limited to the length of the codes. */
   metadata: Metadata & { durationSeconds: number };
   audioCodes: Int32Array[] | null;
-  /** What the task works on; it sets the length. Ignored by text2music. */
+  /** Input recording; sets the length. Ignored by text2music. */
   source: RenderSource | null;
-  /** Whose timbre to take. */
+  /** Timbre reference. */
   referenceAudio: PlanarAudio | null;
-  /** One per batch item. */
-  seeds: number[];
-  /** The adapter that this song is rendered under; null: none; absent: the one that acts. */
-  adapter?: SongAdapter | null | undefined;
+  seeds: Seed[];
+  /** Adapters of this song only; absent: the loaded and enabled ones. */
+  adapters?: readonly SongAdapter[] | undefined;
 }
 
-/** A piece of music and its description, to be turned into the tensors that adapter training reads. */
+/** Recording and description to convert into a training sample. */
 export interface TrainingSampleRequest {
   caption: string;
   lyrics: string;
   language: string;
   metadata: Metadata;
   audio: PlanarAudio;
-  /** Kept in the file for readers: texts, integers of 32 bits, booleans and nulls. */
+  /** Stored in the file for readers: strings, 32-bit integers, booleans and nulls. */
   notes: Readonly<Record<string, string | number | boolean | null>>;
 }
 
-/** A training run; the model and where it computes are the engine's. */
-export type TrainingRequest = Omit<TrainingOptions, "modelDirectory" | "modelName" | "device" | "dtype">;
+/** Training options without model and device, which the engine sets. */
+export type TrainingRequest = Omit<TrainingOptions, "model" | "modelName" | "device" | "dtype">;
 
-/** The adapter that a song was rendered under. */
-export interface ActingAdapter {
+/** Adapter with its scale. */
+export interface ScaledAdapter {
   name: string;
-  /** 0 .. 1 */
+  /** 1: as trained; 0: off; negative: inverted. Within ADAPTER_SCALES. */
   scale: number;
 }
 
-/** A line of lyrics, and when it is sung. */
+/** Line of lyrics with its timestamp. */
 export interface LyricLine {
   seconds: number;
   text: string;
 }
 
 export interface Rendering extends Omit<RenderResult, "lyricSeconds"> {
-  /** Per item; empty where they were not asked for, nothing is sung or the model cannot tell. */
+  /** Per item; empty if not requested, instrumental or unsupported by the model. */
   lyricLines: LyricLine[][];
-  /** Name of the DiT. */
   model: string;
-  /** Null: the base model alone. */
-  adapter: ActingAdapter | null;
-  /** What of the words was not used. */
+  /** Sorted by name; empty: base model. */
+  adapters: ScaledAdapter[];
+  /** Truncated prompts and codes. */
   warnings: string[];
 }
 
-export interface LoadedAdapter extends AdapterInfo, ActingAdapter {}
-
-/** An adapter to load: its files, and the name it gets. */
+/** Adapter files and the name to load them under. */
 export interface AdapterSource extends AdapterFiles {
   name: string;
 }
 
-/** An adapter that comes with a song: it acts for that alone. */
-export interface SongAdapter extends AdapterSource, ActingAdapter {
-  /** Hash of its files: those of one digest are read once. */
+export interface LoadedAdapter extends AdapterInfo, AdapterSource, ScaledAdapter {
+  enabled: boolean;
+}
+
+/** Adapter of one song. */
+export interface SongAdapter extends AdapterSource, ScaledAdapter {
+  /** Hash of its files; adapters with equal digest are loaded once. */
   digest: string;
 }
 
-/** The adapters of slot 1. At most one acts. */
+/** Adapters of slot 1. All enabled ones are active together. */
 export interface AdapterState<T extends LoadedAdapter = LoadedAdapter> {
-  /** In the order of loading. */
+  /** In load order. */
   adapters: readonly T[];
-  active: string | null;
-  /** False: the active adapter rests. */
-  enabled: boolean;
 }
 
 export interface ModelEntry {
@@ -241,97 +259,111 @@ export interface ModelEntry {
   isDefault: boolean;
   isLoaded: boolean;
   isTurbo: boolean;
-  /** What its configuration says it is made for, or null. */
+  /** Tasks in the model's configuration, or null. */
   supportedTasks: readonly string[] | null;
 }
 
 export interface SlotState {
   slot: number;
-  /** The loaded model's name, or null before a load and after a failed first one. */
+  /** Audio codes are 0 to codebookSize - 1; null before the first load. */
+  codebookSize: number | null;
+  /** Model name; null before the first successful load. */
   model: string | null;
-  /** False also for a model that nobody used for long: it rests until its next use. */
+  /** False also for an unloaded idle model, which reloads on use. */
   isLoaded: boolean;
   isTurbo: boolean;
+  /** Trained on stems: its captions have the parts Global, Local and Mask Control. */
+  isLegoSft: boolean;
 }
 
 export interface EngineOptions {
-  /** Directory of checkpoints, one model a folder. */
+  /** Checkpoint directory: a folder or file per model. */
   checkpointsDirectory: string;
-  /** Model names or paths of slots 1 to 3; null: the slot does not exist. */
+  /** Model names or paths of slots 1 to 3; null: no such slot. */
   slotModels: [string, string | null, string | null];
   languageModel: string;
-  /** One for each slot; the last serves the others too. `auto`: the freest GPU, else the CPU. */
+  /** One per slot; the last applies to further slots. `auto`: GPU with the most free memory, else CPU. */
   devices: readonly [string, ...string[]];
   languageModelDevice: string;
   dtype: "auto" | "float32" | "bfloat16";
-  /** How the DiT with its encoders and the language model keep their weights. */
+  /** Weight storage of DiT, encoders and language model. */
   quantization: Quantization;
   flashAttention: boolean;
-  /** Hold text encoder, DiT and VAE on the device only while a stage of a job uses them. */
+  /** Keep text encoder, DiT and VAE on the device only during the stages that use them. */
   offload: boolean;
-  /** The same for the DiT alone. */
+  /** The same, for the DiT only. */
   offloadModel: boolean;
-  /** The same for the language model. */
+  /** The same, for the language model. */
   offloadLanguageModel: boolean;
-  /** A model that nobody used for so long leaves memory until it is next used; 0: never, null: by its device. */
+  /** Most songs planned at once; null: as many as fit. */
+  batchMax: number | null;
+  /** Unloads a model after this idle time; 0: never, null: default of the device. */
   idleSeconds: number | null;
-  /** Told once a GPU has failed for good: only a new process computes again. */
+  /** Called when a GPU failed permanently: the process must be restarted. */
   onDeviceLost?: ((error: Error) => void) | undefined;
 }
 
 /**
- * Models and what they do. Every method rejects with a NativeError or an EngineError, both with a `code`.
- * One render and one language call run at a time; further calls wait their turn.
+ * Public methods of the engine. They reject with NativeError or EngineError, both with a `code`.
+ * Renders run one at a time, and so do language model calls; further calls wait.
  */
 export interface MusicEngine {
-  /** True where the embedded model stands in for an absent default checkpoint. */
+  /** Whether the embedded model replaces a missing or broken default. */
   readonly usesEmbeddedModel: boolean;
-  /** The machine's devices, as the addon sees them. */
+  /** Devices as the addon sees them. */
   runtimeInfo(): RuntimeInfo;
-  /** The GPUs that it may compute on, and what of their memory is free just now. */
+  /** Usable GPUs with their current free memory. */
   gpus(): Promise<readonly Gpu[]>;
   slots(): SlotState[];
-  /** Loaded slots first, then what the checkpoint directory holds. */
+  /** Loaded models first, then other installed ones. */
   models(): ModelEntry[];
-  /** Hash of the files of a model: equal on machines that make the same songs by it. */
+  /** Fingerprint of a model's files, equal on machines with the same model. */
   fingerprint(model: string): Promise<string>;
   languageModels(): { name: string; isLoaded: boolean }[];
-  /** Name of the language model, also where it left memory until it is next used; null where none was loaded. */
+  /** Name of the language model, even while unloaded as idle; null before the first load. */
   loadedLanguageModel(): string | null;
-  /** Loads `model` (null: the slot's own) into the slot; the old model stays until the new one is ready. */
+  /** Loads `model` (null: the slot's own) into the slot; the old model serves until it is ready. */
   loadSlot(slot: number, model: string | null, call?: CallOptions): Promise<SlotState>;
-  /** Loads a language model and makes it the default one; null: the default one as it is. */
+  /** Loads a language model and makes it the default; null: reloads the default. */
   loadLanguageModel(name: string | null, call?: CallOptions): Promise<string>;
-  /** Loads a language model (null: the default one) for requests that name it; the default stays. */
+  /** Loads a language model (null: default) without changing the default. */
   prepareLanguageModel(name: string | null, call?: CallOptions): Promise<LanguageModelInfo>;
-  /** Rejects with PROMPT_TOO_LONG where the words do not fit; reads the model's tokenizer, not its weights. */
+  /** Rejects with PROMPT_TOO_LONG if the text does not fit. Reads the tokenizer but not the weights. */
   checkWords(request: WordsRequest): Promise<void>;
   createSample(request: SampleRequest, call: CallOptions): Promise<SongSheet>;
   formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet>;
   plan(request: PlanRequest, call: CallOptions): Promise<Plan>;
+  /**
+   * Plans songs with equal sampling options together: as many at once as `batchMax` and memory allow. On the CPU each
+   * plan is the one that the song has alone.
+   */
+  planSongs(requests: readonly PlanRequest[], call: CallOptions): Promise<Plan[]>;
   understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet>;
-  /** Its `onEvent` hears a song from the beginning again where memory ran out and it is made once more. */
+  /** Null if nothing can be scored. */
+  score(request: ScoreRequest, call: CallOptions): Promise<SongScores | null>;
+  /** If the render is retried when out of memory, `onEvent` receives the song again from the beginning. */
   render(request: RenderRequest, call: RenderCall): Promise<Rendering>;
-  /** Audio codes of a recording, five a second, by the model of the slot. */
+  /** Audio codes of a recording, five a second, from the model of the slot. */
   encodeCodes(slot: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array>;
-  /** Writes the tensors of one sample to `path`, by the model of slot 1. */
+  /** Writes a training sample to `path`, with the model of slot 1. */
   prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void>;
   adapters(): Promise<AdapterState>;
   /**
-   * Reads an adapter for slot 1 and makes it the active one, at full scale. Songs that were asked for before are
-   * finished first. Loading a model into the slot lets all adapters go.
+   * Loads an adapter into slot 1 at scale 1, beside the loaded ones. Renders already queued keep their adapters.
+   * Loading a model into the slot unloads all adapters.
    */
   loadAdapter(source: AdapterSource, call?: CallOptions): Promise<AdapterState>;
-  /** Lets all adapters go; the base weights are then as loaded, bit for bit. */
-  unloadAdapters(call?: CallOptions): Promise<AdapterState>;
-  enableAdapter(enabled: boolean, call?: CallOptions): Promise<AdapterState>;
-  /** `name` null: the active one. `scale` is from 0, the base model, to 1. */
+  /** `name` null: all */
+  unloadAdapter(name: string | null, call?: CallOptions): Promise<AdapterState>;
+  /** `name` null: all */
+  enableAdapter(name: string | null, enabled: boolean, call?: CallOptions): Promise<AdapterState>;
+  /** `name` null: the one loaded last */
   scaleAdapter(name: string | null, scale: number, call?: CallOptions): Promise<AdapterState>;
-  /** What an adapter is that comes with songs, by the model of slot 1. Nothing changes. */
+  /** Reads an adapter's properties with the model of slot 1, without loading it. */
   inspectAdapter(adapter: SongAdapter, call?: CallOptions): Promise<AdapterInfo>;
-  /** Checks sample files against the model of slot 1. */
+  /** Validates sample files against the model of slot 1. */
   inspectSamples(samples: string[], call?: CallOptions): Promise<SampleInfo[]>;
-  /** Trains an adapter for the model of slot 1, while songs are made. */
+  /** Trains an adapter for the model of slot 1, in parallel with rendering. */
   train(request: TrainingRequest, call: TrainingCall): Promise<TrainingResult>;
   close(): Promise<void>;
 }

@@ -1,22 +1,22 @@
 /**
- * Bounds what connections cost, for they need no key: their number, from one address and in all, and how long they may
- * stand idle. Of too many the oldest idle one goes; where all are at work, the new one is refused.
+ * Limits on connections, which need no key: their number, per address and in total, and their idle time. Over the
+ * limit the oldest idle connection is closed; if all are busy, the new one is rejected.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { answerUnread } from "./listener.js";
 
-/** Descriptors for models, the store, songs, uploads, ffmpeg's pipes, and the city. */
+/** Descriptors reserved for models, the store, songs, uploads, ffmpeg pipes and the city. */
 const RESERVED_DESCRIPTORS = 256;
 const MIN_CONNECTIONS = 16;
 const MAX_CONNECTIONS = 1024;
 
-/** For the headers of a request, and for the first of them. */
+/** Time limit for the headers of a request, counted from the connection for the first one. */
 const HEADERS_MS = 20_000;
 const HEADERS_CHECK_MS = 5_000;
-/** Without a byte of a request that has begun, or of an answer that is not taken. */
+/** Time limit without traffic, within a request or an unread response. */
 const STALL_MS = 60_000;
-/** What is sent of a body after its answer is read for so long: a client that is cut off may not see the answer. */
+/** After an early response the body is read for this long, as an immediate close could lose the response. */
 const LINGER_MS = 30_000;
 
 export interface ConnectionLimits {
@@ -24,21 +24,21 @@ export interface ConnectionLimits {
   perAddress: number;
 }
 
-/** Half of the descriptors that are left: a request under way may need another. */
+/** Half of the remaining descriptors: each request may open another file. */
 export function connectionLimits(openFiles = openFileLimit()): ConnectionLimits {
   const affordable = Math.floor((openFiles - RESERVED_DESCRIPTORS) / 2);
   const total = Math.min(Math.max(affordable, MIN_CONNECTIONS), MAX_CONNECTIONS);
   return { total, perAddress: Math.ceil(total / 2) };
 }
 
-/** The process's RLIMIT_NOFILE; where there is none, as on Windows, infinity. */
+/** The process's RLIMIT_NOFILE; infinity if there is none, as on Windows. */
 function openFileLimit(): number {
   const { userLimits } = process.report.getReport() as { userLimits?: { open_files: { soft: unknown } } };
   const limit = Number(userLimits?.open_files.soft);
   return Number.isNaN(limit) ? Number.POSITIVE_INFINITY : limit;
 }
 
-/** For createServer. A body may take any time, as long as it arrives: uploads are large and lines slow. */
+/** Options of createServer. Bodies have no time limit while data arrives: uploads are large and networks slow. */
 export const CONNECTION_TIMEOUTS = {
   headersTimeout: HEADERS_MS,
   requestTimeout: 0,
@@ -51,7 +51,7 @@ interface Exchange {
 }
 
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
-  /** Open connections, the oldest first, and what is under way on each. */
+  /** Open connections, oldest first, with their requests in progress. */
   const open = new Map<Socket, Set<Exchange>>();
 
   server.on("connection", (socket) => {
@@ -93,7 +93,7 @@ function linger(request: IncomingMessage): void {
 function refuse(socket: Socket): void {
   const body = JSON.stringify({ detail: "Too many connections: close some, or try again later" });
   socket.on("error", () => {
-    // The client hung up first.
+    // The client disconnected first.
   });
   answerUnread(socket, 503, body, { "Retry-After": 5 });
   socket.destroySoon();

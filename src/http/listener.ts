@@ -1,4 +1,4 @@
-/** What every HTTP server of Carillon shares, whatever it serves: listening, the log of requests, and an orderly end. */
+/** Common parts of the HTTP servers: listen, log requests, close gracefully. */
 import { once } from "node:events";
 import {
   createServer,
@@ -10,30 +10,30 @@ import {
 import { type AddressInfo, isIPv6, type ListenOptions, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { RequestHandler, Response } from "express";
-import type { Logger } from "../log.js";
+import type { Logger } from "../system/log.js";
 
 /**
- * Longer than the minute for which proxies keep a connection that they may use again: who closes first loses a request that
- * is on its way.
+ * Longer than the usual 60 s of proxies: if the server closed an idle connection first, a request sent on it would
+ * be lost.
  */
 const KEEP_ALIVE_MS = 75_000;
 
-/** An address that is listened on. */
+/** A listening server. */
 export interface Listener {
   /** For example http://127.0.0.1:8001 */
   readonly url: string;
   readonly port: number;
   readonly server: Server;
   /**
-   * Accepts no more connections and ends idle ones; once `work` is settled, cuts those that are left.
-   * Resolves when there are none.
+   * Stops accepting connections and closes idle ones; when `work` settles, closes the others.
+   * Resolves when none is left.
    */
   close(work: Promise<unknown>): Promise<void>;
 }
 
 /**
- * @param prepare is given the server before it listens
- * @throws the system's error, with its code, where the address cannot be had
+ * @param prepare called with the server before it listens
+ * @throws the system error if the address is unavailable
  */
 export async function listen(
   address: ListenOptions & { host: string },
@@ -50,7 +50,7 @@ export async function listen(
   });
   server.listen(address);
   await once(server, "listening");
-  server.on("error", (err) => log.error({ err }, "a connection could not be accepted"));
+  server.on("error", (err) => log.error({ err }, "connection could not be accepted"));
   const { port } = server.address() as AddressInfo;
   const host = isIPv6(address.host) ? `[${address.host}]` : address.host;
   return {
@@ -62,7 +62,7 @@ export async function listen(
         server.close((error) => (error ? reject(error) : resolve()));
       });
       await Promise.race([closed, work]);
-      // All of them: the server itself forgets a connection once it has refused what came in by it.
+      // Closes all of them: the server no longer tracks connections whose request it rejected.
       for (const socket of sockets) socket.destroy();
       await closed;
     },
@@ -76,7 +76,7 @@ export interface RequestLine {
   milliseconds: number;
 }
 
-/** Has `write` tell every request once it is over. The query is left out: it may hold a key. */
+/** Calls `write` for every finished request. Omits the query, which may contain a key. */
 export function logRequests(
   log: Logger,
   write: (line: RequestLine, response: Response) => void,
@@ -88,14 +88,14 @@ export function logRequests(
       const milliseconds = Math.round(performance.now() - startedMs);
       write({ method, path, status: response.statusCode, milliseconds }, response);
     });
-    const onError = (err: Error) => log.debug({ err }, "a connection broke");
+    const onError = (err: Error) => log.debug({ err }, "connection broke");
     request.on("error", onError);
     response.on("error", onError);
     next();
   };
 }
 
-/** Answers on a connection whose request was not read, and ends it. */
+/** Responds without reading the request, and closes the connection. */
 export function answerUnread(
   socket: Duplex,
   status: number,

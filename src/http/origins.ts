@@ -1,34 +1,39 @@
 /**
- * Who asks, as far as a request tells: programs send no `Origin`, browsers name the page. A page whose own name was made
- * to resolve to this machine (DNS rebinding) is no foreign page to the browser: it is known by the name in `Host`.
+ * Checks the origin of a request. Programs send no `Origin`; browsers name the page. DNS rebinding makes a foreign
+ * page same-origin to the browser, but its name shows in `Host`.
  */
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 
 const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i;
 
-/** Methods by which nothing changes. Browsers send others across sites too, forms even without asking first. */
+/** Methods without side effects. Browsers send others across sites too, forms even without a preflight. */
 export const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** Whether only this machine bears the name, or the address. */
+/** Whether a host name or address is this machine's loopback. */
 export function isLoopbackName(name: string): boolean {
   return LOOPBACK_NAME.test(name);
 }
 
-/** The name in a `Host` header, in lower case; whatever the port. */
+/** Lower-case host name of a `Host` header, without port. */
 export function hostName(host: string): string {
   return host.replace(/:\d*$/, "").toLowerCase();
 }
 
-/** Whether a page is one of this machine, whatever serves it. */
+/** Needed because `headers.host` has only the first. */
+export function hasSeveralHosts({ headersDistinct }: IncomingMessage): boolean {
+  return (headersDistinct.host?.length ?? 0) > 1;
+}
+
+/** Whether the page comes from this machine, on any port. */
 export function isLoopbackOrigin(origin: string): boolean {
   const host = /^https?:\/\/(.*)$/.exec(origin)?.[1];
   return host !== undefined && isLoopbackName(hostName(host));
 }
 
 /**
- * Whether the server that is asked sent the page itself. Only by address or a name of this machine: any other name
- * could be a foreign site's that was made to resolve to this machine.
+ * Whether the page was served by this server. Accepts only IP addresses and loopback names, since other names may
+ * be rebound by DNS.
  */
 export function isOwnPage({ headers: { host } }: IncomingMessage, origin: string): boolean {
   if (host === undefined || !URL.canParse(origin)) return false;

@@ -1,12 +1,15 @@
-/** The files of a page for people: a client like any other, built from src/web/ into dist/web/. */
+/** Serves a web page built from src/web/ into dist/web/. */
 import { fileURLToPath } from "node:url";
 import express, { type RequestHandler, Router } from "express";
 
-/** dist/web lies in the same place seen from src/http/ and from dist/http/. */
+/** The relative path to dist/web is the same from src/http/ and dist/http/. */
 const PAGES = fileURLToPath(new URL("../../dist/web", import.meta.url));
 
-/** Nothing from elsewhere, nothing inline, and no other page may frame this one. */
-const POLICY: Readonly<Record<string, string>> = {
+/** Directives of a Content-Security-Policy. */
+type Policy = Readonly<Record<string, string>>;
+
+/** No external or inline resources, and no framing. */
+const POLICY: Policy = {
   "default-src": "'none'",
   "script-src": "'self'",
   "style-src": "'self'",
@@ -18,24 +21,29 @@ const POLICY: Readonly<Record<string, string>> = {
 };
 
 export interface Page {
-  /** Within dist/web; "" for all of it. */
+  /** Folder in dist/web; "": all of it. */
   folder: string;
-  /** Where its files are beside GET /, such as /page. */
+  /** URL path of its files other than GET /, such as /page. */
   path: string;
-  /** Directives of the Content-Security-Policy that differ from the strictest. */
-  policy?: Readonly<Record<string, string>>;
+  /** Overrides of the strict Content-Security-Policy. */
+  policy?: Policy;
 }
 
-/** Serves the page at GET /. */
-export function pageRoutes({ folder, path, policy = {} }: Page): Router {
-  const root = folder === "" ? PAGES : `${PAGES}/${folder}`;
-  const directives = Object.entries({ ...POLICY, ...policy });
-  const headers = {
+/** @param changes overrides of the strict policy */
+export function pageHeaders(changes: Policy = {}): Record<string, string> {
+  const directives = Object.entries({ ...POLICY, ...changes });
+  return {
     "Content-Security-Policy": directives.map((directive) => directive.join(" ")).join("; "),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
   };
+}
+
+/** Serves the page at GET / and its files under `path`. */
+export function pageRoutes({ folder, path, policy }: Page): Router {
+  const root = folder === "" ? PAGES : `${PAGES}/${folder}`;
+  const headers = pageHeaders(policy);
   const secure: RequestHandler = (_request, response, next) => {
     response.set(headers);
     next();

@@ -1,4 +1,4 @@
-/** One listed file to one on disk: goes on with what is there, and keeps only what has the listed checksum. */
+/** Downloads one file, resuming partial ones, and verifies its checksum. */
 import { createHash, type Hash } from "node:crypto";
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -7,12 +7,12 @@ import type { Hub, HubFile } from "./hub.js";
 
 const NO_SPACE = ["ENOSPC", "EDQUOT"];
 
-/** Where files come from: the hub, or another host. */
+/** The hub or another host. */
 export type FileSource = Pick<Hub, "signal" | "read">;
 
 /**
- * @param onBytes is told of bytes that are read from disk or from the source
- * @throws PullError CHECKSUM once the file is removed; with others the file stays to be gone on with
+ * @param onBytes called with the number of bytes read from disk or source
+ * @throws PullError CHECKSUM after removing the file; after other errors the partial file stays for resuming
  */
 export async function download(
   file: HubFile,
@@ -35,12 +35,12 @@ export async function download(
   await rm(path);
   throw new PullError(
     "CHECKSUM",
-    `${file.path} of ${file.repository} is not what is listed: its ${file.checksum.algorithm} is ${hex}, not ` +
-      `${file.checksum.hex}. It was removed; pull the model again to download it anew.`,
+    `${file.path} of ${file.repository} does not match its checksum: its ${file.checksum.algorithm} is ${hex}, not ` +
+      `${file.checksum.hex}. It was removed; pull the model again to download it once more.`,
   );
 }
 
-/** Appends what the file lacks; returns its checksum. */
+/** Appends the missing part; returns the checksum. */
 async function complete(
   handle: FileHandle,
   file: HubFile,
@@ -55,14 +55,16 @@ async function complete(
     onBytes(chunk.length);
   };
   if ((await handle.stat()).size > file.sizeBytes) await handle.truncate();
-  // A stream that is made with a signal that has fired fails where nobody listens yet.
+  // Prevents an unhandled error: a stream created with an aborted signal fails before anyone listens.
   source.signal.throwIfAborted();
   const present = handle.createReadStream({ start: 0, autoClose: false, signal: source.signal });
   for await (const chunk of present) take(chunk as Uint8Array);
   if (sizeBytes < file.sizeBytes) {
     for await (const chunk of source.read(file, sizeBytes)) {
-      await handle.appendFile(chunk);
+      // Excess bytes go into the checksum, which then fails, but are not written.
       take(chunk);
+      if (sizeBytes > file.sizeBytes) break;
+      await handle.appendFile(chunk);
     }
   }
   return hash.digest("hex");
@@ -81,7 +83,7 @@ function isNoSpace(error: unknown): boolean {
 function diskFull(path: string, cause: unknown): PullError {
   return new PullError(
     "DISK_FULL",
-    `The disk is full at ${path}. Free some space and pull the model again: it goes on from there.`,
+    `The disk is full at ${path}. Free some space and pull the model again to resume.`,
     { cause },
   );
 }

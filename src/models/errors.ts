@@ -1,24 +1,24 @@
-/** What can go wrong while a model is downloaded. */
+/** Errors of model downloads. */
 export type PullErrorCode =
-  /** Neither the name of a public model nor `owner/repository`. */
+  /** Neither a public model nor `owner/repository`. */
   | "UNKNOWN_MODEL"
-  /** The hub has no such repository or file. */
+  /** No such repository or file on the hub. */
   | "NOT_FOUND"
-  /** The hub wants a token, or another one. */
+  /** Token missing or not authorised. */
   | "UNAUTHORIZED"
   /** No connection to the hub. */
   | "UNREACHABLE"
-  /** The hub refuses for now, or what answers is no hub. */
+  /** The hub is temporarily unavailable, or the address is not a hub. */
   | "HUB"
-  /** The connection ended before the file did. */
+  /** The connection ended early. */
   | "CONNECTION_LOST"
-  /** What came is not what the hub lists. */
+  /** The content differs from the hub's listing. */
   | "CHECKSUM"
   | "DISK_FULL"
-  /** The repository holds nothing that the engine loads. */
+  /** The repository has no model that the engine loads. */
   | "NOT_A_MODEL";
 
-/** A failure with a message a person can act on and a code a program can. */
+/** Download error: a message for people and a code for programs. */
 export class PullError extends Error {
   constructor(
     readonly code: PullErrorCode,

@@ -1,9 +1,10 @@
-/** Lists and reads repositories of the model hub with its own library; failures come out as PullError. */
+/** Lists and reads model hub repositories with the hub's library; errors become PullError. */
 import { downloadFile, HubApiError, type ListFileEntry, listFiles } from "@huggingface/hub";
 import { PullError } from "./errors.js";
+import { bounded, fetchOfHub } from "./hub-fetch.js";
 import { knownNames } from "./published.js";
 
-/** Git's sha1 of a blob hashes a header before the content. */
+/** `git-sha1` hashes a header before the content. */
 export interface Checksum {
   algorithm: "sha256" | "git-sha1";
   hex: string;
@@ -11,49 +12,60 @@ export interface Checksum {
 
 export interface HubFile {
   repository: string;
-  /** In the repository, with slashes. */
+  /** Path in the repository, with slashes. */
   path: string;
   sizeBytes: number;
   checksum: Checksum;
 }
 
 export interface HubOptions {
-  /** The address of the hub or a mirror. */
+  /** Address of the hub or a mirror. */
   url: string;
-  /** Null for what is public. */
+  /** Null: public repositories only. */
   token: string | null;
   signal: AbortSignal;
 }
+
+/** Maximum size of one page of a file list. */
+const MAX_PAGE_BYTES = 32 * 2 ** 20;
+const MAX_FILES = 10_000;
 
 export class Hub {
   readonly signal: AbortSignal;
   readonly #url: string;
   readonly #access: { hubUrl: string; fetch: typeof fetch; accessToken?: string };
 
-  /** @throws PullError UNAUTHORIZED for what cannot be a token */
+  /** @throws PullError UNAUTHORIZED for a malformed token */
   constructor({ url, token, signal }: HubOptions) {
     if (token !== null && !token.startsWith("hf_")) {
-      throw new PullError("UNAUTHORIZED", "HF_TOKEN holds no token of the hub: these begin with hf_.");
+      throw new PullError("UNAUTHORIZED", "HF_TOKEN is not a hub token: hub tokens begin with hf_.");
     }
     this.signal = signal;
     this.#url = url.replace(/\/+$/, "");
     this.#access = {
       hubUrl: this.#url,
-      fetch: (input, init) => fetch(input, { ...init, signal }),
+      fetch: (input, init) => fetchOfHub(String(input), init, { hub: new URL(this.#url), signal }),
       ...(token === null ? {} : { accessToken: token }),
     };
   }
 
   /**
-   * All files of a repository, or of a folder in it.
+   * Lists all files of a repository or a folder in it.
    * @throws PullError
    */
   async list(repository: string, folder: string): Promise<HubFile[]> {
     const files: HubFile[] = [];
+    const access = { ...this.#access, fetch: bounded(this.#access.fetch, MAX_PAGE_BYTES) };
     try {
       const repo = { type: "model", name: repository } as const;
-      for await (const entry of listFiles({ ...this.#access, repo, path: folder, recursive: true })) {
+      for await (const entry of listFiles({ ...access, repo, path: folder, recursive: true })) {
         if (entry.type === "file") files.push(hubFile(repository, entry));
+        if (files.length > MAX_FILES) {
+          throw new PullError(
+            "HUB",
+            `${repository} lists more than ${MAX_FILES} files, too many for a model`,
+          );
+        }
       }
     } catch (error) {
       throw this.#failure(error, folder === "" ? repository : `${repository}/${folder}`);
@@ -62,13 +74,21 @@ export class Hub {
   }
 
   /**
-   * The bytes of a file from an offset on.
+   * Reads a file from an offset.
    * @throws PullError
    */
   async *read(file: HubFile, fromByte: number): AsyncGenerator<Uint8Array, void> {
     const repo = { type: "model", name: file.repository } as const;
-    // Plain HTTP instead of the hub's chunk store, which asks hosts that no HF_ENDPOINT stands in for.
-    const blob = await downloadFile({ ...this.#access, repo, path: file.path, xet: false }).catch((error) => {
+    // Uses plain HTTP instead of the hub's chunk store, whose hosts HF_ENDPOINT does not cover.
+    // The library's stream loses the error object, so it is kept here.
+    let refusal: unknown;
+    const ask: typeof fetch = (input, init) =>
+      this.#access.fetch(input, init).catch((error: unknown) => {
+        refusal = error;
+        throw error;
+      });
+    const access = { ...this.#access, fetch: bounded(ask, file.sizeBytes) };
+    const blob = await downloadFile({ ...access, repo, path: file.path, xet: false }).catch((error) => {
       throw this.#failure(error, `${file.repository}/${file.path}`);
     });
     if (blob === null) throw notFound(`${file.repository}/${file.path}`);
@@ -76,10 +96,11 @@ export class Hub {
       yield* blob.slice(fromByte, file.sizeBytes).stream();
     } catch (error) {
       this.signal.throwIfAborted();
+      for (const known of [error, refusal]) if (known instanceof PullError) throw known;
       throw new PullError(
         "CONNECTION_LOST",
-        `The connection was lost while ${file.path} of ${file.repository} was downloaded (${reasonOf(error)}). ` +
-          "Pull the model again: it goes on from there.",
+        `The connection was lost during the download of ${file.path} of ${file.repository} (${reasonOf(error)}). ` +
+          "Pull the model again to resume.",
         { cause: error },
       );
     }
@@ -92,13 +113,13 @@ export class Hub {
     if (error instanceof TypeError && error.cause !== undefined) {
       return new PullError(
         "UNREACHABLE",
-        `${this.#url} cannot be reached (${reasonOf(error)}). Check the network; HF_ENDPOINT names a mirror.`,
+        `${this.#url} cannot be reached (${reasonOf(error)}). Check the network; HF_ENDPOINT sets a mirror.`,
         { cause: error },
       );
     }
     return new PullError(
       "HUB",
-      `${this.#url} does not answer as the hub does (${reasonOf(error)}). Check HF_ENDPOINT.`,
+      `${this.#url} does not answer like a model hub (${reasonOf(error)}). Check HF_ENDPOINT.`,
       { cause: error },
     );
   }
@@ -109,14 +130,14 @@ export class Hub {
     if (statusCode === 401 || statusCode === 403) {
       return new PullError(
         "UNAUTHORIZED",
-        `${this.#url} refuses ${what} (status ${statusCode}): there is no such repository, or it is private or gated. ` +
-          "Then set HF_TOKEN to a token that may read it; a gated one also wants its terms accepted on its page.",
+        `${this.#url} refuses ${what} (status ${statusCode}): the repository does not exist, or it is private or gated. ` +
+          "For those set HF_TOKEN to a token with read access; for a gated one also accept its terms on its page.",
         { cause: error },
       );
     }
     return new PullError(
       "HUB",
-      `${this.#url} answers ${what} with status ${statusCode}. Try again later: it goes on from there.`,
+      `${this.#url} answers ${what} with status ${statusCode}. Try again later; the download resumes.`,
       { cause: error },
     );
   }
@@ -128,15 +149,18 @@ function notFound(what: string, cause?: HubApiError): PullError {
 
 function hubFile(repository: string, { path, size, oid, lfs }: ListFileEntry): HubFile {
   if (path.split(/[\\/]/).some((name) => name === "" || name === "..")) {
-    throw new PullError("HUB", `${repository} lists a file that lies outside of it: ${path}`);
+    throw new PullError("HUB", `${repository} lists a file outside the repository: ${path}`);
   }
   const hex = lfs?.oid ?? oid;
-  if (hex === undefined) throw new PullError("HUB", `The hub lists no checksum of ${repository}/${path}.`);
+  if (!Number.isSafeInteger(size) || size < 0) {
+    throw new PullError("HUB", `${repository} lists ${path} with a size of ${size} bytes`);
+  }
+  if (hex === undefined) throw new PullError("HUB", `The hub lists no checksum for ${repository}/${path}.`);
   const checksum: Checksum = { algorithm: lfs === undefined ? "git-sha1" : "sha256", hex };
   return { repository, path, sizeBytes: size, checksum };
 }
 
-/** Under "fetch failed" lies what tells more; a stream of the library fails with a bare text. */
+/** "fetch failed" has the reason in its cause; the library's streams fail with plain text. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;

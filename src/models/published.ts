@@ -1,4 +1,5 @@
-/** Which public repository holds which model. */
+/** Public models and their repositories. */
+import { OWNER_SEPARATOR } from "../engine/checkpoints.js";
 import { PullError } from "./errors.js";
 
 const PUBLISHER = "ACE-Step";
@@ -17,23 +18,32 @@ const IN_OWN_REPOSITORY = [
   "acestep-5Hz-lm-4B",
 ];
 
-/** What `carillon models pull` knows by name. */
+/** Names for `carillon models pull`. */
 export const PUBLISHED_MODELS = [...IN_MAIN_REPOSITORY, ...IN_OWN_REPOSITORY].sort();
 
-/** A repository of the hub, or a folder in one. */
+/** Model for songs with vocals, and the size of its download with the shared parts. */
+export const SINGING_MODEL = { model: "acestep-v15-turbo", bytes: 6_400_000_000 };
+
+/** Folder for repositories of other owners, so that they cannot take the name of a published model. */
+export function foreignFolder(repository: string): string | null {
+  const [owner, name] = repository.split("/");
+  return owner === PUBLISHER ? null : `${owner}${OWNER_SEPARATOR}${name}`;
+}
+
+/** Repository on the hub, or a folder in one. */
 export interface Source {
   repository: string;
-  /** Empty for all of it. */
+  /** "": the whole repository. */
   folder: string;
 }
 
-/** What a DiT cannot render without; its own repository leaves it out. */
+/** Parts that every DiT needs and that are in a separate repository. */
 export const SHARED_PARTS: readonly Source[] = ["vae", "Qwen3-Embedding-0.6B"].map((folder) => ({
   repository: MAIN_REPOSITORY,
   folder,
 }));
 
-/** Neither name begins with a dot, so the folder made for it lies in the checkpoint directory and is not hidden. */
+/** No leading dot, so that the folder stays in the checkpoint directory and is not hidden. */
 const REPOSITORY_NAME = /^[\w-][\w.-]*\/[\w-][\w.-]*$/;
 
 /**
@@ -48,5 +58,5 @@ export function sourceOf(name: string): Source {
 }
 
 export function knownNames(): string {
-  return `Known are ${PUBLISHED_MODELS.join(", ")}, and any other as owner/repository.`;
+  return `Available: ${PUBLISHED_MODELS.join(", ")}, and any other as owner/repository.`;
 }

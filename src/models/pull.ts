@@ -1,20 +1,23 @@
-/** Downloads a model into the checkpoint directory, in the layout that the engine resolves. */
+/** Downloads a model into the checkpoint directory, in the layout that the engine expects. */
 import { existsSync } from "node:fs";
-import { readdir, rename, rm, stat, statfs } from "node:fs/promises";
-import { basename, join } from "node:path";
-import { lockDirectory } from "../directory-lock.js";
+import { mkdir, readdir, rename, rm, stat, statfs } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { lockDirectory } from "../system/directory-lock.js";
 import { download } from "./download.js";
 import { PullError } from "./errors.js";
 import type { Hub, HubFile } from "./hub.js";
-import { SHARED_PARTS, type Source, sourceOf } from "./published.js";
+import { foreignFolder, SHARED_PARTS, type Source, sourceOf } from "./published.js";
 
-/** In the checkpoint directory, so that what is whole moves into place in one step. */
+/** On the same file system, so that complete folders move into place atomically. */
 const INCOMPLETE = ".incomplete";
+
+/** A model folder has one of these. */
+const MODEL_FILES = ["config.json", "model_index.json"];
 
 /** One folder of the checkpoint directory. */
 interface Part {
   name: string;
-  /** Begins the path of each of its files in the repository. */
+  /** Path prefix of its files in the repository. */
   prefix: string;
   files: HubFile[];
 }
@@ -22,16 +25,16 @@ interface Part {
 export interface PullProgress {
   doneBytes: number;
   totalBytes: number;
-  /** In the checkpoint directory. */
+  /** Path in the checkpoint directory. */
   file: string;
   fileBytes: number;
 }
 
 /**
- * Downloads what is absent of a model and of the parts it needs. A folder appears in the checkpoint directory once all
- * of its files are there and verified; until then it lies beside, where the next call goes on with it.
+ * Downloads a model and the parts that it needs, if missing. Each folder appears in the checkpoint directory once
+ * it is complete and verified; interrupted downloads resume.
  * @param name a public model, or `owner/repository`
- * @returns the folders that are new
+ * @returns new folders
  * @throws PullError, DirectoryInUseError
  */
 export async function pullModel(
@@ -46,20 +49,26 @@ export async function pullModel(
   try {
     const parts = await absentParts(source, directory, hub);
     await downloadParts(parts, incomplete, hub, onProgress);
-    for (const part of parts) await rename(join(incomplete, part.name), join(directory, part.name));
+    for (const { name } of parts) {
+      await mkdir(dirname(join(directory, name)), { recursive: true });
+      await rename(join(incomplete, name), join(directory, name));
+    }
     return parts.map((part) => part.name);
   } finally {
     await lock.release();
   }
 }
 
-/** The model itself is the last one: whoever finds it finds its parts. */
+/** The model comes last, so that its parts exist once it appears. */
 async function absentParts(source: Source, directory: string, hub: Hub): Promise<Part[]> {
   const isAbsent = (name: string) => !existsSync(join(directory, name));
-  const installed = join(directory, source.folder || basename(source.repository));
+  const foreign = foreignFolder(source.repository);
+  const installed = join(directory, source.folder || (foreign ?? basename(source.repository)));
   let own: Part[] = [];
   let needsShared: boolean;
-  if (existsSync(installed)) {
+  // Folders of other owners contain one model or several.
+  const places = foreign === null ? [installed] : MODEL_FILES.map((name) => join(installed, name));
+  if (places.some(existsSync)) {
     needsShared = lacksParts(await readdir(installed));
   } else {
     own = await listParts(source, hub);
@@ -67,7 +76,7 @@ async function absentParts(source: Source, directory: string, hub: Hub): Promise
   }
   const shared: Part[] = [];
   for (const part of needsShared ? SHARED_PARTS : []) {
-    const isListed = own.some(({ name }) => name === part.folder);
+    const isListed = own.some(({ name }) => name === join(foreign ?? "", part.folder));
     if (!isListed && isAbsent(part.folder)) shared.push(...(await listParts(part, hub)));
   }
   return [...shared, ...own.filter(({ name }) => isAbsent(name))];
@@ -78,25 +87,27 @@ async function listParts({ repository, folder }: Source, hub: Hub): Promise<Part
   return folder === "" ? partsOf(repository, files) : [{ name: folder, prefix: `${folder}/`, files }];
 }
 
-/** A repository is one model, or has a folder for each. */
+/** Splits a repository into models: one, or one per folder. */
 function partsOf(repository: string, files: HubFile[]): Part[] {
+  const foreign = foreignFolder(repository);
   if (files.some(({ path }) => path === "model_index.json" || /^[^/]+\.safetensors$/.test(path))) {
-    return [{ name: basename(repository), prefix: "", files }];
+    return [{ name: foreign ?? basename(repository), prefix: "", files }];
   }
   const folders = files.flatMap(({ path }) => /^([^/]+)\/config\.json$/.exec(path)?.[1] ?? []);
   if (folders.length === 0) {
     throw new PullError(
       "NOT_A_MODEL",
-      `${repository} holds no model in safetensors files, nor folders of models.`,
+      `${repository} has no model in safetensors files and no folders of models.`,
     );
   }
-  return folders.map((name) => {
-    const prefix = `${name}/`;
+  return folders.map((folder) => {
+    const prefix = `${folder}/`;
+    const name = join(foreign ?? "", folder);
     return { name, prefix, files: files.filter(({ path }) => path.startsWith(prefix)) };
   });
 }
 
-/** Whether the parts that a DiT renders with lie elsewhere; a DiT is what has a latent of silence. */
+/** Whether it is a DiT (has a silence latent) without its VAE and text encoder. */
 function lacksParts(paths: string[]): boolean {
   return paths.includes("silence_latent.pt") && !paths.some((path) => path.split("/")[0] === "vae");
 }
@@ -129,8 +140,8 @@ async function downloadParts(
 }
 
 /**
- * What an earlier run left and the repository no longer has would otherwise become part of the model.
- * @returns the bytes that stay
+ * Removes files of an earlier run that the repository no longer lists.
+ * @returns bytes of the remaining files
  */
 async function removeUnlisted(parts: Part[], incomplete: string, listed: Set<string>): Promise<number> {
   let sizeBytes = 0;
@@ -152,7 +163,7 @@ async function assertSpace(neededBytes: number, directory: string): Promise<void
   if (neededBytes <= freeBytes) return;
   throw new PullError(
     "DISK_FULL",
-    `${inMegabytes(neededBytes)} are to be downloaded, and ${directory} has room for ${inMegabytes(freeBytes)}. ` +
+    `The download needs ${inMegabytes(neededBytes)}, and ${directory} has ${inMegabytes(freeBytes)} free. ` +
       "Free some space, or set SVC_CHECKPOINTS to a directory on another disk.",
   );
 }

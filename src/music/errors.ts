@@ -1,6 +1,6 @@
 /**
- * Errors of the music service's HTTP face: what a failure means to a client. Its text stands in `detail`, which the
- * interface names, and in `error`, where some clients look for it.
+ * HTTP errors of the music service. Clients get one line in `detail`, and again in `error`, which some clients read; never
+ * a stack trace.
  */
 import { dirname, isAbsolute } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,12 +8,13 @@ import type { ErrorRequestHandler, RequestHandler, Response } from "express";
 import type { Config } from "../config.js";
 import type { NativeErrorCode } from "../engine/addon.js";
 import type { EngineErrorCode } from "../engine/errors.js";
+import { UnusableFileError } from "../system/regular-file.js";
 
-/** A failure with the status and the message that the client gets. */
+/** Error with the status and message for the client. */
 export class HttpError extends Error {
   constructor(
     readonly status: number,
-    /** One line, shown to people. */
+    /** One line, shown to users. */
     readonly detail: string,
     readonly headers: Readonly<Record<string, string>> = {},
     options?: ErrorOptions,
@@ -23,7 +24,7 @@ export class HttpError extends Error {
   }
 }
 
-/** A request that the service refuses as it stands; the detail names the field at fault. */
+/** Invalid request (400); the detail names the field. */
 export class RequestError extends HttpError {
   constructor(detail: string, options?: ErrorOptions) {
     super(400, detail, {}, options);
@@ -31,15 +32,15 @@ export class RequestError extends HttpError {
   }
 }
 
-/** What is done to one machine's models is refused where several serve. */
+/** Refuses endpoints that would change only one machine of a fleet. */
 export function refuseInFleet(): never {
   throw new HttpError(
     501,
-    "A fleet's servers do not do this, for it would change one machine alone: ask a server that works alone",
+    "Not available in a fleet, because it would change only one machine: use a standalone server",
   );
 }
 
-/** A change that could not be made to last, for example because the disk is full. */
+/** Failed write to the task store or the object store, for example on a full disk. */
 export class StoreError extends Error {
   constructor(
     readonly code: "DISK_FULL" | "WRITE_FAILED" | "UNREACHABLE",
@@ -52,8 +53,8 @@ export class StoreError extends Error {
 }
 
 /**
- * What the engine's codes mean to a client: 400 where it can mend the request. A model that the client
- * named itself is refused where that is known; here an absent one is the installation's fault.
+ * HTTP status of engine errors: 400 if the client can fix the request. A missing model is a 500 here; `loadOrRefuse` turns
+ * it into a 400 if the client named the model.
  */
 const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
   Object.entries({
@@ -67,6 +68,7 @@ const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
     DEVICE_LOST: 500,
     ADDON_MISSING: 500,
     MODEL_NOT_FOUND: 500,
+    UNSUPPORTED_MODEL: 500,
     SLOT_UNAVAILABLE: 400,
     TOKENIZER: 500,
     PROMPT_TOO_LONG: 400,
@@ -77,10 +79,10 @@ const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
   } satisfies Record<NativeErrorCode | EngineErrorCode, number>),
 );
 
-/** A shortage of descriptors or processes passes as requests end. */
+/** Running out of descriptors or processes passes when other requests end. */
 const BUSY_RETRY_SECONDS = "5";
 
-/** What a thrown value means to the client. Unknown failures become a 500 that tells nothing of the inside. */
+/** Maps a thrown value to an HttpError. Unknown errors become a 500 without details. */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   if (!(error instanceof Error)) return new HttpError(500, "Internal server error", {}, { cause: error });
@@ -88,6 +90,8 @@ export function toHttpError(error: unknown): HttpError {
   if (error instanceof StoreError) {
     return new HttpError(error.code === "DISK_FULL" ? 507 : 503, error.message, {}, { cause: error });
   }
+
+  if (error instanceof UnusableFileError) return new RequestError(error.message, { cause: error });
 
   const { code, status } = error as Error & { code?: unknown; status?: unknown };
   if (code === "ENOSPC") return new HttpError(507, "The server's disk is full", {}, { cause: error });
@@ -105,7 +109,7 @@ export function toHttpError(error: unknown): HttpError {
     return new HttpError(engineStatus, firstLine(error.message), {}, { cause: error });
   }
   if (typeof status === "number" && status >= 400 && status < 500) {
-    // Express found the URL unreadable.
+    // Express could not decode the URL.
     return new HttpError(400, firstLine(error.message), {}, { cause: error });
   }
   return new HttpError(500, "Internal server error", {}, { cause: error });
@@ -116,8 +120,8 @@ function firstLine(message: string): string {
 }
 
 /**
- * The last handler of the application. Faults go to `log` with their cause, shortages (503, 507) as a line; the client
- * gets one line, as `shown` has it.
+ * Last error handler of the application. Logs 500s with their cause and 503s and 507s as one line; sends the client one
+ * line, filtered by `shown`.
  */
 export function errorHandler(
   log: (message: string, error: unknown) => void,
@@ -140,9 +144,12 @@ export function errorHandler(
   };
 }
 
+/** `/tmp` ends before a slash, a colon or the full stop of a sentence, but not within `/tmp2`, `/tmp-x` or `/tmp.x`. */
+const NAME_ENDS = String.raw`(?![\p{L}\p{N}_-]|\.[\p{L}\p{N}_])`;
+
 /**
- * What clients are shown of a message. Whoever needs a key is a guest: the server's directories go by the names of
- * their settings there.
+ * Returns the filter for messages to clients. If a key is set, paths of the server are replaced by the names of their
+ * settings.
  */
 export function detailFor(config: Config): (detail: string) => string {
   if (config.apiKey === "") return (detail) => detail;
@@ -161,10 +168,14 @@ export function detailFor(config: Config): (detail: string) => string {
   const longestFirst = directories
     .filter(([path]) => path.length > 1)
     .sort(([a], [b]) => b.length - a.length);
-  return (detail) => longestFirst.reduce((text, [path, name]) => text.replaceAll(path, name), detail);
+  const names = longestFirst.map(([path, name]): [RegExp, string] => [
+    new RegExp(path.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&") + NAME_ENDS, "gu"),
+    name,
+  ]);
+  return (detail) => names.reduce((text, [path, name]) => text.replaceAll(path, name), detail);
 }
 
-/** From then on errors have the shape that clients of chat models read. */
+/** Switches errors of this response to the OpenAI format. */
 export function speakOpenAi(response: Response): void {
   response.locals.speaksOpenAi = true;
 }
@@ -175,7 +186,7 @@ function openAiError(status: number, detail: string) {
   return { message: detail, type, param: null, code: status };
 }
 
-/** For the end of the route table. */
+/** Last route. */
 export const notFound: RequestHandler = () => {
   throw new HttpError(404, "Not Found");
 };

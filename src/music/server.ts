@@ -1,4 +1,4 @@
-/** The music service over HTTP, and what a worker of a fleet serves: builds the application and listens. */
+/** HTTP servers: the music service, and health and metrics of a fleet worker. */
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -7,20 +7,22 @@ import { type Config, ConfigError } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import { CONNECTION_TIMEOUTS, connectionLimits, limitConnections } from "../http/connections.js";
 import { type Listener, listen, logRequests } from "../http/listener.js";
+import { hasSeveralHosts } from "../http/origins.js";
 import { type Page, pageRoutes } from "../http/page.js";
-import type { Logger } from "../log.js";
-import { Authenticator, checkHost, checkOrigin, requireProtection } from "./access.js";
-import { detailFor, errorHandler, notFound } from "./errors.js";
-import type { JobQueue } from "./queue/job-queue.js";
+import { mcpRoute } from "../mcp/http.js";
+import type { Logger } from "../system/log.js";
+import { Authenticator, checkHost, checkOrigin, requireProtection } from "./access/access.js";
+import { detailFor, errorHandler, HttpError, methodNotAllowed, notFound } from "./errors.js";
+import type { TaskQueue } from "./queue/task-queue.js";
 import { BodyReader } from "./request/body.js";
 import { endpoints } from "./routes/endpoints.js";
 import { health, metrics } from "./routes/model-endpoints.js";
 import { MusicService } from "./service.js";
-import type { SongJobs } from "./song-jobs.js";
+import type { SongRunner } from "./song/song-runner.js";
 import { Telemetry } from "./telemetry.js";
 import { RandomSamples } from "./words/random-samples.js";
 
-/** Waveforms are styled from within their library, and recordings of this machine are played before they are sent. */
+/** The waveform library needs inline styles; local recordings are played from blob: URLs. */
 const STUDIO: Page = {
   folder: "studio",
   path: "/studio",
@@ -32,12 +34,15 @@ const STUDIO: Page = {
   },
 };
 
+/** Songs are uploaded to the endpoints, not through tools. */
+const MAX_MCP_BYTES = 4 * 2 ** 20;
+
 export interface MusicServerOptions {
   config: Config;
   /** See MusicService. */
   engine: MusicEngine;
-  queue: JobQueue;
-  jobs: SongJobs;
+  queue: TaskQueue;
+  runner: SongRunner;
   log: Logger;
 }
 
@@ -46,20 +51,20 @@ export interface MusicServer {
   url: string;
   service: MusicService;
   /**
-   * Stops accepting, lets running jobs finish for `graceSeconds` (default: SVC_GRACE_SECONDS), puts the rest back into the queue. A
-   * job in a native call is not waited for. The engine and the store stay open: they belong to the caller.
+   * Stops accepting connections, gives running jobs `graceSeconds` (default: SVC_GRACE_SECONDS) to finish, and requeues the
+   * rest without waiting for native calls. The caller owns the engine and the store and closes them.
    */
   close(graceSeconds?: number): Promise<void>;
 }
 
 /**
- * Listens, takes up stored tasks, and loads the models; resolves once jobs run. /health answers before.
- * The address comes first: a second server started by mistake fails there, before it touches stored tasks.
+ * Listens, opens the stored tasks and loads the models. Resolves when jobs can run; /health responds earlier.
+ * Listening comes first, so that a second server started by mistake fails before it touches stored tasks.
  */
 export async function startMusicServer(options: MusicServerOptions): Promise<MusicServer> {
-  const { config, engine, queue, jobs, log } = options;
+  const { config, engine, queue, runner, log } = options;
   requireProtection(config);
-  const service = new MusicService(config, engine, queue, jobs, log);
+  const service = new MusicService(config, engine, queue, runner, log);
   const app = buildApp(service, config, log);
   let listener: Listener | undefined;
   try {
@@ -68,7 +73,7 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
     listener.server.on("request", (request, response) => {
       if (!readTarget(request)) {
         response.writeHead(400, { "Content-Type": "application/json", Connection: "close" });
-        response.end(JSON.stringify({ detail: "The request's target is neither a path nor a URL" }));
+        response.end(JSON.stringify({ detail: "The request target must be a path or a URL" }));
         return;
       }
       opened.then(
@@ -94,18 +99,18 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
   };
 }
 
-/** The service as a part of another's HTTP server: a handler of what the host leaves of the path. */
+/** The service inside another HTTP server, which may mount it under a path. */
 export interface MusicApplication extends Pick<MusicServer, "service" | "close"> {
   handle(request: IncomingMessage, response: ServerResponse): void;
-  /** Resolves once the models are loaded and jobs run; requests may come before. */
+  /** Resolves when the models are loaded and jobs run. Requests are accepted earlier. */
   started: Promise<void>;
 }
 
-/** As startMusicServer, without an address of its own. The connections and their limits are the host's. */
+/** Like startMusicServer, without listening. The host server owns connections and their limits. */
 export async function startMusicApplication(options: MusicServerOptions): Promise<MusicApplication> {
-  const { config, engine, queue, jobs, log } = options;
+  const { config, engine, queue, runner, log } = options;
   requireProtection(config);
-  const service = new MusicService(config, engine, queue, jobs, log);
+  const service = new MusicService(config, engine, queue, runner, log);
   const app = buildApp(service, config, log);
   const opened = service.open();
   await opened.catch(async (error) => {
@@ -123,7 +128,7 @@ export async function startMusicApplication(options: MusicServerOptions): Promis
 async function start(service: MusicService, opened: Promise<void>, { config, log }: MusicServerOptions) {
   await opened;
   await mkdir(config.trainingRoot, { recursive: true }).catch((err: unknown) =>
-    log.warn({ err }, "SVC_TRAINING_ROOT cannot be made, so nothing can be trained"),
+    log.warn({ err }, "SVC_TRAINING_ROOT cannot be created; training is not available"),
   );
   await service.start();
 }
@@ -141,6 +146,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
 
   const app = express().disable("x-powered-by");
   app.use(identifyRequest);
+  app.use(mergeSlashes);
   app.use(
     logRequests(log, (line, response) => {
       const identified = { id: response.get("X-Request-Id"), ...line };
@@ -148,9 +154,17 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
       else log.debug(identified, "request");
     }),
   );
-  if (config.isLocal) app.use(checkHost(config.allowedHosts));
+  app.use(requireOneHost);
+  app.use(checkHost(config));
   app.use(checkOrigin(config.allowedOrigins));
   app.use(pageRoutes(STUDIO));
+  app.post(
+    "/mcp",
+    requireKey(authenticator),
+    express.raw({ type: () => true, limit: MAX_MCP_BYTES }),
+    mcpRoute("music"),
+  );
+  app.all("/mcp", methodNotAllowed("POST"));
   app.use(endpoints({ config, service, authenticator, bodies, samples: RandomSamples.load() }));
   app.use(notFound);
   app.use(errorHandler((message, err) => log.error({ err }, message), detailFor(config)));
@@ -158,8 +172,8 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
 }
 
 /**
- * The target of a request may be a whole URL, whose host then counts.
- * @returns false where it is neither a path nor a URL: express would answer in HTML, or throw where nobody catches it
+ * Normalises an absolute request target (RFC 9112); its host replaces the Host header.
+ * @returns false for an invalid target, on which express would answer in HTML or throw uncaught
  */
 function readTarget(request: IncomingMessage): boolean {
   const { url = "" } = request;
@@ -171,12 +185,34 @@ function readTarget(request: IncomingMessage): boolean {
   return true;
 }
 
+/** Before the body is read. */
+function requireKey(authenticator: Authenticator): RequestHandler {
+  return (request, _response, next) => {
+    authenticator.authorize(request);
+    next();
+  };
+}
+
 const identifyRequest: RequestHandler = (_request, response, next) => {
   response.set("X-Request-Id", randomUUID());
   next();
 };
 
-/** @throws ConfigError naming the setting that asks for an address that cannot be had */
+/** Clients may join a base URL and a path with two slashes. */
+const mergeSlashes: RequestHandler = (request, _response, next) => {
+  const query = request.url.indexOf("?");
+  const end = query < 0 ? request.url.length : query;
+  request.url = request.url.slice(0, end).replace(/\/{2,}/g, "/") + request.url.slice(end);
+  next();
+};
+
+/** Proxies disagree on which of several Host headers counts. */
+const requireOneHost: RequestHandler = (request, _response, next) => {
+  if (hasSeveralHosts(request)) throw new HttpError(400, "The request has more than one Host header");
+  next();
+};
+
+/** @throws ConfigError naming the setting if the address is not available */
 function listenAt(config: Config, log: Logger): Promise<Listener> {
   const address = { port: config.apiPort, host: config.apiHost };
   return listen(address, CONNECTION_TIMEOUTS, log, (server) =>
@@ -188,28 +224,28 @@ function explainAddress({ code, message }: NodeJS.ErrnoException, { apiPort, api
   if (code === "EADDRINUSE") {
     throw new ConfigError(
       "SVC_API_PORT",
-      `SVC_API_PORT: port ${apiPort} of ${apiHost} is taken. Set another, or 0 for any free one, as --port does`,
+      `SVC_API_PORT: port ${apiPort} on ${apiHost} is in use. Set another port (also with --port), or 0 for any free port`,
     );
   }
   throw new ConfigError("SVC_API_HOST", `SVC_API_HOST, SVC_API_PORT: ${message}`);
 }
 
 /**
- * A worker of a fleet serves whether it lives, and its metrics: clients ask a gateway. Listens, loads the models, and takes
- * tasks from then on.
+ * Starts a fleet worker: listens for /health and /metrics, loads the models, then takes tasks. Clients talk to a gateway.
  */
 export async function startWorkerServer(
   options: MusicServerOptions,
 ): Promise<Pick<MusicServer, "url" | "close">> {
-  const { config, queue, jobs, log } = options;
+  const { config, queue, runner, log } = options;
   requireProtection(config);
-  const { engine } = jobs;
-  if (engine === null) throw new Error("a worker needs an engine");
+  const { engine } = runner;
+  if (engine === null) throw new Error("A fleet worker needs an engine");
   const telemetry = new Telemetry({ queue, engine }, log);
   const authenticator = new Authenticator(config.apiKey, config.apiKeys);
   const app = express().disable("x-powered-by");
   app.use(logRequests(log, (line) => log.debug(line, "request")));
-  if (config.isLocal) app.use(checkHost(config.allowedHosts));
+  app.use(requireOneHost);
+  app.use(checkHost(config));
   const context = { config, authenticator, service: { engine, telemetry } };
   app.get("/health", health(context));
   app.get("/metrics", metrics(context));
@@ -219,7 +255,7 @@ export async function startWorkerServer(
   const listener = await listenAt(config, log);
   listener.server.on("request", app);
   try {
-    await jobs.prepare();
+    await runner.prepare();
     await queue.open(() => {});
     queue.start();
   } catch (error) {

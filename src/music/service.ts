@@ -1,51 +1,56 @@
-/** What the endpoints do, in terms of tasks and models: between the routes and the engine. */
+/** Operations of the endpoints on tasks and models, between routes and engine. */
 import { EventEmitter, once } from "node:events";
 import { join } from "node:path";
 import type { z } from "zod";
 import type { Config } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
-import type { Logger } from "../log.js";
 import { describe } from "../parameters.js";
-import { Adapters } from "./adapters.js";
-import type { AudioFiles } from "./audio/audio-files.js";
+import type { Logger } from "../system/log.js";
+import type { Caller } from "./access/concurrency-limit.js";
+import { type AudioFiles, type FoundAudio, songOf } from "./audio/audio-files.js";
 import { ownFiles } from "./audio/audio-inputs.js";
-import { removeOrphanUploads } from "./audio/uploads.js";
-import type { Caller } from "./concurrency-limit.js";
+import type { SongTags } from "./audio/tags.js";
+import { removeOrphanUploads, type UploadKind, type Uploads, uploadKind } from "./audio/uploads.js";
+import { Callbacks } from "./callbacks/callbacks.js";
 import { DataSetEditor } from "./dataset/editor.js";
 import { LabelTasks } from "./dataset/label.js";
 import { PreparationTasks } from "./dataset/prepare.js";
 import { detailFor, HttpError, RequestError } from "./errors.js";
-import { ModelPulls } from "./model-pulls.js";
+import { Adapters } from "./models/adapters.js";
+import { ModelPulls } from "./models/model-pulls.js";
 import type { acceptedTask } from "./openapi/answers.js";
-import { PermittedRoot } from "./permitted-root.js";
+import { isOutstanding } from "./queue/callback-schedule.js";
 import { type CatalogFilter, hasEnded } from "./queue/catalog.js";
-import { type JobQueue, type LiveState, SubmissionTakenError } from "./queue/job-queue.js";
-import { Retention } from "./queue/retention.js";
-import { DamagedRecordError, type Task } from "./queue/store.js";
+import { Retention, type RetentionForecast } from "./queue/retention.js";
+import { DamagedRecordError, type Task, type TaskState } from "./queue/store.js";
 import { TaskEvents, type TaskLog } from "./queue/task-events.js";
+import { type LiveState, type Origin, SubmissionTakenError, type TaskQueue } from "./queue/task-queue.js";
 import { type TaskRow, taskRow, wholeTaskRow } from "./queue/task-row.js";
 import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./queue/task-status.js";
 import type { SubmissionKey } from "./request/idempotency.js";
+import type { Fields } from "./request/json.js";
+import { parametersOf, uploadsOf } from "./request/replay.js";
 import type { GenerationRequest } from "./request/schema.js";
-import { checkWords } from "./song/job-context.js";
 import type { Preview } from "./song/preview.js";
-import type { SongJobs } from "./song-jobs.js";
+import { checkWords } from "./song/song-context.js";
+import type { SongRunner } from "./song/song-runner.js";
+import { titleOf, versionLetter } from "./song/title.js";
+import { PermittedRoot } from "./storage/permitted-root.js";
 import { Telemetry } from "./telemetry.js";
 import { AdapterTrainer } from "./training/trainer.js";
 import { refusalOf, TextWriter } from "./words/text-writer.js";
 
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
-/** What the records of finished tasks may take together. */
+/** Size limit for the records of finished tasks. */
 const MAX_RECORD_BYTES = 256 * 2 ** 20;
-/** Tasks that are read side by side: few, as each may be large. */
+/** Tasks read concurrently; few, because each may be large. */
 const ROWS_AT_ONCE = 8;
-/** Where a page of a list ends before it has as many tasks as were asked for. */
+/** Size limit of a page of tasks; it may hold fewer tasks than requested. */
 const MAX_PAGE_BYTES = 8 * 2 ** 20;
 
-/** A task that has ended neither waits nor goes on. */
 const ENDED: LiveState = { progress: undefined, position: undefined };
 
-/** What a client is told of its submission. */
+/** Response to a submission. */
 export type AcceptedTask = z.output<typeof acceptedTask>;
 
 export class MusicService {
@@ -53,7 +58,7 @@ export class MusicService {
   readonly uploadsDirectory: string;
   readonly adapters: Adapters;
   readonly modelPulls: ModelPulls;
-  /** Where the paths of training requests must lie. */
+  /** Root for paths of training requests. */
   readonly trainingRoot: PermittedRoot;
   readonly training: AdapterTrainer;
   readonly dataSet: DataSetEditor;
@@ -61,33 +66,34 @@ export class MusicService {
   readonly preparations: PreparationTasks;
   readonly telemetry: Telemetry;
   readonly writer: TextWriter;
+  readonly #callbacks: Callbacks;
   readonly #events: TaskEvents;
   readonly #retention: Retention;
-  /** What clients are shown of a message. */
+  /** Filters messages for clients; see `detailFor`. */
   readonly #detail: (detail: string) => string;
-  /** Emits the id of every task that has ended. */
+  /** Emits the id of every ended task. */
   readonly #endings = new EventEmitter();
-  /** Ends what is done for requests that have no task yet. */
+  /** Aborts work for requests that have no task yet. */
   readonly #stopping = new AbortController();
-  /** Submissions under a key that have no task yet. */
+  /** Running submissions by Idempotency-Key. */
   readonly #submitting = new Map<string, Promise<AcceptedTask>>();
   #sweepTimer: NodeJS.Timeout | undefined;
-  /** The sweep under way, if any. */
+  /** Running sweep, if any. */
   #sweeping: Promise<void> = Promise.resolve();
 
-  /** @param engine what clients are told of models, and what trains adapters and writes words */
+  /** @param engine for model lists, training and text; songs are made by `runner` */
   constructor(
     readonly config: Config,
     readonly engine: MusicEngine,
-    readonly queue: JobQueue,
-    private readonly jobs: SongJobs,
+    readonly queue: TaskQueue,
+    private readonly runner: SongRunner,
     private readonly log: Logger,
   ) {
-    this.audioFiles = jobs.audioFiles;
-    this.uploadsDirectory = jobs.uploads.directory;
+    this.audioFiles = runner.audioFiles;
+    this.uploadsDirectory = runner.uploads.directory;
     this.#detail = detailFor(config);
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
-    this.adapters = new Adapters(engine, this.trainingRoot, config.isLocal);
+    this.adapters = new Adapters(engine, (path) => runner.loras.resolve(path));
     this.modelPulls = new ModelPulls(config, log);
     this.training = new AdapterTrainer(engine, this.trainingRoot, log);
     this.dataSet = new DataSetEditor(this.trainingRoot);
@@ -99,26 +105,38 @@ export class MusicService {
       maxAudioBytes: config.audioMaxTotalBytes,
       maxRecordBytes: MAX_RECORD_BYTES,
     };
-    this.#retention = new Retention(this.queue, this.audioFiles, limits, log);
-    this.queue.events.on("ended", (task) => this.#told(task));
+    const removeUploads = (names: readonly string[]) => runner.inputs.removeUploads(names);
+    this.#retention = new Retention(this.queue, this.audioFiles, removeUploads, limits, log);
+    this.queue.events.on("ended", (task) => this.#onTaskEnded(task));
+    const itemOf = (task: Task) => taskStatus(this.#shown(task), ENDED, this.audioFiles);
+    this.#callbacks = new Callbacks(this.queue, config, itemOf, log);
     this.#events = new TaskEvents(this.queue);
     this.telemetry = new Telemetry({ queue: this.queue, engine }, log);
+    this.telemetry.gauge(
+      "carillon_preview_bytes",
+      "Audio of previews in memory",
+      async () => this.runner.previews.bytes,
+    );
+    this.telemetry.gauge("carillon_event_logs", "Tasks with events in memory", async () => this.#events.size);
   }
 
-  /** Takes up stored tasks and lets expired ones go. Requests may come from then on; jobs wait for `start`. */
+  /** Opens stored tasks and deletes expired ones. Requests are accepted afterwards; jobs wait for `start`. */
   async open(): Promise<void> {
-    /** The audio that a task names; of an unfinished one none, as what it made so far it makes again. */
+    /** Audio files of each task. An unfinished task has none, because it makes its songs again. */
     const audio = new Map<string, readonly string[] | "all">();
     const uploads = new Set<string>();
     await this.queue.open((stored) => {
       if (stored.task === null) {
         audio.set(stored.id, "all");
-        this.log.error({ task: stored.id, reason: stored.damage.message }, "a task is left out");
+        this.log.error(
+          { task: stored.id, reason: stored.damage.message },
+          "skipped a task with a damaged record",
+        );
         return;
       }
       const { id, state, result, request } = stored.task;
       audio.set(id, result?.audioFiles.map(({ name }) => name) ?? []);
-      if (!hasEnded(state)) for (const path of ownFiles(request)) uploads.add(path);
+      if (state !== "failed") for (const path of ownFiles(request)) uploads.add(path);
     });
     if (!this.queue.isShared && this.config.storage === null) {
       await this.#clearOrphanAudio((id) => audio.get(id) ?? null);
@@ -130,22 +148,24 @@ export class MusicService {
 
   /**
    * Loads the configured models and starts the workers.
-   * @throws where the model of slot 1 cannot be loaded; the others only warn
+   * @throws if the model of slot 1 cannot be loaded; failures of other models are logged
    */
   async start(): Promise<void> {
-    await this.jobs.prepare();
+    await this.runner.prepare();
     this.queue.start();
+    this.#callbacks.start();
   }
 
   /**
-   * Starts no more jobs, gives running ones `graceSeconds` to finish, and puts the rest back into the queue. Training
-   * stops at once, with a checkpoint to resume from; so does the preparation of a data set, after its sample.
+   * Starts no more jobs, gives running ones `graceSeconds` to finish, and requeues the rest. Training stops at once with a
+   * checkpoint; data set preparation stops after the current sample.
    */
   async stop(graceSeconds: number): Promise<void> {
     clearInterval(this.#sweepTimer);
     this.#stopping.abort(new HttpError(500, "The server is stopping"));
     await Promise.all([
       this.queue.stop(graceSeconds),
+      this.#callbacks.stop(),
       this.training.close(),
       this.labeling.close(),
       this.preparations.close(),
@@ -154,49 +174,57 @@ export class MusicService {
     await this.#sweeping;
   }
 
-  /** Lets old results go; one sweep at a time. */
+  /** Deletes expired tasks; one sweep at a time. */
   sweep(): Promise<void> {
     this.#sweeping = this.#sweeping
-      .then(() => this.queue.asJanitor((nowMs) => this.#retention.sweep(nowMs)))
-      .then(() => this.jobs.tidy())
-      .catch((err: unknown) => this.log.error({ err }, "expired audio could not be removed"));
+      .then(() => this.queue.runCleanUp((nowMs) => this.#retention.sweep(nowMs)))
+      .then(() => this.runner.tidy())
+      .catch((err: unknown) => this.log.error({ err }, "expired tasks not deleted"));
     return this.#sweeping;
   }
 
   /**
-   * Checks the recordings of the task and queues it. An accepted task owns the files that were uploaded for it.
-   * @param caller going away ends the check, not the task
-   * @throws QueueFullError where the queue has no room, HttpError 400 for a recording that cannot be worked on, 429
-   * where too many of the caller wait for the check, 500 where the service stops meanwhile, DecodeError where the server
-   * is at fault, StoreError where the task cannot be recorded, or the reason of the caller's signal; the task has then
-   * left no trace
+   * Checks the recordings of the task and queues it. An accepted task owns its uploads, which survive a restart and are
+   * deleted when it ends.
+   * @param caller disconnecting ends the check, not an accepted task
+   * @throws QueueFullError; HttpError 400 for an unusable recording, 429 if too many checks of the caller wait, 500 if the
+   * service stops; DecodeError for server errors; StoreError if the task cannot be recorded; the reason of the caller's
+   * signal. Nothing is left of the task then.
    */
   async submit(
     request: GenerationRequest,
     caller: Caller,
-    key: SubmissionKey | null = null,
+    { submission = null, retakeOf }: Pick<Origin, "submission" | "retakeOf"> = {},
   ): Promise<AcceptedTask> {
     await this.queue.assertRoom();
     await checkWords(this.engine, request).catch((error: unknown) => {
       const refusal = refusalOf(error);
-      // All else shows when the task runs.
+      // Other errors are reported when the task runs.
       if (refusal instanceof RequestError) throw refusal;
     });
+    await this.#callbacks.admit(request.callbackUrl ?? null);
     const signal = AbortSignal.any([caller.signal, this.#stopping.signal]);
-    const admitted = await this.jobs.inputs.admit(request, { ...caller, signal });
-    const published = await this.jobs.inputs.publish(admitted);
-    const origin = { submission: key, requestId: caller.requestId, share: caller.share ?? "" };
-    const { task, position } = await this.queue.submit(published, origin).catch(async (error: unknown) => {
-      if (published !== admitted) await this.jobs.inputs.release(published).catch(() => {});
+    const { inputs } = this.runner;
+    const claimed = await inputs.claim(request);
+    try {
+      const admitted = await inputs.admit(claimed, { ...caller, signal });
+      const published = await inputs.publish(await this.#withAdapters(admitted));
+      const origin = { submission, retakeOf, requestId: caller.requestId, share: caller.share ?? "" };
+      const { task, position } = await this.queue.submit(published, origin).catch(async (error: unknown) => {
+        if (published !== admitted) await inputs.release(published).catch(() => {});
+        throw error;
+      });
+      return { task_id: task.id, status: "queued", queue_position: position, warnings: request.warnings };
+    } catch (error) {
+      await inputs.unclaim(request, claimed);
       throw error;
-    });
-    return { task_id: task.id, status: "queued", queue_position: position, warnings: request.warnings };
+    }
   }
 
   /**
-   * What `submit` answers where it is called for the first submission under the key, which others wait for; for all
-   * later ones the first answer. The key lasts as long as the task.
-   * @throws HttpError 422 where the first submission under the key had another body
+   * Submits once per Idempotency-Key. Concurrent submissions wait for the first; later ones get its response. The key
+   * lasts as long as the task.
+   * @throws HttpError 422 if the key was used for a different body
    */
   async submitOnce(key: SubmissionKey, submit: () => Promise<AcceptedTask>): Promise<AcceptedTask> {
     for (;;) {
@@ -218,35 +246,43 @@ export class MusicService {
       return this.submitOnce(key, submit);
     }
     const task = await this.queue.get(id);
-    // It was removed since, and its key with it.
+    // The task and its key were deleted meanwhile.
     if (task?.submission === undefined) return this.submitOnce(key, submit);
     const { digest, position } = task.submission;
     if (digest !== key.digest) {
       throw new HttpError(
         422,
-        `Idempotency-Key ${describe(key.key)} was used for another body, that of task ${id}: send a new key`,
+        `Idempotency-Key ${describe(key.key)} was used for a different body by task ${id}: send a new key`,
       );
     }
     return { task_id: id, status: "queued", queue_position: position, warnings: task.request.warnings };
+  }
+
+  /** Resolves the adapters of the request. @throws as RequestedAdapters.resolveAll */
+  async #withAdapters(request: GenerationRequest): Promise<GenerationRequest> {
+    if (request.loras === null) return request;
+    const loras = await this.runner.loras.resolveAll(request.loras, () => this.engine.adapters());
+    return { ...request, loras };
   }
 
   async #clearOrphanAudio(namesOf: Parameters<AudioFiles["clearOrphans"]>[0]): Promise<void> {
     const quarantine = join(this.config.temporaryDirectory, "quarantine");
     try {
       for (const name of await this.audioFiles.clearOrphans(namesOf, quarantine)) {
-        this.log.warn({ name, quarantine }, "audio without a record was put into quarantine");
+        this.log.warn({ name, quarantine }, "moved audio without a task record to quarantine");
       }
     } catch (err) {
-      this.log.error({ err }, "audio without a record could not be moved, and stays where it is");
+      this.log.error({ err }, "audio without a task record not moved to quarantine");
     }
   }
 
-  /** Those who wait for a task, or follow it, hear of its end. */
-  #told(task: Task): void {
+  #onTaskEnded(task: Task): void {
     this.#endings.emit(task.id);
     this.#events.end(task.id, this.#row(task, ENDED));
+    if (isOutstanding(task)) void this.#callbacks.look();
   }
 
+  /** An unknown id has status 0, because the API has no other status for it; `stage` is `unknown`. */
   async query(id: string): Promise<TaskStatusItem> {
     try {
       const task = await this.queue.get(id);
@@ -270,7 +306,7 @@ export class MusicService {
     return taskRow(this.#shown(task), live, this.audioFiles);
   }
 
-  /** A page of all tasks, newest first. It ends early where its rows are large. */
+  /** Page of tasks, newest first; it is shorter if rows are large. */
   async list(filter: CatalogFilter) {
     const { total, ids } = await this.queue.page(filter);
     const tasks: TaskRow[] = [];
@@ -278,7 +314,7 @@ export class MusicService {
     for (let begin = 0; begin < ids.length; begin += ROWS_AT_ONCE) {
       const rows = await Promise.all(ids.slice(begin, begin + ROWS_AT_ONCE).map((id) => this.#rowOf(id)));
       for (const row of rows) {
-        // It was removed since.
+        // Deleted meanwhile.
         if (row === undefined) continue;
         bytes += JSON.stringify(row).length;
         if (bytes > MAX_PAGE_BYTES && tasks.length > 0) return { tasks, total, offset: filter.offset };
@@ -286,6 +322,11 @@ export class MusicService {
       }
     }
     return { tasks, total, offset: filter.offset };
+  }
+
+  /** Size of all songs, its limits, and when these tasks are deleted. */
+  retention(ids: readonly string[]): Promise<RetentionForecast> {
+    return this.#retention.forecast(ids);
   }
 
   async #rowOf(id: string): Promise<TaskRow | undefined> {
@@ -300,7 +341,7 @@ export class MusicService {
     return wholeTaskRow(this.#shown(task), await this.#live(task), this.audioFiles);
   }
 
-  /** Undefined also where the record is damaged. */
+  /** Undefined also for a damaged record. */
   #read(id: string): Promise<Task | undefined> {
     return this.queue.get(id).catch((error: unknown) => {
       if (error instanceof DamagedRecordError) return undefined;
@@ -308,8 +349,32 @@ export class MusicService {
     });
   }
 
+  /** Title of the song in a file, which version of it, and its tags; null for a file without a task. */
+  async songIn(path: string): Promise<{ title: string; version: string | null; tags: SongTags } | null> {
+    const found = songOf(path);
+    const task = found === null ? undefined : await this.#read(found.taskId);
+    if (found === null || !task?.result) return null;
+    const { index } = found;
+    const { audioFiles, seeds } = task.result;
+    const { prompt, lyrics, metas, trackName } = audioFiles[index]?.description ?? task.result;
+    const { bpm = null, keyscale = "" } = metas;
+    const title = titleOf(task);
+    const isAlone = audioFiles.length === 1 && trackName === undefined;
+    return {
+      title,
+      version: isAlone ? null : (trackName ?? versionLetter(index)),
+      tags: { title, prompt, lyrics, bpm, key: keyscale, seed: String(seeds[index] ?? "") },
+    };
+  }
+
+  /** A kept upload as a readable file; null if `path` refers to none. @throws StoreError */
+  async keptUpload(path: string): Promise<FoundAudio | null> {
+    const found = await this.runner.inputs.keptUpload(path);
+    return found === null ? null : { path: found, stored: null };
+  }
+
   /**
-   * The events of a task, and the number of the one that has the id `lastEventId`.
+   * Event log of a task, and the number of the event with id `lastEventId`.
    * @throws HttpError 404
    */
   async follow(id: string, lastEventId: string): Promise<{ log: TaskLog; number: number }> {
@@ -324,14 +389,14 @@ export class MusicService {
   }
 
   /**
-   * What can be heard of a task until the signal fires; null of one that has ended.
+   * Preview of a task, held until the signal fires; null if the task has ended.
    * @throws HttpError 404
    */
   async preview(id: string, signal: AbortSignal): Promise<Preview | null> {
-    const { previews } = this.jobs;
-    // An end that comes while the task is read ends it too.
+    const { previews } = this.runner;
+    // Registered first, so that an end of the task during the read ends the preview, too.
     const preview = previews.of(id);
-    preview.hold(signal);
+    preview.addListener(signal);
     const task = await this.#read(id);
     if (task !== undefined && !hasEnded(task.state)) return preview;
     previews.end(id);
@@ -340,7 +405,22 @@ export class MusicService {
   }
 
   /**
-   * Names a task, or makes it a favourite; undefined leaves as it is.
+   * Body of a retake (without seeds), and the first task of the retake group.
+   * @throws HttpError 404; 409 if an upload of the task was deleted and not `sent` again
+   */
+  async retakeOf(id: string, sent: Uploads): Promise<{ first: string; parameters: Fields }> {
+    const task = await this.#read(id);
+    if (task === undefined) throw noSuchTask(id);
+    const { seed: _seed, use_random_seed: _random, ...parameters } = parametersOf(task);
+    const lost = uploadsOf(task).filter((field) => sent[uploadKind(field) as UploadKind] === null);
+    if (lost.length > 0) {
+      throw new HttpError(409, `The upload of the task is not kept: send ${lost.join(" and ")} again`);
+    }
+    return { first: task.retakeOf ?? id, parameters };
+  }
+
+  /**
+   * Sets title or favourite of a task; undefined leaves a value unchanged.
    * @throws HttpError 404
    */
   async mark(
@@ -357,30 +437,36 @@ export class MusicService {
   }
 
   /**
-   * Lets a task go: one that waits or runs is cancelled, a finished one is removed with its songs.
-   * @throws HttpError 404, or 409 where it ended before it could be cancelled; StoreError where it cannot be recorded now
+   * Cancels a waiting or running task, or deletes an ended one with its songs, if it is in one of the states.
+   * @throws HttpError 404, or 409 in another state; StoreError if this cannot be recorded
    */
-  async remove(id: string): Promise<"cancelled" | "deleted"> {
-    if (await this.#retention.remove(id)) return "deleted";
-    if (await this.queue.cancel(id)) return "cancelled";
-    if ((await this.queue.get(id)) === undefined) throw noSuchTask(id);
-    throw new HttpError(409, "The task ended before it could be cancelled: delete it again to remove it");
+  async remove(id: string, states: readonly TaskState[]): Promise<"cancelled" | "deleted"> {
+    const task = await this.queue.get(id);
+    if (task === undefined) throw noSuchTask(id);
+    const { state } = this.#row(task, await this.#live(task));
+    if (!states.includes(state)) {
+      throw new HttpError(409, `The task is ${state}: to remove it in this state, add ?state=${state}`);
+    }
+    if (await (hasEnded(state) ? this.#retention.remove(id) : this.queue.cancel(id))) {
+      return hasEnded(state) ? "deleted" : "cancelled";
+    }
+    throw new HttpError(409, `The task was ${state} and ended before it could be removed: look again`);
   }
 
   /**
-   * Resolves with a task once it has ended, however.
-   * @throws the signal's reason, or HttpError 500 where the service stops before
+   * Waits until a task has ended in any state.
+   * @throws the signal's reason, or HttpError 500 if the service stops first
    */
   async whenEnded(id: string, signal: AbortSignal): Promise<Task> {
     const waiting = AbortSignal.any([signal, this.#stopping.signal]);
-    // Rejects where the signal fires, which is asked below.
+    // Rejects if the signal fires; checked below.
     const ended = once(this.#endings, id, { signal: waiting }).catch(() => null);
     const current = await this.queue.get(id);
     if (current !== undefined && current.finishedAtMs !== null) return current;
     await ended;
     waiting.throwIfAborted();
     const task = await this.queue.get(id);
-    if (task === undefined) throw new HttpError(500, "The task was removed before it was read");
+    if (task === undefined) throw new HttpError(500, "The task was deleted before its result was read");
     return task;
   }
 

@@ -1,10 +1,10 @@
-/** What a server of music starts with: the tasks of its temporary directory, or those of the fleet. */
+/** Starts servers on their task store: SVC_TMPDIR, or the fleet's Redis. */
 import { join } from "node:path";
 import type { Config } from "../config.js";
-import { lockDirectory } from "../directory-lock.js";
 import type { MusicEngine } from "../engine/types.js";
-import { createLogger, type Logger } from "../log.js";
-import { type QueueOptions, TaskQueue } from "./queue/queue.js";
+import { lockDirectory } from "../system/directory-lock.js";
+import { createLogger, type Logger } from "../system/log.js";
+import { EmbeddedQueue, type QueueOptions } from "./queue/embedded-queue.js";
 import { ServiceClock } from "./queue/retention.js";
 import type { TaskStore } from "./queue/store.js";
 import { openTaskStore } from "./queue/store-recovery.js";
@@ -15,20 +15,20 @@ import {
   startMusicServer,
   startWorkerServer,
 } from "./server.js";
-import { SongJobs } from "./song-jobs.js";
+import { SongRunner } from "./song/song-runner.js";
 import type { ObjectStore } from "./storage/object-store.js";
 
-/** What `close` may take before it does without a last backup of the tasks. */
+/** Time limit of `close` before it skips the last backup of the tasks. */
 const CLOSING_MS = 5_500;
 
-/** The most that time without the service adds to the age of songs: the clock may have been set. */
+/** Most age that songs gain while the service is stopped, because the system clock may have been changed. */
 const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
 
 export interface MusicServerParts {
   config: Config;
-  /** A gateway of a fleet needs none. */
+  /** Not needed by a fleet gateway. */
   engine?: MusicEngine;
-  /** Default: an LMDB file beside the generated audio, with a backup; `close` then closes it too. */
+  /** Default: LMDB beside the generated audio, with backups; closed by `close`. */
   store?: TaskStore;
   /** Default: warnings and errors on stderr. */
   log?: Logger;
@@ -38,7 +38,7 @@ export const startService = (parts: MusicServerParts) => startOnStore(parts, sta
 export const startWorker = (parts: MusicServerParts) => startOnStore(parts, startWorkerServer);
 export const startApplication = (parts: MusicServerParts) => startOnStore(parts, startMusicApplication);
 
-/** Starts what works in the temporary directory; to close it closes the tasks there, or leaves the fleet, as well. */
+/** Locks SVC_TMPDIR, opens the queue and starts a server. `close` also closes the store, or leaves the fleet. */
 async function startOnStore<T extends Pick<MusicServer, "close">>(
   parts: MusicServerParts,
   start: (options: MusicServerOptions) => Promise<T>,
@@ -48,7 +48,7 @@ async function startOnStore<T extends Pick<MusicServer, "close">>(
   let opened: OpenedQueue | undefined;
   const release = async (closingSinceMs: number) => {
     await opened?.close(closingSinceMs);
-    opened?.jobs.close();
+    opened?.runner.close();
     await lock.release();
   };
   try {
@@ -65,38 +65,43 @@ async function startOnStore<T extends Pick<MusicServer, "close">>(
   }
 }
 
-interface OpenedQueue extends Pick<MusicServerOptions, "engine" | "queue" | "jobs"> {
+interface OpenedQueue extends Pick<MusicServerOptions, "engine" | "queue" | "runner"> {
   close(closingSinceMs: number): Promise<void>;
 }
 
-/** The tasks of the temporary directory, or those of the fleet. */
+/** Opens the embedded queue, or joins the fleet. */
 async function openQueue({ config, engine, store }: MusicServerParts, log: Logger): Promise<OpenedQueue> {
   const bucket = config.storage?.bucket;
   const storage = bucket ? await openObjectStore(bucket) : null;
-  const jobs = new SongJobs(config, config.role === "gateway" ? null : (engine ?? null), log, storage);
+  const runner = new SongRunner(config, config.role === "gateway" ? null : (engine ?? null), log, storage);
   if (config.redisUrl !== null) {
-    // Loaded here, for nobody else needs Redis.
+    // Imported lazily: only fleets need Redis.
     const { joinFleet } = await import("./fleet/join.js");
-    return { jobs, ...(await joinFleet(config, jobs.engine, jobs, log)) };
+    return { runner, ...(await joinFleet(config, runner.engine, runner, storage, log)) };
   }
-  if (engine === undefined) throw new Error("a server that works alone needs an engine");
+  if (engine === undefined) throw new Error("A standalone server needs an engine");
   const own = store === undefined ? await openTaskStore(config.temporaryDirectory, log) : undefined;
-  const queue = new TaskQueue(own?.store ?? (store as TaskStore), jobs, embeddedOptions(config, log), log);
+  const queue = new EmbeddedQueue(
+    own?.store ?? (store as TaskStore),
+    runner,
+    embeddedOptions(config, log),
+    log,
+  );
   const close = async (closingSinceMs: number) => {
     await own?.backup.close(Math.max(CLOSING_MS - (performance.now() - closingSinceMs), 0));
     await own?.store.close();
   };
-  return { engine, queue, jobs, close };
+  return { engine, queue, runner, close };
 }
 
-/** Loaded here, for nobody else needs the SDK. */
+/** Imported lazily: only S3 storage needs the SDK. */
 async function openObjectStore(location: string): Promise<ObjectStore> {
   const { ObjectStore } = await import("./storage/object-store.js");
   return ObjectStore.open(location);
 }
 
 function embeddedOptions(config: Config, log: Logger): QueueOptions {
-  // A short age must not pass whole between two starts.
+  // A short maximum age must not expire entirely between two starts.
   const maxGapSeconds = Math.min(MAX_CLOCK_GAP_SECONDS, config.audioMaxAgeSeconds / 2);
   return {
     capacity: config.queueMaxSize,

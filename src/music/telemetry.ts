@@ -1,16 +1,16 @@
-/** What a server tells of its work to those who watch it: Prometheus metrics, and log lines of every task's way. */
+/** Prometheus metrics and log lines of tasks. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { MusicEngine } from "../engine/types.js";
-import type { Logger } from "../log.js";
-import type { JobQueue } from "./queue/job-queue.js";
+import { droppedLogLines, type Logger } from "../system/log.js";
 import type { Task, TaskState } from "./queue/store.js";
+import type { TaskQueue } from "./queue/task-queue.js";
 
-/** From a token's time to the longest songs on a slow machine. */
+/** Histogram buckets, from one token to the longest song on a slow machine. */
 const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800];
 const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
 
 export interface Measured {
-  queue: JobQueue;
+  queue: TaskQueue;
   engine: MusicEngine;
 }
 
@@ -19,7 +19,7 @@ interface StageUnderWay {
   startedMs: number;
 }
 
-/** A task, and the request that brought it, as every line of the log names them. */
+/** Task id and request id (`X-Request-Id`), in every log line about a task. */
 interface TaskNames {
   task: string;
   request: string | undefined;
@@ -42,27 +42,27 @@ export class Telemetry {
     const buckets = SECONDS;
     this.#stageSeconds = new Histogram({
       name: "carillon_stage_seconds",
-      help: "Time that a stage of a task took",
+      help: "Duration of a task stage",
       labelNames: ["stage"],
       buckets,
       registers,
     });
     this.#jobSeconds = new Histogram({
       name: "carillon_job_seconds",
-      help: "Time from the begin of a task to its end",
+      help: "Duration of a task",
       labelNames: ["task_type"],
       buckets,
       registers,
     });
     this.#ended = new Counter({
       name: "carillon_tasks_ended_total",
-      help: "Tasks that ended since the process started",
+      help: "Tasks ended since the process started",
       labelNames: ["task_type", "outcome"],
       registers,
     });
     new Gauge({
       name: "carillon_tasks",
-      help: "Tasks that are kept, by state",
+      help: "Stored tasks by state",
       labelNames: ["state"],
       registers,
       async collect() {
@@ -70,19 +70,28 @@ export class Telemetry {
         for (const state of STATES) this.set({ state }, counts[state]);
       },
     });
-    this.#gauge("carillon_queue_length", "Tasks that wait", async () => (await queue.statistics()).waiting);
-    this.#gauge("carillon_audio_bytes", "Size of all songs that are kept", async () =>
+    new Counter({
+      name: "carillon_log_lines_dropped_total",
+      help: "Log lines that could not be written to stderr, for example on a full disk",
+      registers,
+      collect() {
+        this.reset();
+        this.inc(droppedLogLines());
+      },
+    });
+    this.gauge("carillon_queue_length", "Waiting tasks", async () => (await queue.statistics()).waiting);
+    this.gauge("carillon_audio_bytes", "Size of all stored songs", async () =>
       (await queue.finished()).reduce((sum, { audioBytes }) => sum + audioBytes, 0),
     );
     new Gauge({
       name: "carillon_gpu_memory_bytes",
-      help: "Memory of a GPU, by all processes on it",
+      help: "GPU memory, all processes",
       labelNames: ["device", "state"],
       registers,
       async collect() {
         this.reset();
         const gpus = await engine.gpus().catch((err: unknown) => {
-          log.warn({ err }, "the memory of the GPUs cannot be read");
+          log.warn({ err }, "GPU memory not readable");
           return [];
         });
         for (const { device, freeBytes, totalBytes } of gpus) {
@@ -95,14 +104,14 @@ export class Telemetry {
     queue.events.on("ended", (task) => this.#end(task));
   }
 
-  /** In Prometheus' text format. What the process itself is like is measured once somebody asks. */
+  /** Prometheus text format. Process metrics are collected from the first call on. */
   async metrics(): Promise<{ type: string; text: string }> {
     if (!this.#hasProcessMetrics) collectDefaultMetrics({ register: this.#registry });
     this.#hasProcessMetrics = true;
     return { type: this.#registry.contentType, text: await this.#registry.metrics() };
   }
 
-  #gauge(name: string, help: string, value: () => Promise<number>): void {
+  gauge(name: string, help: string, value: () => Promise<number>): void {
     const registers = [this.#registry];
     new Gauge({
       name,
@@ -114,7 +123,7 @@ export class Telemetry {
     });
   }
 
-  /** Stages of the songs of a batch count as one kind each. */
+  /** Counts a stage once for all songs of a batch. */
   #enter(names: TaskNames, text: string): void {
     const stage = text.replace(/ \(.*\)|\.{3}$/g, "");
     if (this.#stages.get(names.task)?.stage === stage) return;

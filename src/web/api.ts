@@ -1,4 +1,4 @@
-/** The bridge's answers, as far as the page shows them, and the picture of the city that the map makes of them. */
+/** Answers of the bridge that the page uses, and the model of the city that the map draws. */
 
 export interface Place {
   readonly x: number;
@@ -22,6 +22,8 @@ export interface Summary {
 export interface SegmentRow {
   readonly id: number;
   readonly prefab: string;
+  /** Street name; may be empty. */
+  readonly name: string;
   readonly service: string;
   readonly start: Place;
   readonly end: Place;
@@ -30,6 +32,9 @@ export interface SegmentRow {
 export interface BuildingRow {
   readonly id: number;
   readonly service: string;
+  readonly subService: string;
+  /** `Level1` to `Level5`, `None` for a service. */
+  readonly level: string;
   readonly active: boolean;
   readonly abandoned?: boolean;
   /** Cells of 8 m. */
@@ -40,6 +45,7 @@ export interface BuildingRow {
 }
 
 export interface ProblemRow {
+  readonly entityType: "building" | "netNode" | "netSegment";
   readonly id: number;
   readonly problemNames: readonly string[];
   readonly position: Place;
@@ -62,7 +68,7 @@ export interface TerrainGrid {
   readonly waterDepths: readonly number[];
 }
 
-/** The bridge refused; the message is its own. */
+/** The bridge refused a command; the message is the bridge's. */
 class Refusal extends Error {
   constructor(
     readonly status: number,
@@ -72,13 +78,13 @@ class Refusal extends Error {
   }
 }
 
-/** `quiet`: what the page reads for itself leaves no line in the overlay of the embedded city. */
+/** Reads with `quiet`, so that the page adds no overlay lines. */
 export async function read<T>(path: string): Promise<T> {
   const separator = path.includes("?") ? "&" : "?";
   return answerOf<T>(await fetch(`${path}${separator}quiet=true`));
 }
 
-/** Null where the bridge, that of a running game for example, has no such endpoint. */
+/** Null if the bridge has no such endpoint, for example a running game's. */
 export async function readIfOffered<T>(path: string): Promise<T | null> {
   try {
     return await read<T>(path);
@@ -88,8 +94,18 @@ export async function readIfOffered<T>(path: string): Promise<T | null> {
   }
 }
 
-export async function command(name: string, body: object): Promise<void> {
-  await answerOf(await fetch(`/commands/${name}`, { method: "POST", body: JSON.stringify(body) }));
+export interface Reply {
+  readonly message: string;
+  readonly warnings?: readonly string[];
+  readonly cost?: number;
+  readonly constructionCost?: number;
+  readonly segmentId?: number;
+  readonly buildingId?: number;
+  readonly suggestions?: readonly { readonly position: Place; readonly angleDegrees: number }[];
+}
+
+export async function command(name: string, body: object): Promise<Reply> {
+  return answerOf<Reply>(await fetch(`/commands/${name}`, { method: "POST", body: JSON.stringify(body) }));
 }
 
 async function answerOf<T>(response: Response): Promise<T> {
@@ -98,17 +114,25 @@ async function answerOf<T>(response: Response): Promise<T> {
   return answer as T;
 }
 
-/** What the map shows, as last read from the bridge. */
+/** The city as last read from the bridge. */
 export interface Picture {
   readonly terrain: TerrainGrid | null;
-  /** Null where the bridge does not tell of cells. */
+  /** Null if the bridge does not list zone cells. */
   readonly zoneBlocks: readonly ZoneBlockRow[] | null;
   readonly segments: readonly SegmentRow[];
   readonly buildings: readonly BuildingRow[];
-  /** Those included that are beyond what the bridge can tell. */
+  /** Includes buildings beyond the bridge's list limit. */
   readonly buildingTotal: number;
   readonly problems: readonly ProblemRow[];
   readonly layer: LayerData | null;
+  readonly traffic: readonly TrafficRow[];
+}
+
+/** Cars on a road, both ways together. */
+export interface TrafficRow {
+  readonly segmentId: number;
+  readonly volumePerHour: number;
+  readonly speedKmh: number;
 }
 
 export const EMPTY_PICTURE: Picture = {
@@ -119,9 +143,10 @@ export const EMPTY_PICTURE: Picture = {
   buildingTotal: 0,
   problems: [],
   layer: null,
+  traffic: [],
 };
 
-/** Values from 0 to 100 of squares of ground, by their middles. */
+/** Values from 0 to 100 of squares of ground, with their centres. */
 export interface LayerData {
   readonly layer: string;
   readonly layers: readonly string[];
@@ -130,14 +155,14 @@ export interface LayerData {
   readonly cells: readonly { readonly x: number; readonly z: number; readonly value: number }[];
 }
 
-/** Never changes while a city is loaded. */
+/** Constant while a city is loaded. */
 export async function readLand() {
   return { terrain: await readIfOffered<TerrainGrid>("/state/terrain/grid") };
 }
 
 const PAGE_ROWS = 5000;
 
-/** All pages; a bridge that knows of none gives its first one again, which ends it. */
+/** Reads all pages. A bridge without paging repeats its first page, which ends the loop. */
 export async function readSegments(): Promise<{ segments: SegmentRow[] }> {
   const all = new Map<number, SegmentRow>();
   for (let offset = 0; ; offset += PAGE_ROWS) {
@@ -154,6 +179,14 @@ export async function readZones() {
   return { zoneBlocks: zones?.blocks ?? null };
 }
 
+const MOST_BUSY_ROADS = 2000;
+
+/** Nothing if the bridge does not count cars. */
+export async function readTraffic() {
+  const answer = await readIfOffered<{ segments: TrafficRow[] }>(`/state/traffic?limit=${MOST_BUSY_ROADS}`);
+  return { traffic: answer?.segments ?? [] };
+}
+
 type TileRow = readonly [
   id: number,
   x: number,
@@ -164,6 +197,8 @@ type TileRow = readonly [
   service: string,
   state: "active" | "inactive" | "ruin",
   problems: string,
+  subService: string,
+  level: string,
 ];
 
 interface TilesAnswer {
@@ -179,7 +214,7 @@ interface TilesAnswer {
   }[];
 }
 
-/** Everything that stands in the city, kept up to date by reading only what changed. */
+/** All buildings, updated incrementally by tiles. */
 export class BuildingTiles {
   #key = "";
   #revision = 0;
@@ -187,7 +222,7 @@ export class BuildingTiles {
   networkRevision = -1;
   zoneRevision = -1;
 
-  /** Whether anything changed; null where the bridge does not tell of tiles. */
+  /** Whether anything changed; null if the bridge has no tiles. */
   async update(): Promise<boolean | null> {
     let isChanged = false;
     for (let isComplete = false; !isComplete; ) {
@@ -207,19 +242,23 @@ export class BuildingTiles {
   }
 
   buildings(): BuildingRow[] {
-    return this.#rows().map(([id, x, z, angleDegrees, width, length, service, state]) => {
-      const active = state === "active";
-      return {
-        id,
-        service,
-        active,
-        abandoned: state === "ruin",
-        width,
-        length,
-        angleDegrees,
-        position: { x, z },
-      };
-    });
+    return this.#rows().map(
+      ([id, x, z, angleDegrees, width, length, service, state, , subService, level]) => {
+        const active = state === "active";
+        return {
+          id,
+          service,
+          subService,
+          level,
+          active,
+          abandoned: state === "ruin",
+          width,
+          length,
+          angleDegrees,
+          position: { x, z },
+        };
+      },
+    );
   }
 
   problems(): ProblemRow[] {
@@ -227,7 +266,8 @@ export class BuildingTiles {
       .filter((row) => row[8] !== "" || row[7] === "ruin")
       .map(([id, x, z, , , , , state, problems]) => {
         const names = problems === "" ? [] : problems.split(", ");
-        return { id, problemNames: state === "ruin" ? [...names, "Abandoned"] : names, position: { x, z } };
+        const problemNames = state === "ruin" ? [...names, "Abandoned"] : names;
+        return { entityType: "building", id, problemNames, position: { x, z } };
       });
   }
 
@@ -236,7 +276,7 @@ export class BuildingTiles {
   }
 }
 
-/** Problems of nodes and segments, which the tiles do not tell of. */
+/** Problems of nodes and segments, which tiles do not contain. */
 export async function readNetworkProblems(): Promise<ProblemRow[]> {
   const answers = ["netNode", "netSegment"].map((type) =>
     read<{ problems: ProblemRow[] }>(`/state/problems?limit=1000&entityType=${type}`),
@@ -244,10 +284,10 @@ export async function readNetworkProblems(): Promise<ProblemRow[]> {
   return (await Promise.all(answers)).flatMap(({ problems }) => problems);
 }
 
-/** The list of facilities leaves these out unless asked for each. */
+/** Services that the facility list returns only on request. */
 const OTHER_SERVICES = ["Beautification", "Monument", "PublicTransport"];
 
-/** Buildings of a bridge that has no tiles: as many as one answer of each list holds. */
+/** Buildings of a bridge without tiles, up to its list limit. */
 export async function readBuildings() {
   const { growables, total } = await read<{ growables: BuildingRow[]; total: number }>(
     `/state/growables?limit=${PAGE_ROWS}`,
@@ -262,7 +302,7 @@ export async function readBuildings() {
   return { buildings, buildingTotal: total + facilities.length, problems };
 }
 
-/** What of the city the map lacks, or nothing. */
+/** Says what the map cannot show, or "". */
 export function omission({ buildings, buildingTotal }: Picture): string {
   if (buildings.length >= buildingTotal) return "";
   return `The map shows ${buildings.length} of ${buildingTotal} buildings.`;

@@ -1,4 +1,4 @@
-/** Small charts of the course of the city: lines over the latest weeks, with their last values in words. */
+/** Small line charts over the latest weeks, with the last values as text. */
 import type { Sample } from "./api.js";
 import { DEMAND_COLORS } from "./colors.js";
 import { element, keyOf } from "./panel.js";
@@ -11,7 +11,7 @@ interface Line {
 
 interface Chart {
   readonly title: string;
-  /** Whether the weeks in which a city was founded cost so much that all later ones would be a flat line beside them. */
+  /** Clips outliers, so that the costly founding weeks do not flatten all later ones. */
   readonly hasPeaks?: boolean;
   readonly lines: readonly Line[];
 }
@@ -43,7 +43,7 @@ const SVG = "http://www.w3.org/2000/svg";
 
 const SHARE_BELOW_PEAKS = 0.95;
 
-/** With 0 in it. @param shownShare of the values that lie in the range; what lies beyond is drawn at its edge */
+/** Range that includes 0. @param shownShare share of the values inside it; others are clipped */
 function rangeOf(values: readonly number[], shownShare: number): { low: number; high: number } {
   const sorted = [...values].sort((a, b) => a - b);
   const most = sorted[Math.floor(shownShare * (sorted.length - 1))] ?? 0;

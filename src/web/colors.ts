@@ -1,9 +1,9 @@
-/** Colours of the map, one set per colour scheme, and the words that pick them. */
+/** Colours of the map for the light and the dark scheme. */
 
-/** On a light and on a dark page. */
+/** For the light and the dark scheme. */
 const PALETTE = {
   ground: ["#eef0e9", "#1b211d"],
-  /** The highest hills and the deepest water; lower ones fade into the ground. */
+  /** The highest hills and the deepest water. */
   hill: [
     [176, 160, 128],
     [104, 96, 78],
@@ -20,14 +20,16 @@ const PALETTE = {
   track: ["#5a4a4a", "#b3a0a0"],
   waterPipe: ["#1666c5", "#59a6ff"],
   powerLine: ["#b58900", "#f2d024"],
-  service: ["#7a4fb0", "#b48ae8"],
+  /** Names of streets. */
+  label: ["#2b332e", "#dde5df"],
+  shadow: ["#00000038", "#00000070"],
   outline: ["#ffffff", "#101412"],
   symbol: ["#ffffff", "#ffffff"],
-  /** Around what is selected. */
+  /** Outline of the selection. */
   mark: ["#c2185b", "#ff80ab"],
 } as const;
 
-/** By name: as CSS has it, or as red, green and blue. */
+/** Colours by name, as CSS or as red, green and blue. */
 export type Colors = { readonly [Name in keyof typeof PALETTE]: (typeof PALETTE)[Name][number] };
 
 const DARK_SCHEME = matchMedia("(prefers-color-scheme: dark)");
@@ -41,10 +43,10 @@ export function onColorsChanged(listener: () => void): void {
   DARK_SCHEME.addEventListener("change", listener);
 }
 
-/** By zone value; the first two are no zones to look at. */
+/** By zone value; the first two are not shown. */
 export const ZONE_COLORS = [null, null, "#8fd14f", "#3f9b3a", "#6ec6f5", "#2f7fd6", "#e8c53a", "#4fd0c4"];
 
-/** In the order of their values, from the first that is one to look at. */
+/** Zones that are shown, in the order of their values. */
 export const FIRST_ZONE = 2;
 export const ZONE_NAMES = [
   "Homes, low",
@@ -55,7 +57,7 @@ export const ZONE_NAMES = [
   "Offices",
 ] as const;
 
-/** Growable buildings by service: the colours of the game, darker than the zone below. */
+/** Growable buildings by service: the game's colours, darker than the zones. */
 export const GROWABLE_COLORS: Readonly<Record<string, string>> = {
   Residential: "#2e7d32",
   Commercial: "#1f5fb0",
@@ -65,9 +67,36 @@ export const GROWABLE_COLORS: Readonly<Record<string, string>> = {
 
 export const DEMAND_COLORS = { residential: "#4caf50", commercial: "#3d8fe0", workplace: "#d9b21a" } as const;
 
+export interface ServiceLook {
+  readonly label: string;
+  /** Letter or symbol on the map. */
+  readonly symbol: string;
+  /** Dark enough for white letters. */
+  readonly color: string;
+}
+
+/** By service, in the order of the legend. */
+export const SERVICE_LOOKS: Readonly<Record<string, ServiceLook>> = {
+  Electricity: { label: "Power", symbol: "E", color: "#8a6d00" },
+  Water: { label: "Water", symbol: "W", color: "#0b63a8" },
+  Garbage: { label: "Rubbish", symbol: "G", color: "#5d6b2f" },
+  HealthCare: { label: "Health", symbol: "H", color: "#b3261e" },
+  FireDepartment: { label: "Fire", symbol: "F", color: "#c2410c" },
+  PoliceDepartment: { label: "Police", symbol: "P", color: "#1e3a8a" },
+  Education: { label: "Schools", symbol: "S", color: "#6d28d9" },
+  PublicTransport: { label: "Transport", symbol: "T", color: "#475569" },
+  Beautification: { label: "Parks", symbol: "♣", color: "#3f6212" },
+  Monument: { label: "Monuments", symbol: "★", color: "#86198f" },
+};
+const OTHER_SERVICE: ServiceLook = { label: "Other", symbol: "•", color: "#57534e" };
+
+export function serviceLook(service: string): ServiceLook {
+  return SERVICE_LOOKS[service] ?? OTHER_SERVICE;
+}
+
 export const RUIN_COLOR = "#6d4c41";
 
-/** From bad to good, by hue. */
+/** Gradient from bad to good, by hue. */
 const SCALE = [
   [178, 24, 43],
   [253, 219, 121],
@@ -81,4 +110,15 @@ export function scaleColor(value: number): string {
   const share = at < 1 ? at : at - 1;
   const mix = (i: 0 | 1 | 2) => Math.round(from[i] + (to[i] - from[i]) * share);
   return `rgb(${mix(0)} ${mix(1)} ${mix(2)})`;
+}
+
+/** A day of light lasts 16 weeks, as in the game, where days of the calendar pass in seconds. */
+const LIGHT_DAY_MS = 16 * 7 * 86_400_000;
+/** It was eight in the morning. */
+const MORNING_MS = Date.UTC(2031, 0, 1) - LIGHT_DAY_MS / 3;
+
+/** 0 by day, 1 at midnight. */
+export function darknessAt(gameTime: string): number {
+  const turns = (Date.parse(`${gameTime}Z`) - MORNING_MS) / LIGHT_DAY_MS;
+  return Math.min(Math.max(1.5 * Math.cos(2 * Math.PI * turns), 0), 1);
 }

@@ -1,4 +1,4 @@
-/** What was clicked on, in full, and what can be done to it: destructive commands are confirmed. */
+/** Details of the selected entity, with its commands. Destructive commands ask first. */
 import { command, readIfOffered } from "./api.js";
 import { inFigures } from "./charts.js";
 import { button, byId, element, inPlainWords } from "./panel.js";
@@ -9,7 +9,7 @@ export type Selection =
 
 type Facts = Readonly<Record<string, unknown>>;
 
-/** By their keys in the answers; what a thing does not have is left out. */
+/** Labels by answer key; missing values are left out. */
 const BUILDING_FACTS: Readonly<Record<string, string>> = {
   service: "Service",
   levelName: "Level",
@@ -44,20 +44,44 @@ const SEGMENT_FACTS: Readonly<Record<string, string>> = {
   crossesWithoutNode: "Crosses without a node",
 };
 
-/** The panel of what is selected. */
+/** Facts that apply only if another one is above zero. */
+const NEEDED: Readonly<Record<string, string>> = {
+  residents: "homes",
+  households: "homes",
+  homes: "homes",
+  workers: "jobs",
+  jobs: "jobs",
+  visitors: "visitorPlaces",
+  goods: "goods",
+  load: "capacity",
+  capacity: "capacity",
+  garbage: "garbage",
+  crime: "crime",
+  lanes: "lanes",
+  happiness: "homes",
+  health: "homes",
+};
+/** Facts of growable buildings only. A service that misses something has it among its problems. */
+const GROWN_ONLY = ["levelName", "landValue", "power", "water", "sewage"];
+
+/** Panel of the selected entity. */
 export class Details {
   readonly #order: (work: () => Promise<void>) => void;
   readonly #onSelected: (selection: Selection | null) => void;
   #selection: Selection | null = null;
 
   /**
-   * @param order does what a button asks for, and tells the person when that fails
-   * @param onSelected told of what is selected, null for nothing
+   * @param order runs a command and shows its error
+   * @param onSelected called with the selected entity, or null
    */
   constructor(order: (work: () => Promise<void>) => void, onSelected: (selection: Selection | null) => void) {
     this.#order = order;
     this.#onSelected = onSelected;
     byId("details-close").addEventListener("click", () => this.#close());
+  }
+
+  get selection(): Selection | null {
+    return this.#selection;
   }
 
   select(selection: Selection): void {
@@ -108,7 +132,7 @@ export class Details {
     byId("details").hidden = true;
   }
 
-  /** Asks first; nothing happens on any answer but yes. */
+  /** Runs the command after confirmation. */
   #confirmed(question: string, act: () => Promise<void>): void {
     const dialog = byId<HTMLDialogElement>("confirm");
     byId("confirm-question").textContent = question;
@@ -119,7 +143,7 @@ export class Details {
 }
 
 function factList(facts: Facts, labels: Readonly<Record<string, string>>): HTMLElement {
-  const known = Object.entries(labels).filter(([key]) => isTold(facts[key]));
+  const known = Object.entries(labels).filter(([key]) => isTold(facts[key]) && applies(facts, key));
   return element(
     "dl",
     {},
@@ -128,6 +152,12 @@ function factList(facts: Facts, labels: Readonly<Record<string, string>>): HTMLE
       element("dd", { textContent: inWords(facts[key]) }),
     ]),
   );
+}
+
+function applies(facts: Facts, key: string): boolean {
+  const needed = NEEDED[key];
+  if (needed !== undefined && facts[needed] === 0) return false;
+  return !(GROWN_ONLY.includes(key) && facts.landValueParts === null);
 }
 
 function isTold(value: unknown): boolean {
@@ -148,7 +178,7 @@ interface CoverageAnswer {
   }[];
 }
 
-/** How each service reaches a place. */
+/** Service coverage of a place. */
 async function groundOf({ x, z }: { x: number; z: number }): Promise<Node[]> {
   const answer = await readIfOffered<CoverageAnswer>(`/state/coverage?x=${x.toFixed(1)}&z=${z.toFixed(1)}`);
   const title = element("h3", { textContent: `Ground at ${x.toFixed(0)}, ${z.toFixed(0)}` });

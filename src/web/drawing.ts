@@ -1,18 +1,18 @@
-/** How each kind of thing on the map is drawn. The context is in metres, with y to the north. */
+/** Drawing functions of the map's layers. The context is in metres, with y to the north. */
 import type { BuildingRow, LayerData, Picture, Place, SegmentRow, TerrainGrid, ZoneBlockRow } from "./api.js";
 import { type Colors, scaleColor, ZONE_COLORS } from "./colors.js";
 import type { Selection } from "./details.js";
 
 const CELL_METERS = 8;
 
-/** From the usual ground up to where hills have their full colour. */
+/** Height above the plain at which hills have their full colour. */
 const HILL_RANGE_METERS = 60;
-/** Water has its full colour from about this depth on, and at the shore a part of it. */
+/** Depth at which water has its full colour. */
 const DEEP_METERS = 15;
 const SHORE_SHARE = 0.15;
 const MAX_OPACITY = 230;
 
-/** Hills and water as one small picture, to be stretched over the land. */
+/** Renders hills and water into a small image that is scaled over the map. */
 export function paintLand(grid: TerrainGrid, colors: Colors): HTMLCanvasElement {
   const size = grid.samplesPerRow;
   const canvas = document.createElement("canvas");
@@ -51,7 +51,7 @@ function lowGround(heights: readonly number[]): number {
 const COLUMNS = 4;
 /** The stored position of a block lies this many cells from its first cells, both ways. */
 const CELLS_TO_ORIGIN = 4;
-/** A thin seam shows the single cells. */
+/** Thin gap between cells. */
 const SEAM_METERS = 0.4;
 
 /**
@@ -81,7 +81,7 @@ export function drawZones(context: CanvasRenderingContext2D, blocks: readonly Zo
 
 export type LineLayer = "roads" | "water" | "power";
 
-/** A line narrower than `minPixels` is hard to see from afar. */
+/** Line width, at least `minPixels` so that it stays visible when zoomed out. */
 const LINE_STYLES = {
   path: { layer: "roads", color: "path", widthMeters: 4, minPixels: 1 },
   track: { layer: "roads", color: "track", widthMeters: 6, minPixels: 1.5 },
@@ -95,7 +95,7 @@ const LINE_STYLES = {
 
 type LineClass = keyof typeof LINE_STYLES;
 
-/** One layer of roads by class, paths and tracks, pipes or power lines; lesser classes first. */
+/** One layer of networks (roads by class, paths, pipes, power lines), minor classes first. */
 export function drawNetworks(
   context: CanvasRenderingContext2D,
   layer: LineLayer,
@@ -118,7 +118,7 @@ export function drawNetworks(
   }
 }
 
-/** The class of a road stands in the name of its prefab. */
+/** Road class by prefab name. */
 function classOf({ service, prefab }: SegmentRow): LineClass {
   if (service === "Water") return "water";
   if (service === "Electricity") return "power";
@@ -129,41 +129,20 @@ function classOf({ service, prefab }: SegmentRow): LineClass {
   return prefab.startsWith("Medium") ? "medium" : "small";
 }
 
-export function isHighway(segment: SegmentRow): boolean {
-  return classOf(segment) === "highway";
+/** Has a name of its own that people use. */
+export function isStreet(segment: SegmentRow): boolean {
+  return ["small", "medium", "large"].includes(classOf(segment));
 }
 
-const SHRINK_METERS = 1.5;
-const INACTIVE_OPACITY = 0.5;
-
-/** Buildings as the rectangles they stand on; an inactive one is pale. */
-export function drawBuildings(
-  context: CanvasRenderingContext2D,
-  buildings: readonly BuildingRow[],
-  colorOf: (building: BuildingRow) => string,
-  outline: string,
-): void {
-  context.strokeStyle = outline;
-  context.lineWidth = 1;
-  for (const building of buildings) {
-    const width = building.width * CELL_METERS - SHRINK_METERS;
-    const length = building.length * CELL_METERS - SHRINK_METERS;
-    context.save();
-    context.translate(building.position.x, building.position.z);
-    context.rotate((building.angleDegrees * Math.PI) / 180);
-    context.globalAlpha = building.active ? 1 : INACTIVE_OPACITY;
-    context.fillStyle = colorOf(building);
-    context.fillRect(-width / 2, -length / 2, width, length);
-    context.strokeRect(-width / 2, -length / 2, width, length);
-    context.restore();
-  }
+export function isHighway(segment: SegmentRow): boolean {
+  return classOf(segment) === "highway";
 }
 
 const CROWD_METERS = 64;
 const FULL_CROWD = 16;
 const FAINTEST = 0.35;
 
-/** From afar: what stands in each square of ground as one colour, the stronger the more there is. */
+/** Zoomed out: one colour a square, stronger with more buildings. */
 export function drawCrowds(
   context: CanvasRenderingContext2D,
   buildings: readonly BuildingRow[],
@@ -185,7 +164,7 @@ export function drawCrowds(
 const VEIL_OPACITY = 0.7;
 const LAYER_OPACITY = 0.65;
 
-/** Values of squares of ground, from red for bad to green for good, over a map that fades behind them. */
+/** Data layer from red (bad) to green (good), over a faded map. */
 export function drawLayer(
   context: CanvasRenderingContext2D,
   { cells, cellMeters, isGood }: LayerData,
@@ -208,7 +187,7 @@ export function drawLayer(
 const MARK_PIXELS = 4;
 const MARKED_GROUND_PIXELS = 10;
 
-/** A line around or along what is selected. */
+/** Outline of the selection. */
 export function drawMark(
   context: CanvasRenderingContext2D,
   selection: Selection,
@@ -239,7 +218,7 @@ export function drawMark(
   context.stroke();
 }
 
-/** The building that a place lies in, or the nearest segment within reach of it. */
+/** Building at a place, else the nearest segment within reach. */
 export function thingAt(
   place: Place,
   buildings: readonly BuildingRow[],

@@ -1,4 +1,4 @@
-/** The page: reads the city again and again, and shows it. */
+/** The city page: polls the bridge and shows the city. */
 import {
   BuildingTiles,
   EMPTY_PICTURE,
@@ -6,15 +6,20 @@ import {
   type LayerData,
   omission,
   type Picture,
+  type Place,
+  type ProblemRow,
   read,
   readBuildings,
   readIfOffered,
   readLand,
   readNetworkProblems,
   readSegments,
+  readTraffic,
   readZones,
   type Summary,
 } from "./api.js";
+import { BuildTools } from "./build.js";
+import { darknessAt } from "./colors.js";
 import { Details } from "./details.js";
 import { CityMap } from "./map.js";
 import { byId, Controls, DataChoice, followMessages, Layers } from "./panel.js";
@@ -22,7 +27,7 @@ import { listProblems } from "./problems.js";
 import { showTown } from "./town.js";
 
 const EMBEDDED_INTERVAL_MS = 1000;
-/** A running game shows a line for every question it is asked. */
+/** Slower polling in front of a running game, which shows a line for every request. */
 const GAME_INTERVAL_MS = 5000;
 const ROUNDS_PER_LIFE = 3;
 
@@ -39,7 +44,7 @@ const data = new DataChoice(() => void reportFailure(showLayer));
 const tiles = new BuildingTiles();
 let picture: Picture = EMPTY_PICTURE;
 let landIsStale = true;
-/** Somebody built something: what stands in the city is to be read at once. */
+/** Something was built: read the buildings now. */
 let lifeIsStale = true;
 let shownBuildIndex = -1;
 let shownNetwork = "";
@@ -48,16 +53,22 @@ let shownZones = "";
 byId("zoom-in").addEventListener("click", () => map.view.zoomIn());
 byId("zoom-out").addEventListener("click", () => map.view.zoomOut());
 byId("fit").addEventListener("click", () => map.fit());
+const tools = new BuildTools(() => map.mark(details.selection));
+map.sketch = tools.sketch;
+map.onPlace = (place) => tools.place(place);
+map.view.onHover = (place) => tools.hover(place);
 map.onSelect = (selection) => details.select(selection);
 
 async function showSummary(): Promise<void> {
   const summary = await read<Summary>("/state/summary");
   controls.show(summary);
+  const { paused, selectedSpeed } = summary.simulation;
+  map.setTime(darknessAt(summary.gameTime), paused ? 0 : selectedSpeed);
   lifeIsStale ||= summary.buildIndex !== shownBuildIndex;
   shownBuildIndex = summary.buildIndex;
 }
 
-/** Reads what changed, of that what the bridge can tell apart; in front of a game, all of it. */
+/** Reads changes where the bridge supports it, else everything. */
 async function showLife(): Promise<void> {
   lifeIsStale = false;
   const isChanged = await tiles.update();
@@ -74,7 +85,29 @@ async function showLife(): Promise<void> {
   } else {
     show({ ...picture, ...(await readBuildings()) });
   }
-  listProblems(byId("problems"), picture.problems);
+  listProblems(byId("problems"), picture.problems, visitProblem);
+}
+
+/** Shows a place, and what stands there. */
+function visitProblem({ entityType, id, position }: ProblemRow): void {
+  map.view.goTo(position);
+  if (entityType === "building") details.select({ kind: "building", id });
+  else if (entityType === "netSegment") details.select({ kind: "segment", id });
+}
+
+function visit(place: Place): void {
+  map.view.goTo(place);
+  map.pick(place);
+}
+
+/** The middle of the first road whose name a text mentions. */
+function placeNamedIn(text: string): Place | undefined {
+  const road = picture.segments.find(({ name }) => name && text.includes(name));
+  return road && { x: (road.start.x + road.end.x) / 2, z: (road.start.z + road.end.z) / 2 };
+}
+
+async function showTraffic(): Promise<void> {
+  if (map.showsCars) show({ ...picture, ...(await readTraffic()) });
 }
 
 async function showLand(): Promise<void> {
@@ -95,24 +128,32 @@ function show(next: Picture): void {
   map.show(picture);
 }
 
-/** What went wrong stands over the map until something works again. */
+/** Shows an error over the map until the next success. */
 async function reportFailure(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
     byId("status").textContent = omission(picture);
     return true;
   } catch (error) {
-    byId("status").textContent = error instanceof Error ? error.message : String(error);
+    byId("status").textContent = inWords(error);
     return false;
   }
+}
+
+/** Browsers report an unreachable server as a TypeError without a reason. */
+function inWords(error: unknown): string {
+  if (error instanceof TypeError)
+    return "The city does not answer. It may be stopped or restarting; this page keeps trying.";
+  return error instanceof Error ? error.message : String(error);
 }
 
 async function start(): Promise<void> {
   await showSummary();
   await showLife();
   map.fit();
-  await showTown();
+  await showTown(placeNamedIn, visit);
   await showLand();
+  await showTraffic();
   data.offer((await readIfOffered<LayerData>("/state/layer?limit=0"))?.layers ?? null);
 }
 
@@ -121,7 +162,8 @@ async function follow(round: number): Promise<void> {
   if (lifeIsStale || round % ROUNDS_PER_LIFE === 0) {
     await showLife();
     if (data.chosen !== "") await showLayer();
-    await showTown();
+    await showTraffic();
+    await showTown(placeNamedIn, visit);
   }
   if (landIsStale) await showLand();
 }
@@ -130,19 +172,20 @@ async function run(): Promise<void> {
   const health = await read<Health>("/health");
   const isEmbedded = health.mode === "embedded";
   if (isEmbedded) {
-    followMessages(
-      byId("feed"),
-      () => {
+    followMessages(byId("feed"), {
+      onCommand: () => {
         lifeIsStale = true;
       },
-      () => {
+      onReturn: () => {
         lifeIsStale = true;
         landIsStale = true;
       },
-    );
+      onVisit: visit,
+    });
   } else {
     byId("feed").textContent = "A running game shows its messages itself.";
   }
+  await tools.offer(isEmbedded);
   const pause = () =>
     new Promise((resolve) => setTimeout(resolve, isEmbedded ? EMBEDDED_INTERVAL_MS : GAME_INTERVAL_MS));
   while (!(await reportFailure(start))) await pause();

@@ -1,9 +1,12 @@
-/** The map: draws the picture of the city, layer over layer, at most once per frame. */
-import { type BuildingRow, EMPTY_PICTURE, type Picture, type Place } from "./api.js";
-import { colors, GROWABLE_COLORS, onColorsChanged, RUIN_COLOR } from "./colors.js";
+/**
+ * The map: draws all layers into a picture that is larger than the view. Moves copy from it; it is painted again when the
+ * view leaves it, comes to rest at another zoom, or the city has changed.
+ */
+import { type BuildingRow, EMPTY_PICTURE, type Picture, type Place, type SegmentRow } from "./api.js";
+import { drawFootprints, drawSolids, drawSymbols } from "./buildings.js";
+import { colors, GROWABLE_COLORS, onColorsChanged, RUIN_COLOR, serviceLook } from "./colors.js";
 import type { Selection } from "./details.js";
 import {
-  drawBuildings,
   drawCrowds,
   drawLand,
   drawLayer,
@@ -11,43 +14,68 @@ import {
   drawNetworks,
   drawZones,
   isHighway,
+  isStreet,
   type LineLayer,
   paintLand,
   thingAt,
 } from "./drawing.js";
 import type { Layers } from "./panel.js";
 import { drawProblems } from "./problems.js";
-import { View } from "./view.js";
+import { drawCars, drawStreetNames } from "./streets.js";
+import { type Frame, View } from "./view.js";
 
 const EMPTY_CITY_CORNERS: readonly Place[] = [
   { x: -700, z: -700 },
   { x: 700, z: 700 },
 ];
 
-/** Single buildings are told apart from here on. */
-const BUILDINGS_FROM_PIXELS_PER_METER = 0.12;
+/** Zooms, in pixels a metre, from which single buildings, street names, cars and roofs are drawn. */
+const BUILDINGS_FROM = 0.12;
+const NAMES_FROM = 1.2;
+const CARS_FROM = 0.8;
+const SOLIDS_FROM = 2.4;
 const PICK_PIXELS = 8;
+/** Size of the picture in views. */
+const PICTURE_VIEWS = 1.5;
+/** How long the zoom has to rest before the picture is painted at it. */
+const REST_MS = 150;
+/** Buildings reach this far beyond their middle. */
+const REACH_METERS = 80;
+const NIGHT = "#0a1440";
+const NIGHT_OPACITY = 0.5;
+
+const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+
+/** Draws over the map, in metres; `pixelsPerMeter` for widths in pixels. */
+export type Sketch = (context: CanvasRenderingContext2D, pixelsPerMeter: number) => void;
 
 export class CityMap {
   readonly view: View;
   readonly #canvas: HTMLCanvasElement;
   readonly #layers: Layers;
   readonly #context: CanvasRenderingContext2D;
+  readonly #painted = document.createElement("canvas").getContext("2d") as CanvasRenderingContext2D;
+  #frame: Frame | null = null;
   #picture: Picture = EMPTY_PICTURE;
+  #roads = new Map<number, SegmentRow>();
   #land: HTMLCanvasElement | null = null;
   #selection: Selection | null = null;
   #isDue = false;
+  #rest = 0;
+  #darkness = 0;
+  /** Of the simulation; 0 while it is paused. */
+  #speed = 0;
+  #carSeconds = 0;
+  #lastMs = 0;
 
   constructor(canvas: HTMLCanvasElement, layers: Layers) {
     this.#canvas = canvas;
     this.#layers = layers;
     this.#context = canvas.getContext("2d") as CanvasRenderingContext2D;
-    this.view = new View(canvas, () => this.redraw());
+    this.view = new View(canvas, () => this.#requestFrame());
     this.view.onFit = () => this.fit();
-    this.view.onPick = ({ x, z }) => {
-      const { buildings, segments } = this.#picture;
-      const reach = PICK_PIXELS / this.view.pixelsPerMeter;
-      this.onSelect(thingAt({ x, z }, buildings, segments, reach) ?? { kind: "ground", x, z });
+    this.view.onPick = (place) => {
+      if (!this.onPlace(place)) this.pick(place);
     };
     new ResizeObserver(() => this.redraw()).observe(canvas);
     onColorsChanged(() => {
@@ -56,22 +84,53 @@ export class CityMap {
     });
   }
 
-  /** Called with what was clicked on. */
+  /** Called with the clicked entity. */
   onSelect: (selection: Selection) => void = () => {};
+  /** Called with the clicked place first; true if it was used. */
+  onPlace: (place: Place) => boolean = () => false;
+  sketch: Sketch = () => {};
 
-  /** @param selection null for nothing */
+  /** Selects what stands at a place. */
+  pick({ x, z }: Place): void {
+    const { buildings, segments } = this.#picture;
+    const reach = PICK_PIXELS / this.view.pixelsPerMeter;
+    this.onSelect(thingAt({ x, z }, buildings, segments, reach) ?? { kind: "ground", x, z });
+  }
+
+  /** @param selection null: none */
   mark(selection: Selection | null): void {
     this.#selection = selection;
-    this.redraw();
+    this.#requestFrame();
   }
 
   show(picture: Picture): void {
+    const { traffic, ...still } = picture;
+    const isSame = Object.entries(still).every(
+      ([name, value]) => this.#picture[name as keyof Picture] === value,
+    );
     if (picture.terrain !== this.#picture.terrain) this.#land = null;
     this.#picture = picture;
-    this.redraw();
+    this.#roads = new Map(picture.segments.map((segment) => [segment.id, segment]));
+    if (!isSame) this.redraw();
+    else if (traffic.length > 0) this.#requestFrame();
   }
 
-  /** Moves to where the city is: the highway alone reaches from edge to edge. */
+  /** @param speed of the simulation; 0 while it is paused */
+  setTime(darkness: number, speed: number): void {
+    const shown = this.#layers.shows("night") ? Math.round(darkness * 8) / 8 : 0;
+    if (shown !== this.#darkness) {
+      this.#darkness = shown;
+      this.redraw();
+    }
+    this.#speed = speed;
+    if (speed > 0) this.#requestFrame();
+  }
+
+  get showsCars(): boolean {
+    return this.#layers.shows("cars") && this.view.pixelsPerMeter >= CARS_FROM;
+  }
+
+  /** Moves to the town; the highway alone spans the whole map. */
   fit(): void {
     const { segments, buildings } = this.#picture;
     const places: Place[] = [
@@ -81,47 +140,137 @@ export class CityMap {
     this.view.fit(places.length > 0 ? places : EMPTY_CITY_CORNERS);
   }
 
+  /** Paints the picture again. */
   redraw(): void {
+    this.#frame = null;
+    this.#requestFrame();
+  }
+
+  #requestFrame(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    requestAnimationFrame(() => {
+    requestAnimationFrame((nowMs) => {
       this.#isDue = false;
-      this.#draw();
+      this.#draw(nowMs);
     });
   }
 
-  #draw(): void {
-    const view = this.view;
-    const [canvas, context] = [this.#canvas, this.#context];
-    const [layers, picture] = [this.#layers, this.#picture];
-    canvas.width = Math.round(canvas.clientWidth * devicePixelRatio);
-    canvas.height = Math.round(canvas.clientHeight * devicePixelRatio);
+  #draw(nowMs: number): void {
+    const [canvas, context, view] = [this.#canvas, this.#context, this.view];
+    const [width, height] = [
+      Math.round(canvas.clientWidth * devicePixelRatio),
+      Math.round(canvas.clientHeight * devicePixelRatio),
+    ];
+    if (canvas.width !== width || canvas.height !== height) {
+      Object.assign(canvas, { width, height });
+      this.#frame = null;
+    }
+    if (!this.#frame || !view.isWithin(this.#frame, this.#painted.canvas)) this.#paint(width, height);
+    const frame = this.#frame as Frame;
+    context.resetTransform();
+    context.fillStyle = colors().ground;
+    context.fillRect(0, 0, width, height);
+    view.copy(context, this.#painted.canvas, frame);
+    if (frame.pixelsPerMeter !== view.pixelsPerMeter) this.#repaintAtRest();
+    view.drawInMeters(context);
+    if (this.#selection)
+      drawMark(context, this.#selection, this.#picture, colors().mark, view.pixelsPerMeter);
+    if (this.showsCars) this.#drawCars(nowMs);
+    this.sketch(context, view.pixelsPerMeter);
+  }
+
+  #drawCars(nowMs: number): void {
+    const isMoving = this.#speed > 0 && !STILL.matches;
+    if (isMoving) this.#carSeconds += (Math.min(nowMs - this.#lastMs, 100) / 1000) * this.#speed;
+    this.#lastMs = nowMs;
+    const isSeen = this.#sight(this.#canvas, this.view);
+    const roadOf = (id: number) => {
+      const road = this.#roads.get(id);
+      return road && isSeen(road.start, road.end) ? road : undefined;
+    };
+    drawCars(this.#context, this.#picture.traffic, roadOf, this.#carSeconds);
+    if (isMoving && this.#picture.traffic.length > 0) this.#requestFrame();
+  }
+
+  #repaintAtRest(): void {
+    clearTimeout(this.#rest);
+    this.#rest = setTimeout(() => this.redraw(), REST_MS);
+  }
+
+  /** Whether a line or a point lies in what a canvas shows. */
+  #sight(canvas: HTMLCanvasElement, { center, pixelsPerMeter }: Frame): (a: Place, b?: Place) => boolean {
+    const scale = 2 * pixelsPerMeter * devicePixelRatio;
+    const [x, z] = [canvas.width / scale + REACH_METERS, canvas.height / scale + REACH_METERS];
+    return (a, b = a) =>
+      Math.min(a.x, b.x) < center.x + x &&
+      Math.max(a.x, b.x) > center.x - x &&
+      Math.min(a.z, b.z) < center.z + z &&
+      Math.max(a.z, b.z) > center.z - z;
+  }
+
+  #paint(width: number, height: number): void {
+    const [context, view, layers] = [this.#painted, this.view, this.#layers];
+    const { pixelsPerMeter } = view;
+    const canvas = context.canvas;
+    // Even like the view, so that copies lie pixel on pixel.
+    const grow = (pixels: number) => pixels + 2 * Math.round((pixels * (PICTURE_VIEWS - 1)) / 2);
+    if (canvas.width !== grow(width) || canvas.height !== grow(height))
+      Object.assign(canvas, { width: grow(width), height: grow(height) });
+    this.#frame = { center: view.center, pixelsPerMeter };
+    const isSeen = this.#sight(canvas, view);
     const palette = colors();
+    const segments = this.#picture.segments.filter(({ start, end }) => isSeen(start, end));
+    context.resetTransform();
+    context.globalAlpha = 1;
     context.fillStyle = palette.ground;
     context.fillRect(0, 0, canvas.width, canvas.height);
     view.drawInMeters(context);
     const drawLines = (layer: LineLayer) => {
-      if (layers.shows(layer)) drawNetworks(context, layer, picture.segments, palette, view.pixelsPerMeter);
+      if (layers.shows(layer)) drawNetworks(context, layer, segments, palette, pixelsPerMeter);
     };
-    if (picture.terrain && layers.shows("land")) {
-      this.#land ??= paintLand(picture.terrain, palette);
-      drawLand(context, picture.terrain, this.#land);
+    const { terrain, zoneBlocks, layer } = this.#picture;
+    if (terrain && layers.shows("land")) {
+      this.#land ??= paintLand(terrain, palette);
+      drawLand(context, terrain, this.#land);
     }
-    if (picture.zoneBlocks && layers.shows("zones")) drawZones(context, picture.zoneBlocks);
+    if (zoneBlocks && layers.shows("zones"))
+      drawZones(
+        context,
+        zoneBlocks.filter(({ position }) => isSeen(position)),
+      );
     drawLines("roads");
-    const shown = picture.buildings.filter(({ service }) => {
-      return layers.shows(service in GROWABLE_COLORS ? "buildings" : "services");
+    const buildings = this.#picture.buildings.filter(({ service, position }) => {
+      return isSeen(position) && layers.shows(service in GROWABLE_COLORS ? "buildings" : "services");
     });
     const colorOf = ({ service, abandoned }: BuildingRow) =>
-      abandoned ? RUIN_COLOR : (GROWABLE_COLORS[service] ?? palette.service);
-    if (view.pixelsPerMeter < BUILDINGS_FROM_PIXELS_PER_METER) drawCrowds(context, shown, colorOf);
-    else drawBuildings(context, shown, colorOf, palette.outline);
+      abandoned ? RUIN_COLOR : (GROWABLE_COLORS[service] ?? serviceLook(service).color);
+    if (pixelsPerMeter < BUILDINGS_FROM) drawCrowds(context, buildings, colorOf);
+    else if (pixelsPerMeter < SOLIDS_FROM) drawFootprints(context, buildings, colorOf, palette.outline);
+    else drawSolids(context, buildings, colorOf, palette, this.#darkness);
     drawLines("water");
     drawLines("power");
-    if (picture.layer) drawLayer(context, picture.layer, palette.ground);
-    if (this.#selection) drawMark(context, this.#selection, picture, palette.mark, view.pixelsPerMeter);
+    this.#paintNight();
+    if (layer) drawLayer(context, layer, palette.ground);
+    const moveTo = (place: Place) => view.drawAt(context, place);
+    const isSolid = pixelsPerMeter >= SOLIDS_FROM;
+    if (pixelsPerMeter >= NAMES_FROM && layers.shows("names"))
+      drawStreetNames(context, segments.filter(isStreet), moveTo, palette, pixelsPerMeter);
+    const services = buildings.filter(({ service }) => !(service in GROWABLE_COLORS));
+    if (!layer) drawSymbols(context, services, moveTo, pixelsPerMeter, isSolid);
     if (layers.shows("problems")) {
-      drawProblems(context, picture.problems, (place) => view.drawAt(context, place), palette);
+      const problems = this.#picture.problems.filter(({ position }) => isSeen(position));
+      drawProblems(context, problems, moveTo, palette, pixelsPerMeter);
     }
+  }
+
+  #paintNight(): void {
+    if (this.#darkness === 0) return;
+    const context = this.#painted;
+    context.save();
+    context.resetTransform();
+    context.globalAlpha = this.#darkness * NIGHT_OPACITY;
+    context.fillStyle = NIGHT;
+    context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+    context.restore();
   }
 }

@@ -1,23 +1,24 @@
-/** What stands beside the map: clock, demand and speed; the layers; the messages. */
-import { command, type Summary } from "./api.js";
+/** Panels beside the map: clock, demand and speed; layers; messages. */
+import { command, type Place, type Summary } from "./api.js";
 import {
   colors,
   DEMAND_COLORS,
   FIRST_ZONE,
   GROWABLE_COLORS,
   RUIN_COLOR,
+  SERVICE_LOOKS,
   ZONE_COLORS,
   ZONE_NAMES,
 } from "./colors.js";
 
-/** @throws Error when the page has no such element */
+/** @throws Error if the page has no such element */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const element = document.getElementById(id);
   if (!element) throw new Error(`The page has no element #${id}`);
   return element as T;
 }
 
-/** A new element; what is inside it may be text. */
+/** Creates an element with children or text. */
 export function element<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   properties: Partial<HTMLElementTagNameMap[K]>,
@@ -35,16 +36,18 @@ const DEMANDS = [
   { key: "workplace", label: "Work" },
 ] as const;
 
-/** Clock, citizens, demand bars, and the buttons for the speed of the simulation. */
+/** Clock, citizens, demand bars and speed buttons. */
 export class Controls {
   readonly #speedButtons: readonly HTMLElement[];
   readonly #bars: readonly HTMLElement[];
   #selectedSpeed = 1;
 
-  /** @param order does what a button asks for, and tells the person when that fails */
+  /** @param order runs a command and shows its error */
   constructor(order: (work: () => Promise<void>) => void) {
     const setSpeed = (paused: boolean, speed: number) =>
-      order(() => command("set-simulation-speed", { paused, speed }));
+      order(async () => {
+        await command("set-simulation-speed", { paused, speed });
+      });
     this.#speedButtons = [
       button("Pause", () => setSpeed(true, this.#selectedSpeed)),
       ...SPEEDS.map((speed) => button(`Speed ${speed}`, () => setSpeed(false, speed))),
@@ -93,6 +96,8 @@ function fillBar(row: HTMLElement, value: number): void {
 interface Key {
   readonly label: string;
   readonly color: () => string;
+  /** Letter in the swatch. */
+  readonly symbol?: string;
 }
 
 interface Layer {
@@ -101,7 +106,7 @@ interface Layer {
   readonly keys: readonly Key[];
 }
 
-/** Layers of the map, and what their colours mean. */
+/** Layers of the map and their legend. */
 const LAYERS = {
   land: {
     label: "Terrain and water",
@@ -139,7 +144,18 @@ const LAYERS = {
       { label: "Given up", color: () => RUIN_COLOR },
     ],
   },
-  services: { label: "Services", shown: true, keys: [{ label: "Services", color: () => colors().service }] },
+  services: {
+    label: "Services",
+    shown: true,
+    keys: Object.values(SERVICE_LOOKS).map(({ label, symbol, color }) => ({
+      label,
+      symbol,
+      color: () => color,
+    })),
+  },
+  names: { label: "Street names", shown: true, keys: [] },
+  cars: { label: "Cars", shown: true, keys: [] },
+  night: { label: "Day and night", shown: true, keys: [] },
   water: { label: "Water pipes", shown: false, keys: [{ label: "Pipes", color: () => colors().waterPipe }] },
   power: { label: "Power lines", shown: false, keys: [{ label: "Lines", color: () => colors().powerLine }] },
   problems: { label: "Problems", shown: true, keys: [{ label: "Problem", color: () => "#b3261e" }] },
@@ -147,7 +163,7 @@ const LAYERS = {
 
 type LayerName = keyof typeof LAYERS;
 
-/** The layers of the map: the boxes that show and hide them, and what each colour of theirs means. */
+/** Checkboxes of the layers, with a legend. */
 export class Layers {
   readonly #boxes = new Map<LayerName, HTMLInputElement>();
 
@@ -158,7 +174,8 @@ export class Layers {
       box.addEventListener("change", onChange);
       this.#boxes.set(name as LayerName, box);
       const own = keys.length === 1 ? keys.map(({ color }) => swatch(color())) : [];
-      const legend = keys.length === 1 ? [] : keys.map(({ color, label }) => keyOf(color(), label));
+      const legend =
+        keys.length === 1 ? [] : keys.map(({ color, label, symbol }) => keyOf(color(), label, symbol));
       list.append(
         element(
           "li",
@@ -174,25 +191,25 @@ export class Layers {
     return this.#boxes.get(name)?.checked === true;
   }
 
-  /** A layer that the bridge has nothing for is not there. */
+  /** Layers without data are not listed. */
   offer(name: LayerName, isOffered: boolean): void {
     const item = this.#boxes.get(name)?.closest("li");
     if (item) item.hidden = !isOffered;
   }
 }
 
-function swatch(color: string): HTMLElement {
-  const made = element("span", { className: "swatch" });
+function swatch(color: string, symbol = ""): HTMLElement {
+  const made = element("span", { className: "swatch", textContent: symbol, ariaHidden: "true" });
   made.style.background = color;
   return made;
 }
 
-/** What a colour means. */
-export function keyOf(color: string, label: string): HTMLElement {
-  return element("span", { className: "key" }, swatch(color), label);
+/** Legend entry. */
+export function keyOf(color: string, label: string, symbol = ""): HTMLElement {
+  return element("span", { className: "key" }, swatch(color, symbol), label);
 }
 
-/** The choice of the data that lies over the map, and what its colours mean. */
+/** Choice of the data layer, with its legend. */
 export class DataChoice {
   readonly #select = byId<HTMLSelectElement>("data");
 
@@ -204,12 +221,12 @@ export class DataChoice {
     });
   }
 
-  /** Empty for none. */
+  /** Empty: none. */
   get chosen(): string {
     return this.#select.value;
   }
 
-  /** Null where the bridge tells of no data. */
+  /** Null if the bridge has no data layers. */
   offer(layers: readonly string[] | null): void {
     byId("data-section").hidden = layers === null;
     for (const name of layers ?? []) {
@@ -224,24 +241,39 @@ export function inPlainWords(name: string): string {
   return words.replace(/^./, (letter) => letter.toUpperCase());
 }
 
-const KEPT_LINES = 60;
-const COMMAND_LINE = /^API OK: (?!Read |List |Inspect )/;
+const KEPT_LINES = 200;
+const READ_LINE = /^API (OK|FAIL): (Read |List |Inspect |Capture )/;
 const RETRY_INTERVAL_MS = 3000;
 
-/**
- * Shows the bridge's messages as they arrive, newest first, for as long as the page is open, through every restart of the bridge.
- * @param onCommand called after a message that somebody's command succeeded
- * @param onReturn called when messages come again after they broke off: it may be another city
- */
-export function followMessages(list: HTMLElement, onCommand: () => void, onReturn: () => void): void {
+interface LogLine {
+  readonly text: string;
+  readonly shownAtMs: number;
+  /** Where a command acted. */
+  readonly place?: Place;
+}
+
+/** What a log line leads to. */
+export interface LogListener {
+  /** A command succeeded. */
+  readonly onCommand: () => void;
+  /** The bridge was away: it may be another city. */
+  readonly onReturn: () => void;
+  /** A line was clicked. */
+  readonly onVisit: (place: Place) => void;
+}
+
+/** Shows the bridge's log lines as they arrive, newest first. Reconnects after every restart of the bridge. */
+export function followMessages(list: HTMLElement, { onCommand, onReturn, onVisit }: LogListener): void {
   let wasBroken = false;
+  const reads = byId<HTMLInputElement>("show-reads");
+  reads.addEventListener("change", () => list.classList.toggle("with-reads", reads.checked));
   const open = () => {
     const source = new EventSource("/overlay/events");
     source.addEventListener("message", (event) => {
-      const { text, shownAtMs } = JSON.parse(event.data) as { text: string; shownAtMs: number };
-      list.prepend(line(text, shownAtMs));
+      const line = JSON.parse(event.data) as LogLine;
+      list.prepend(item(line, onVisit));
       while (list.children.length > KEPT_LINES) list.lastElementChild?.remove();
-      if (COMMAND_LINE.test(text)) onCommand();
+      if (line.text.startsWith("API OK") && !READ_LINE.test(line.text)) onCommand();
     });
     source.addEventListener("open", () => {
       if (wasBroken) onReturn();
@@ -249,15 +281,23 @@ export function followMessages(list: HTMLElement, onCommand: () => void, onRetur
     });
     source.addEventListener("error", () => {
       wasBroken = true;
-      // The browser tries again by itself only where it found nobody, and not in all browsers even then.
+      // Browsers do not reconnect in all cases.
       if (source.readyState === EventSource.CLOSED) setTimeout(open, RETRY_INTERVAL_MS);
     });
   };
   open();
 }
 
-function line(text: string, shownAtMs: number): HTMLElement {
+function item({ text, shownAtMs, place }: LogLine, onVisit: (place: Place) => void): HTMLElement {
   const time = element("time", { textContent: new Date(shownAtMs).toLocaleTimeString() });
-  const className = text.startsWith("API FAIL") ? "failed" : "";
-  return element("li", { className }, time, ` ${text}`);
+  const classes = [text.startsWith("API FAIL") ? "failed" : "", READ_LINE.test(text) ? "read" : ""];
+  return element("li", { className: classes.join(" ").trim() }, time, " ", visitable(text, place, onVisit));
+}
+
+/** A text that leads to its place, if it has one. */
+export function visitable(text: string, place: Place | undefined, visit: (place: Place) => void): Node {
+  if (!place) return document.createTextNode(text);
+  const made = button(text, () => visit(place));
+  made.className = "link";
+  return made;
 }

@@ -1,7 +1,7 @@
-/** Problems: an icon each on the map, and their counts as a list. */
+/** Problem icons on the map, and the list of problem counts. */
 import type { Place, ProblemRow } from "./api.js";
 import type { Colors } from "./colors.js";
-import { element } from "./panel.js";
+import { button, element } from "./panel.js";
 
 interface Icon {
   readonly color: string;
@@ -33,41 +33,72 @@ const ICONS: Readonly<Record<string, Icon>> = {
   Abandoned: { color: "#6d4c41", shape: HOUSE },
 };
 const OTHER: Icon = { color: "#b3261e", shape: MARK };
-/** Say how bad it is, not what. */
+/** Severity markers are not problems of their own. */
 const SEVERITIES = ["MajorProblem", "FatalProblem"];
-const RADIUS_PIXELS = 9;
+/** An icon keeps to its building, and to a size that can be read. */
+const RADIUS_METERS = 5;
+const RADIUS_PIXELS = { least: 2, most: 10, withSymbol: 6 };
+/** The shapes are drawn for this radius. */
+const SHAPE_RADIUS = 9;
 
 export function drawProblems(
   context: CanvasRenderingContext2D,
   problems: readonly ProblemRow[],
   moveTo: (place: Place) => void,
   colors: Colors,
+  pixelsPerMeter: number,
 ): void {
+  const { least, most, withSymbol } = RADIUS_PIXELS;
+  const radius = Math.min(Math.max(RADIUS_METERS * pixelsPerMeter, least), most);
   for (const { problemNames, position } of problems) {
     const { color, shape } = iconOf(problemNames);
     moveTo(position);
     context.beginPath();
-    context.arc(0, 0, RADIUS_PIXELS, 0, 2 * Math.PI);
+    context.arc(0, 0, radius, 0, 2 * Math.PI);
     context.fillStyle = color;
     context.fill();
+    if (radius < withSymbol) continue;
     context.strokeStyle = colors.outline;
     context.lineWidth = 1.5;
     context.stroke();
+    context.scale(radius / SHAPE_RADIUS, radius / SHAPE_RADIUS);
     context.fillStyle = colors.symbol;
     context.fill(new Path2D(shape));
   }
 }
 
-export function listProblems(list: HTMLElement, problems: readonly ProblemRow[]): void {
-  const names = problems
-    .flatMap(({ problemNames }) => problemNames)
-    .filter((name) => !SEVERITIES.includes(name));
-  const counts = [...Map.groupBy(names, (name) => name)].sort(([, a], [, b]) => b.length - a.length);
-  const lines = counts.map(([name, all]) => `${inWords(name)}: ${all.length}`);
+/**
+ * Counts by name; a click on one visits the next place that has it.
+ * @param visit called with the problem to show
+ */
+export function listProblems(
+  list: HTMLElement,
+  problems: readonly ProblemRow[],
+  visit: (problem: ProblemRow) => void,
+): void {
+  const named = problems.flatMap((problem) => problem.problemNames.map((name) => ({ name, problem })));
+  const known = named.filter(({ name }) => !SEVERITIES.includes(name));
+  const byName = [...Map.groupBy(known, ({ name }) => name)].sort(([, a], [, b]) => b.length - a.length);
+  const focused = list.querySelector<HTMLElement>(":focus")?.dataset.name;
+  const buttons = byName.map(([name, all]) => {
+    const made = button(`${inWords(name)}: ${all.length}`, () => {
+      const turn = (turns.get(name) ?? -1) + 1;
+      turns.set(name, turn);
+      visit((all[turn % all.length] as (typeof all)[number]).problem);
+    });
+    made.className = "link";
+    made.dataset.name = name;
+    return made;
+  });
   list.replaceChildren(
-    ...(lines.length === 0 ? ["None"] : lines).map((textContent) => element("li", { textContent })),
+    ...(buttons.length === 0 ? ["None"] : buttons).map((inside) => element("li", {}, inside)),
   );
+  // A list that is read again keeps the focus.
+  buttons.find(({ dataset }) => dataset.name === focused)?.focus();
 }
+
+/** How often each problem was clicked. */
+const turns = new Map<string, number>();
 
 function iconOf(names: readonly string[]): Icon {
   const known = names.find((name) => name in ICONS);

@@ -1,25 +1,33 @@
-/** What the town says and what it earns: citizens' messages, money, and its course week by week. */
-import { type BudgetAnswer, type Chirp, read, readIfOffered, type Sample } from "./api.js";
+/** Citizens' messages, budget and weekly statistics. */
+import { type BudgetAnswer, type Chirp, type Place, read, readIfOffered, type Sample } from "./api.js";
 import { inFigures, showCharts } from "./charts.js";
-import { byId, element } from "./panel.js";
+import { byId, element, visitable } from "./panel.js";
 
 const SHOWN_CHIRPS = 20;
 const SHOWN_WEEKS = 104;
 let newestWeek = "";
+let newestChirp = Number.NaN;
 
-/** Reads what is new. Where the bridge tells nothing of money, its sections stay away. */
-export async function showTown(): Promise<void> {
+/** A place that a text names. */
+export type PlaceOf = (text: string) => Place | undefined;
+
+/** Reads updates. Without budget data its sections are hidden. */
+export async function showTown(placeOf: PlaceOf, visit: (place: Place) => void): Promise<void> {
   const { chirps } = await read<{ chirps: Chirp[] }>(`/state/chirps?limit=${SHOWN_CHIRPS}`);
-  byId("chirps").replaceChildren(...chirps.map(chirpItem));
+  const newest = chirps[0]?.index ?? -1;
+  if (newest !== newestChirp) {
+    newestChirp = newest;
+    byId("chirps").replaceChildren(...chirps.map((chirp) => chirpItem(chirp, placeOf, visit)));
+  }
   const budget = await readIfOffered<BudgetAnswer>("/state/budget?history=false");
   byId("money").hidden = budget === null;
   byId("course").hidden = budget === null;
   if (!budget) return;
   byId("balance").textContent = inFigures(budget.balance);
   const week = await read<{ samples: Sample[] }>("/state/statistics?limit=1");
-  const [newest] = week.samples;
-  if (newest && newest.gameTime === newestWeek) return;
-  newestWeek = newest?.gameTime ?? "";
+  const [last] = week.samples;
+  if (last && last.gameTime === newestWeek) return;
+  newestWeek = last?.gameTime ?? "";
   byId("budget").replaceChildren(
     budgetBody("Income", budget.income),
     budgetBody("Expenses", budget.expenses),
@@ -29,11 +37,21 @@ export async function showTown(): Promise<void> {
   byId("course-weeks").textContent = `of ${samples.length} weeks`;
 }
 
-function chirpItem({ senderName, text }: Chirp): HTMLElement {
-  return element("li", {}, element("b", { textContent: senderName }), ` ${text}`);
+function chirpItem(
+  { senderName, text }: Chirp,
+  placeOf: PlaceOf,
+  visit: (place: Place) => void,
+): HTMLElement {
+  return element(
+    "li",
+    {},
+    element("b", { textContent: senderName }),
+    " ",
+    visitable(text, placeOf(text), visit),
+  );
 }
 
-/** The sums of the last whole week; lines with no money in them are left out. */
+/** Sums of the last complete week, without empty lines. */
 function budgetBody(title: string, lines: BudgetAnswer["income"]): HTMLElement {
   const rows = lines
     .filter(({ lastWeek }) => lastWeek !== 0)

@@ -1,13 +1,23 @@
-/** Which part of the land the map shows: pan and zoom, by mouse, touch, wheel and keyboard. North is up. */
+/** The visible part of the map: pan and zoom by mouse, touch, wheel and keyboard. North is up. */
 import type { Place } from "./api.js";
 
 const MIN_PIXELS_PER_METER = 0.03;
 const MAX_PIXELS_PER_METER = 12;
 const ZOOM_STEP = 1.3;
 const PAN_STEP_PIXELS = 60;
+/** Least zoom at which a visited place is shown. */
+const VISIT_PIXELS_PER_METER = 2;
+/** A picture is not blown up further. */
+const MOST_GROWN = 3;
 const FIT_MARGIN_METERS = 60;
-/** A pointer that moved no further was not dragged. */
+/** Pointer movement up to this distance is a click. */
 const CLICK_PIXELS = 4;
+
+/** What a picture of the map shows. */
+export interface Frame {
+  readonly center: Place;
+  readonly pixelsPerMeter: number;
+}
 
 export class View {
   readonly #canvas: HTMLCanvasElement;
@@ -32,10 +42,16 @@ export class View {
     });
   }
 
-  /** Called by the key 0 as by the button. */
+  /** Called by the key 0 and by the button. */
   onFit: () => void = () => {};
-  /** Called with the place that was clicked on, without dragging, or with the middle of the map on Enter. */
+  /** Called with the clicked place, or with the middle of the map on Enter. */
   onPick: (place: Place) => void = () => {};
+  /** Called with the place under the pointer, while no button is pressed. */
+  onHover: (place: Place) => void = () => {};
+
+  get center(): Place {
+    return this.#center;
+  }
 
   readonly #keys: Readonly<Record<string, () => void>> = {
     ArrowLeft: () => this.#pan(PAN_STEP_PIXELS, 0),
@@ -49,6 +65,13 @@ export class View {
     Enter: () => this.onPick(this.#center),
   };
 
+  /** Moves to a place, and near enough to see single buildings. */
+  goTo(place: Place): void {
+    this.#center = place;
+    this.pixelsPerMeter = Math.max(this.pixelsPerMeter, VISIT_PIXELS_PER_METER);
+    this.#onChange();
+  }
+
   zoomIn(): void {
     this.#zoom(ZOOM_STEP);
   }
@@ -57,7 +80,7 @@ export class View {
     this.#zoom(1 / ZOOM_STEP);
   }
 
-  /** Shows all of the given places. */
+  /** Zooms to fit the given places. */
   fit(places: readonly Place[]): void {
     const xs = places.map(({ x }) => x);
     const zs = places.map(({ z }) => z);
@@ -73,26 +96,55 @@ export class View {
     this.#onChange();
   }
 
-  /** Makes one unit of the context one metre, x to the east and y to the north. */
+  /** Sets the context to metres, x to the east and y to the north. */
   drawInMeters(context: CanvasRenderingContext2D): void {
     const scale = this.pixelsPerMeter * devicePixelRatio;
     this.#transform(context, { x: 0, z: 0 }, scale, -scale);
   }
 
-  /** Makes one unit of the context one pixel of the page, with its origin at a place and y downwards. */
+  /** Sets the context to pixels, with the origin at a place and y downwards. */
   drawAt(context: CanvasRenderingContext2D, place: Place): void {
     this.#transform(context, place, devicePixelRatio, devicePixelRatio);
   }
 
+  /** Copies a picture of the map to where its part of the view is. */
+  copy(context: CanvasRenderingContext2D, picture: HTMLCanvasElement, frame: Frame): void {
+    const { left, top, grown } = this.#placeOf(frame, picture);
+    if (grown === 1) context.drawImage(picture, Math.round(left), Math.round(top));
+    else context.drawImage(picture, left, top, picture.width * grown, picture.height * grown);
+  }
+
+  /** Whether a picture of the map fills the view. */
+  isWithin(frame: Frame, picture: HTMLCanvasElement): boolean {
+    const { left, top, grown } = this.#placeOf(frame, picture);
+    const { width, height } = this.#canvas;
+    return (
+      left < 1 &&
+      top < 1 &&
+      left + picture.width * grown > width - 1 &&
+      top + picture.height * grown > height - 1 &&
+      grown > 1 / MOST_GROWN &&
+      grown < MOST_GROWN
+    );
+  }
+
+  #placeOf({ center, pixelsPerMeter }: Frame, { width, height }: HTMLCanvasElement) {
+    const scale = this.pixelsPerMeter * devicePixelRatio;
+    const grown = this.pixelsPerMeter / pixelsPerMeter;
+    const left = this.#canvas.width / 2 + (center.x - this.#center.x) * scale - (width * grown) / 2;
+    const top = this.#canvas.height / 2 - (center.z - this.#center.z) * scale - (height * grown) / 2;
+    return { left, top, grown };
+  }
+
   #transform(context: CanvasRenderingContext2D, origin: Place, unitX: number, unitY: number): void {
     const scale = this.pixelsPerMeter * devicePixelRatio;
-    const { width, height } = this.#canvas;
+    const { width, height } = context.canvas;
     const x = width / 2 + (origin.x - this.#center.x) * scale;
     const y = height / 2 - (origin.z - this.#center.z) * scale;
     context.setTransform(unitX, 0, 0, unitY, x, y);
   }
 
-  /** The place under a point of the canvas. */
+  /** Map position of a canvas point. */
   #placeAt(x: number, y: number): Place {
     return {
       x: this.#center.x + (x - this.#canvas.clientWidth / 2) / this.pixelsPerMeter,
@@ -108,7 +160,7 @@ export class View {
     this.#onChange();
   }
 
-  /** The place under the given point of the canvas stays there. */
+  /** Zooms around a canvas point. */
   #zoom(factor: number, x = this.#canvas.clientWidth / 2, y = this.#canvas.clientHeight / 2): void {
     const right = x - this.#canvas.clientWidth / 2;
     const down = y - this.#canvas.clientHeight / 2;
@@ -132,7 +184,10 @@ export class View {
     });
     canvas.addEventListener("pointermove", (event) => {
       const before = pointers.get(event.pointerId);
-      if (!before) return;
+      if (!before) {
+        this.onHover(this.#placeAt(event.offsetX, event.offsetY));
+        return;
+      }
       const other = [...pointers.values()].find(({ pointerId }) => pointerId !== event.pointerId);
       pointers.set(event.pointerId, event);
       const share = pointers.size;
@@ -163,7 +218,7 @@ function clampScale(pixelsPerMeter: number): number {
   return Math.min(Math.max(pixelsPerMeter, MIN_PIXELS_PER_METER), MAX_PIXELS_PER_METER);
 }
 
-/** The least of thousands of values, more than Math.min takes as arguments. */
+/** Minimum of a long list; Math.min takes too few arguments. */
 function least(values: readonly number[]): number {
   return values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY);
 }

@@ -31,7 +31,7 @@ describe("an agent with nothing but the interface", () => {
     client = bridge.client;
   });
 
-  it("makes an empty map a living town of 500 people, and saves it", async function () {
+  it("makes an empty map a living town of 500 people, and saves it @slow", async function () {
     this.timeout(300_000);
     await layStreets();
     await supply();

@@ -3,7 +3,8 @@ import fc from "fast-check";
 import { RoadIndex } from "../../src/city/anomalies/road-index.js";
 import { findRoadPairs } from "../../src/city/anomalies/road-network.js";
 import { findTerrainMismatches } from "../../src/city/anomalies/road-terrain.js";
-import type { City } from "../../src/city/game.js";
+import { buildNetwork } from "../../src/city/commands/build-network.js";
+import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
 import { type Answer, bridgeForEach } from "./bridge.js";
 import { newCity, paintCells, road } from "./simulation/towns.js";
 
@@ -172,7 +173,7 @@ describe("road anomalies", () => {
 
   it("measures a cliff on either side of a road", async () => {
     await bridge.client.road(0, 0, 80, 0);
-    const cliff: City = Object.assign(Object.create(bridge.city), {
+    const cliff: SimulatedCity = Object.assign(Object.create(bridge.city), {
       surfaceHeight: (x: number, z: number) => (z > 50 && x > 30 ? 90 : 60),
     });
     expect(findTerrainMismatches(cliff, new RoadIndex(cliff))).to.deep.equal([
@@ -210,7 +211,7 @@ describe("road anomalies", () => {
         for (const [x, z, toX, toZ] of segments) {
           if (Math.hypot(toX - x, toZ - z) > 0) {
             try {
-              city.apply(road(x, z, toX, toZ));
+              buildNetwork.act(city, road(x, z, toX, toZ));
             } catch {}
           }
         }

@@ -6,7 +6,7 @@ import { startGameBridge } from "../../src/city/index.js";
 import type { BridgeServer } from "../../src/city/server.js";
 import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
 import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
-import { createLogger } from "../../src/log.js";
+import { createLogger } from "../../src/system/log.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are checked by the tests, key by key
 export type Answer = any;

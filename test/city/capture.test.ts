@@ -1,5 +1,6 @@
 import { inflateSync } from "node:zlib";
 import { expect } from "chai";
+import { setBuildingActive } from "../../src/city/commands/set-building-active.js";
 import { bridgeForEach } from "./bridge.js";
 import { advance, fingerprint, place, smallTown } from "./simulation/towns.js";
 
@@ -122,7 +123,7 @@ describe("how services reach a place", () => {
       distanceMeters: null,
       quality: 0,
     });
-    city.apply({ type: "set-building-active", id, active: false });
+    setBuildingActive.act(city, { id, active: false });
     const after = await bridge.client.state("/state/coverage?x=200&z=40");
     expect(of(after.samples[0], "fire")).to.include({ providerId: 0, quality: 0 });
   });

@@ -1,9 +1,9 @@
 /** A process that starts the city as `carillon serve` does and tells its address, until it is killed. */
 import { fileURLToPath } from "node:url";
 import { startCityProcess } from "../../src/city/process.js";
-import { createLogger } from "../../src/log.js";
+import { createLogger } from "../../src/system/log.js";
 
-const cli = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
+const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const { url } = await startCityProcess({
   command: [cli, "city", "--for-parent"],
   environment: process.env,

@@ -20,7 +20,7 @@ import { READ_ROUTES } from "../../src/city/embedded-routes.js";
 import { type Answer, BridgeClient, eventually } from "./bridge.js";
 import { loadWorld } from "./simulation/towns.js";
 
-const cli = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
+const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 
 describe("carillon city", () => {
   let directory: string;
@@ -87,7 +87,7 @@ describe("carillon city", () => {
     return states;
   }
 
-  it("goes on with exactly the saved city in a new process", async () => {
+  it("goes on with exactly the saved city in a new process @slow", async () => {
     const { child, client } = await served();
     const path = await saveStreet(client, "Street");
     const before = await everything(client);
@@ -97,7 +97,7 @@ describe("carillon city", () => {
     expect(await end(again.child, "SIGINT")).to.equal(0);
   });
 
-  it("refuses what cannot be paid, naming cost and balance, unless money is unlimited", async () => {
+  it("refuses what cannot be paid, naming cost and balance, unless money is unlimited @slow", async () => {
     const plant = { buildingPrefab: "Fusion Power Plant", position: { x: 0, z: 0 } };
     const { client } = await served();
     expect(await client.refusal("place-building", plant)).to.match(
@@ -108,7 +108,7 @@ describe("carillon city", () => {
     expect((await rich.client.run("place-building", plant)).ok).to.equal(true);
   });
 
-  it("loses nothing of the last good save when killed while it saves", async () => {
+  it("loses nothing of the last good save when killed while it saves @slow", async () => {
     const { child, client } = await served();
     const path = await saveStreet(client, "Street");
     for (let i = 0; i < 20; i++) {
@@ -136,7 +136,7 @@ describe("carillon city", () => {
     for (const [file, reason] of [
       [broken, "truncated"],
       [foreign, "not a .crp package"],
-      [join(directory, "none.crp"), "ENOENT"],
+      [join(directory, "none.crp"), "does not exist"],
     ] as const) {
       const child = carillonCity("--load", file);
       const [complaint, [code]] = await Promise.all([
@@ -202,7 +202,7 @@ describe("carillon city", () => {
     expect(await segmentNames(last)).to.include("Agent Kept");
   });
 
-  it("goes on with the newest whole save through stops and kills, and keeps those of others", async () => {
+  it("goes on with the newest whole save through stops and kills, and keeps those of others @slow", async () => {
     const other = join(directory, "Other.crp");
     const { child, client } = await served();
     await saveStreet(client, "Other");

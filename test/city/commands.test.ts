@@ -260,21 +260,52 @@ describe("commands over HTTP", () => {
     }
   });
 
-  it("refuses to stack buildings, and builds nothing off the map", async () => {
+  it("builds where the game does and warns of what is wrong with the place; strict refuses it", async () => {
+    const { client, city } = bridge;
+    const { buildingId } = await client.run("place-building", tower);
+    await client.run("build-road", { start: { x: 600, z: 600 }, end: { x: 680, z: 600 } });
+    const warningsOf = async (buildingPrefab: string, position: object) => {
+      const body = { buildingPrefab, position };
+      const before = fingerprint(city);
+      const { warnings } = await client.run("place-building", { ...body, dryRun: true });
+      const refusal = await client.refusal("place-building", { ...body, strict: true });
+      for (const warning of warnings) expect(refusal).to.include(warning);
+      expect(fingerprint(city)).to.equal(before);
+      expect((await client.run("place-building", body)).warnings).to.deep.equal(warnings);
+      return warnings.join("; ");
+    };
+    expect(await warningsOf("Coal Power Plant", { x: tower.position.x + 6, z: tower.position.z })).to.include(
+      `on building ${buildingId}, a Water Tower`,
+    );
+    expect(await warningsOf("Fire House", { x: 640, z: 604 })).to.match(/on segment \d+, a Two-Lane Road/);
+    expect(await warningsOf("Fire House", { x: 640, z: 800 })).to.match(
+      /nearest, segment \d+, is 200 m away/,
+    );
+    expect(await warningsOf("Water Intake", { x: -400, z: 0 }))
+      .to.include("No shore")
+      .and.include("No water pipe");
+    expect(await warningsOf("Medical Clinic", { x: -700, z: 0 })).to.include("No power");
+    expect(await warningsOf("H1 4x4 Office02", { x: -900, z: 0 })).to.include("not zoned Office");
+  });
+
+  it("warns of a road through water and makes no zone blocks there", async () => {
+    const { client, city } = bridge;
+    let x = 900;
+    while (city.surfaceHeight(x, 0) - city.groundHeight(x, 0) < 15) x += 16;
+    const ends = { start: { x, z: 0 }, end: { x: x + 40, z: 0 } };
+    const blocks = city.zoneBlocks().length;
+    const { warnings } = await client.run("build-road", ends);
+    expect(warnings.join()).to.match(/water up to \d+\.\d m deep/);
+    expect(city.zoneBlocks().length).to.equal(blocks);
+    expect(await client.run("build-road", { ...ends, roadPrefab: "Basic Road Bridge" })).to.not.have.property(
+      "warnings",
+    );
+  });
+
+  it("builds nothing off the map", async () => {
     const { client } = bridge;
     const { buildingId } = await client.run("place-building", tower);
     const before = fingerprint(bridge.city);
-    for (const [dx, buildingPrefab] of [
-      [0, "Water Tower"],
-      [6, "Coal Power Plant"],
-    ] as const) {
-      const position = { x: tower.position.x + dx, z: tower.position.z };
-      for (const dryRun of [true, false]) {
-        expect(await client.refusal("place-building", { buildingPrefab, position, dryRun })).to.include(
-          `building ${buildingId}, a Water Tower`,
-        );
-      }
-    }
     const off = { x: 11_000, z: 0 };
     for (const [command, body] of [
       ["place-building", { buildingPrefab: "Wind Turbine", position: off }],
@@ -377,6 +408,7 @@ describe("commands over HTTP", () => {
       selectedSpeed: 2,
       finalSpeed: 0,
     });
+    expect(await set({ paused: true })).to.include({ paused: true, selectedSpeed: 2 });
     expect(await set({})).to.include({ paused: false, selectedSpeed: 1 });
   });
 
@@ -390,7 +422,7 @@ describe("commands over HTTP", () => {
     expect(await rows({ service: "Industrial" })).to.equal(35);
     expect(await rows({ service: "OFFICE" })).to.equal(29);
     expect(await rows({ service: "Commercial", subService: "commerciallow" })).to.equal(11);
-    for (const level of ["Level1", "level1", "0", 1]) {
+    for (const level of ["Level1", "level1", "0", 0]) {
       expect(await rows({ service: "Commercial", level })).to.equal(8);
     }
     const real = await bridge.client.run("set-tax-rate", { rate: "11.9", service: "Commercial" });
@@ -415,6 +447,7 @@ describe("commands over HTTP", () => {
     expect(await refusal({ rate: 9, service: "Bakery" })).to.include("Bakery");
     expect(await refusal({ rate: 9, subService: "Bakery" })).to.include("Bakery");
     expect(await refusal({ rate: 9, level: "Level6" })).to.include("Level6");
+    expect(await refusal({ rate: -0.5 })).to.include("-0.5");
     expect(await refusal({ rate: 9, service: "Road" })).to.include("Road");
     expect(await refusal({ rate: 9, service: "Office", subService: "CommercialLow" })).to.include("Office");
   });

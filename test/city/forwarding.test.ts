@@ -74,16 +74,20 @@ describe("a bridge in front of a strict or silent game", () => {
   let url: string;
   let seen: IncomingMessage[];
   let bodies: string[];
+  let isHanging: boolean;
 
   beforeEach(async () => {
     seen = [];
+    isHanging = false;
     bodies = [];
     upstream = createServer(async (request, response) => {
       seen.push(request);
       bodies.push((await buffer(request)).toString());
       if (request.headers.origin !== undefined) response.writeHead(403).end();
       else if (request.url === "/broken") response.destroy();
-      else if (request.url === "/silent") return;
+      else if (request.url === "/silent" || (isHanging && request.url === "/health")) return;
+      else if (request.url === "/page")
+        response.writeHead(200, { "Content-Type": "text/html" }).end("<html>");
       else {
         response.writeHead(200, {
           "Content-Type": "image/png",
@@ -158,6 +162,29 @@ describe("a bridge in front of a strict or silent game", () => {
       const health = (await client.get("/health")).body;
       expect(health).to.include({ ok: true, levelLoaded: false, mode: "proxy" });
       expect(health.reason).to.include("ECONNREFUSED");
+    } finally {
+      await front.close();
+    }
+  });
+
+  it("reports no city in /health while the game hangs", async () => {
+    isHanging = true;
+    const front = await startForwarding(url);
+    try {
+      const health = (await new BridgeClient(front.url).get("/health")).body;
+      expect(health).to.include({ ok: true, levelLoaded: false, mode: "proxy" });
+      expect(health.reason).to.include(url);
+    } finally {
+      await front.close();
+    }
+  });
+
+  it("says 502 when a web page answers in place of a bridge", async () => {
+    const front = await startForwarding(url);
+    try {
+      const { status, body } = await new BridgeClient(front.url).get("/page");
+      expect([status, body.ok]).to.deep.equal([502, false]);
+      expect(body.error).to.include("web page").and.include("CITY_GAME_URL");
     } finally {
       await front.close();
     }

@@ -1,9 +1,11 @@
 /** The page in a real browser, before a real bridge with a small town. */
+
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import axe from "axe-core";
 import { expect } from "chai";
 import type { Browser, Page } from "playwright-core";
+import { setBuildingActive } from "../../src/city/commands/set-building-active.js";
 import { startCity } from "../../src/city/index.js";
 import { loadConfig } from "../../src/config.js";
 import { launchBrowser } from "../browser.js";
@@ -15,7 +17,8 @@ const TWO_WEEKS_FRAMES = 8192;
 const SMALL_ROAD = [0xa3, 0xa6, 0xa3];
 const HIGHWAY = [0xe0, 0x91, 0x3a];
 const HOME = [0x2e, 0x7d, 0x32];
-const SERVICE = [0x7a, 0x4f, 0xb0];
+/** Of power. */
+const SERVICE = [0x8a, 0x6d, 0x00];
 const MARK = [0xc2, 0x18, 0x5b];
 const WATER_PIPE = [0x16, 0x66, 0xc5];
 
@@ -118,7 +121,7 @@ describe("the page of the city", function () {
     const { port } = new URL(bridge.client.url);
     const status = () => page.locator("#status").textContent();
     await bridge.restart(Number(port), async () => {
-      await eventually(status, (text) => text !== "");
+      await eventually(status, (text) => text?.startsWith("The city does not answer.") === true);
     });
     await bridge.client.refusal("place-building", { buildingPrefab: "after the return" });
     await page.getByText("API FAIL: Place building after the return").waitFor();
@@ -199,6 +202,105 @@ describe("the page of the city", function () {
     );
   });
 
+  it("builds a road, a zone and a service after a dry run, and undoes by bulldozing", async () => {
+    const { city } = bridge;
+    const plan = page.getByRole("region", { name: "Plan" });
+    const build = plan.getByRole("button", { name: "Build" });
+    const segments = city.segments().length;
+    await page.getByRole("button", { name: "Road", exact: true }).click();
+    await clickAt(400, 80);
+    await clickAt(500, 80);
+    await plan.getByText("The segment can be built.").waitFor();
+    await plan.getByText(/^Cost: \d/).waitFor();
+    expect(city.segments()).to.have.length(segments);
+    await build.click();
+    await plan.getByText(/^Built segment \d+\.$/).waitFor();
+    expect(city.segments()).to.have.length(segments + 1);
+    expect(city.segments().at(-1)?.startNodeId).to.be.oneOf(nodesAt(400, 80));
+
+    await page.getByRole("button", { name: "Zone", exact: true }).click();
+    await page.getByRole("combobox", { name: "Zone to build" }).selectOption("Offices");
+    await clickAt(420, 130);
+    await clickAt(490, 70);
+    await plan.getByText(/^[1-9]\d* cells would be changed\.$/).waitFor();
+    const offices = () =>
+      city
+        .zoneBlocks()
+        .flatMap(({ cells }) => [...cells])
+        .filter((cell) => cell === 7).length;
+    expect(offices()).to.equal(0);
+    await build.click();
+    await plan.getByText(/^[1-9]\d* cells were changed\.$/).waitFor();
+    expect(offices()).to.be.above(0);
+    await page.keyboard.press("Escape");
+    await plan.waitFor({ state: "hidden" });
+
+    await page.getByRole("button", { name: "Service", exact: true }).click();
+    await page.getByRole("combobox", { name: "Service to build" }).selectOption("Fire House");
+    await clickAt(460, 50);
+    await plan.getByText("Cost: ").waitFor();
+    await build.click();
+    await plan.getByText(/^Placed building \d+\.$/).waitFor();
+    const house = facility("Fire House");
+    await plan.getByRole("button", { name: "Undo" }).click();
+    await plan.getByText(`building ${house} was removed.`).waitFor();
+    expect(city.building(house)).to.equal(undefined);
+  });
+
+  it("says why something cannot be built", async () => {
+    await page.getByRole("button", { name: "Road", exact: true }).click();
+    await clickAt(500, 80);
+    await clickAt(502, 80);
+    await page.getByRole("region", { name: "Plan" }).getByText(/m/).waitFor();
+    expect(await page.getByRole("button", { name: "Build", exact: true }).count()).to.equal(0);
+    // The browser reports every refused request.
+    complaints = complaints.filter((text) => !text.includes("500"));
+  });
+
+  it("goes to problems, commands and citizens that are clicked", async () => {
+    const turbine = facility("Wind Turbine");
+    setBuildingActive.act(bridge.city, { id: turbine, active: false });
+    await page.getByRole("button", { name: "Turned off: 1" }).click();
+    await page.getByText(`Wind Turbine (Building ${turbine})`).waitFor();
+    await eventually(
+      () => count(MARK),
+      (pixels) => pixels > 50,
+    );
+    await bridge.client.road(400, 300, 520, 300, { roadPrefab: "Basic Road" });
+    await page.getByRole("button", { name: "API OK: Build network Basic Road" }).click();
+    await page.getByText(/\(Segment \d+\)$/).waitFor();
+  });
+
+  it("shows reads among the commands on request, and reaches its lists by keyboard", async () => {
+    await bridge.client.state("/state/economy");
+    const line = page.getByText("API OK: Read economy state");
+    await line.waitFor({ state: "attached" });
+    expect(await line.isVisible()).to.equal(false);
+    await page.getByLabel("Show reads too").check();
+    await line.waitFor();
+    for (const id of ["feed", "chirps"]) {
+      await page.locator(`#${id}`).focus();
+      expect(await page.evaluate("document.activeElement.id")).to.equal(id);
+    }
+  });
+
+  it("turns dark at night", async () => {
+    for (let i = 0; i < 3; i++) await page.getByRole("button", { name: "Zoom in" }).click();
+    const light = async () =>
+      (await page.evaluate(`(() => {
+        const canvas = document.getElementById("map");
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        let sum = 0;
+        for (let i = 0; i < data.length; i += 4) sum += data[i] + data[i + 1] + data[i + 2];
+        return sum / data.length;
+      })()`)) as number;
+    const day = await light();
+    advance(bridge.city, (8 * TWO_WEEKS_FRAMES) / 2);
+    await eventually(light, (now) => now < 0.8 * day);
+    await page.getByLabel("Day and night").uncheck();
+    await eventually(light, (now) => now > 0.9 * day);
+  });
+
   it("shows money, its course, and what citizens say", async () => {
     await page.getByRole("img", { name: /^Citizens over 2 weeks: Citizens \d/ }).waitFor();
     await page.getByRole("img", { name: /^Demand over 2 weeks: Homes \d+, Shops \d+, Work \d+/ }).waitFor();
@@ -226,7 +328,7 @@ describe("the page of the city", function () {
   });
 
   it("lists problems by name", async () => {
-    bridge.city.apply({ type: "set-building-active", id: facility("Wind Turbine"), active: false });
+    setBuildingActive.act(bridge.city, { id: facility("Wind Turbine"), active: false });
     await page.getByText(/^Turned off: 1$/).waitFor();
   });
 
@@ -267,6 +369,10 @@ describe("the page of the city", function () {
     await page.evaluate(axe.source);
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
+      await page.getByRole("button", { name: "Road", exact: true }).click();
+      await clickAt(400, 80);
+      expect(await barriers()).to.deep.equal([]);
+      await page.keyboard.press("Escape");
       await clickAt(140, 60);
       await page.getByRole("button", { name: "Bulldoze" }).click();
       await page.getByRole("dialog").waitFor();
@@ -282,7 +388,7 @@ describe("the page of the city", function () {
     expect(response.headers.get("content-security-policy"))
       .to.include("default-src 'none'")
       .and.not.include("unsafe");
-    expect((await fetch(`${bridge.client.url}/page/..%2fcli.js`)).status).to.be.within(400, 499);
+    expect((await fetch(`${bridge.client.url}/page/..%2findex.js`)).status).to.be.within(400, 499);
   });
 
   it("works in front of a running game, without what only the embedded city tells", async () => {
@@ -325,6 +431,11 @@ describe("the page of the city", function () {
     };
     await page.getByRole("button", { name: "Whole city" }).click();
     await page.locator("#map").click({ position });
+  }
+
+  function nodesAt(x: number, z: number): number[] {
+    const near = bridge.city.nodes().filter(({ position }) => position.x === x && position.z === z);
+    return near.map(({ id }) => id);
   }
 
   function facility(prefab: string): number {

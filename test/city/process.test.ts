@@ -10,10 +10,10 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { startCityProcess } from "../../src/city/process.js";
 import type { BridgeServer } from "../../src/city/server.js";
-import { createLogger } from "../../src/log.js";
+import { createLogger } from "../../src/system/log.js";
 import { type Answer, BridgeClient, eventually } from "./bridge.js";
 
-const cli = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
+const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const command = [cli, "city", "--for-parent"] as const;
 
 describe("the city in a process of its own", function () {
@@ -63,7 +63,7 @@ describe("the city in a process of its own", function () {
       () => false,
     );
 
-  it("starts again at its address whenever it dies, with its last save, and begins anew once only", async () => {
+  it("starts again at its address whenever it dies, with its last save, and begins anew once only @slow", async () => {
     const client = await start({ CITY_NEW: "true" });
     await client.run("set-simulation-speed", { paused: true });
     for (const life of [1, 2]) {

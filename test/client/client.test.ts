@@ -25,7 +25,7 @@ describe("the client", () => {
   before(() => start());
   after(endServed);
 
-  it("takes nothing of the server but types, so that a browser can load it", () => {
+  it("imports only types from the server, so that browsers can load it", () => {
     const source = readFileSync(new URL("../../src/client/index.ts", import.meta.url), "utf8");
     const imports = source.match(/^import .*/gm) as string[];
     expect(imports).to.not.be.empty;
@@ -33,7 +33,7 @@ describe("the client", () => {
     expect(source).to.not.match(/\bimport\(|\brequire\(|^export .* from /m);
   });
 
-  it("makes a song, tells how far it is, downloads, names, lists and deletes it", async () => {
+  it("makes a song, reports progress, downloads, names, lists and deletes it", async () => {
     const seen: TaskProgress[] = [];
     const task = await carillon.make(
       { ...shortSong, prompt: "a waltz", seed: 5, use_random_seed: false },
@@ -51,25 +51,28 @@ describe("the client", () => {
     expect((await carillon.mark(task.task_id, { title: "Waltz" })).title).to.equal("Waltz");
     const page = await carillon.list({ search: "waltz", state: "succeeded", limit: 5 });
     expect(page.tasks.map(({ task_id }) => task_id)).to.deep.equal([task.task_id]);
-    expect(await carillon.delete(task.task_id)).to.deep.equal({ task_id: task.task_id, status: "deleted" });
+    expect(await carillon.delete(task.task_id, "succeeded")).to.deep.equal({
+      task_id: task.task_id,
+      status: "deleted",
+    });
     expect(await fails(carillon.task(task.task_id))).to.include({ status: 404 });
   });
 
-  it("says what is wrong with a request, and with a key", async () => {
+  it("reports invalid parameters and a wrong key", async () => {
     const error = await fails(carillon.submit({ task_type: "cover" }));
     expect(error).to.be.instanceOf(CarillonError).and.include({ status: 400 });
     expect(error.message).to.include("task_type cover needs a source");
-    const stranger = new Carillon({ url: server.client.url, key: "k2" });
-    expect(await fails(stranger.list())).to.include({ status: 401, message: "Invalid API key" });
+    const wrongKey = new Carillon({ url: server.client.url, key: "k2" });
+    expect(await fails(wrongKey.list())).to.include({ status: 401, message: "Invalid API key" });
   });
 
-  it("sends recordings as files, beside lists", async () => {
+  it("sends recordings as files, together with lists", async () => {
     const parameters = { ...shortSong, task_type: "complete" as const, track_classes: ["drums", "bass"] };
     const error = await fails(carillon.submit({ ...parameters, src_audio: new Blob(["no audio"]) }));
     expect(error.message).to.match(/^src_audio/);
   });
 
-  it("makes one task of a submission that is repeated under a key", async () => {
+  it("makes one task of submissions with the same idempotency key", async () => {
     const idempotencyKey = "the-only-one";
     const [first, second] = await Promise.all(
       [1, 2].map(() => carillon.submit(shortSong, { idempotencyKey })),
@@ -77,7 +80,7 @@ describe("the client", () => {
     expect(second).to.deep.equal(first);
   });
 
-  it("cancels what it waits for, and tells of a task that somebody else cancelled", async () => {
+  it("cancels its task, and reports a task that someone else cancelled", async () => {
     const giveUp = new AbortController();
     const given = carillon.make(shortSong, {
       signal: giveUp.signal,
@@ -95,7 +98,7 @@ describe("the client", () => {
     expect(await fails(carillon.wait("no-such-task"))).to.include({ status: 404 });
   });
 
-  it("waits on where the service is killed and started again", async () => {
+  it("keeps waiting while the service is killed and restarted", async () => {
     const { task_id: id } = await carillon.submit({ ...shortSong, prompt: "through the night" });
     const { port } = new URL(server.client.url);
     const waiting = carillon.wait(id);
@@ -104,7 +107,7 @@ describe("the client", () => {
     expect(await waiting).to.include({ state: "succeeded", prompt: "through the night" });
   });
 
-  it("polls where a proxy keeps the events to itself", async () => {
+  it("polls when a proxy buffers events", async () => {
     const proxy: Server = createServer((request, response) => {
       if (request.url?.endsWith("/events")) return;
       void fetch(server.client.url + request.url, { headers: { "X-API-Key": "k1" } }).then(async (answer) => {
@@ -121,8 +124,8 @@ describe("the client", () => {
     await new Promise((resolve) => proxy.close(resolve));
   });
 
-  it("gives up where nobody answers for too long", async () => {
-    const nobody = new Carillon({ url: "http://127.0.0.1:9", patienceSeconds: 0 });
-    expect((await fails(nobody.wait("any"))).message).to.include("fetch failed");
+  it("gives up when the service stays unreachable", async () => {
+    const unreachable = new Carillon({ url: "http://127.0.0.1:9", patienceSeconds: 0 });
+    expect((await fails(unreachable.wait("any"))).message).to.include("fetch failed");
   });
 });

@@ -1,10 +1,11 @@
 import { once } from "node:events";
-import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { findFfmpeg } from "../../src/music/audio/ffmpeg.js";
+import { INPUT_DESCRIPTOR } from "../../src/music/audio/starter.js";
 import { uploadOf, writeRecording } from "../music/audio/recordings.js";
 import { type LiveServer, startLiveServer } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
@@ -40,12 +41,15 @@ describe("recordings that take long to check", () => {
 
   after(() => Promise.all([server.close(), endServed()]));
 
-  /** Processes that read the recordings of this test. */
+  /** Number of ffmpeg processes that read the recordings of this test. */
   function decoders(): number {
     return readdirSync("/proc").filter((pid) => {
       if (!/^\d+$/.test(pid)) return false;
       try {
-        return readFileSync(join("/proc", pid, "cmdline"), "utf8").includes(`file:${directory}`);
+        const isFfmpeg = readFileSync(join("/proc", pid, "comm"), "utf8").trim() === "ffmpeg";
+        return (
+          isFfmpeg && readlinkSync(join("/proc", pid, "fd", `${INPUT_DESCRIPTOR}`)).startsWith(directory)
+        );
       } catch {
         return false; // It has ended meanwhile.
       }
@@ -73,7 +77,7 @@ describe("recordings that take long to check", () => {
 
   const uploads = (name: string): string[] => readdirSync(join(directory, name, "uploads"));
 
-  it("are no longer decoded once the client hangs up, and leave neither task nor file", async () => {
+  it("stop decoding when the client disconnects, and leave neither task nor file", async () => {
     const client = new AbortController();
     const sent = send(server.url, client.signal);
     await decodersAre(1);
@@ -84,7 +88,7 @@ describe("recordings that take long to check", () => {
     expect((await server.client.get("/v1/stats")).body.data.jobs.total).to.equal(0);
   });
 
-  it("are decoded two at a time, and those that wait are none the worse for it", async () => {
+  it("are decoded two at a time while others wait @slow", async () => {
     const client = new AbortController();
     const sent = Array.from({ length: 4 }, () => send(server.url, client.signal));
     await decodersAre(2);
@@ -100,7 +104,7 @@ describe("recordings that take long to check", () => {
     expect((await server.client.get("/v1/stats")).body.data.jobs.total).to.equal(1);
   });
 
-  it("of one client hold up no other, and are refused beyond a bound", async () => {
+  it("of one client do not delay another client, and are rejected beyond a limit @slow", async () => {
     const client = new AbortController();
     const sent = Array.from({ length: 100 }, () => send(server.url, client.signal));
     const firstRefused = await Promise.any(
@@ -125,10 +129,10 @@ describe("recordings that take long to check", () => {
     return response.statusCode;
   }
 
-  it("do not outlive a server that is killed, though they write nothing that could fail", async function () {
+  it("stop decoding when the server is killed", async function () {
     if (!(await findFfmpeg()).confinement.description.includes("ended with the server")) this.skip();
     const silent = writeRecording(join(directory, "silent for ever.mp3"), { seconds: 1 });
-    truncateSync(silent, 4e10);
+    truncateSync(silent, 3e10);
     const killed = await ServedProcess.start(join(directory, "killed"));
     const sent = killed.client.submit({ ...cover, src_audio_path: silent }).catch(() => "cut");
     await decodersAre(1);
@@ -137,7 +141,7 @@ describe("recordings that take long to check", () => {
     await decodersAre(0);
   });
 
-  it("do not hold up a server that stops", async () => {
+  it("do not delay a server that stops", async () => {
     const other = await start("other");
     const sent = send(other.url).catch(() => "cut");
     await decodersAre(1);

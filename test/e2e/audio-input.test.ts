@@ -1,14 +1,20 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { runFfmpeg, uploadOf, writeRecording, writeSilence } from "../music/audio/recordings.js";
-import { type Answer, type Client, type LiveServer, startLiveServer } from "../music/live-server.js";
+import {
+  type Answer,
+  type Client,
+  type LiveServer,
+  type SongRecord,
+  startLiveServer,
+} from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 const cover = { prompt: "a song", task_type: "cover", inference_steps: 1, batch_size: 1 };
-/** Runs until it is stopped, for all that a test waits. */
+/** Practically endless: runs until it is cancelled. */
 const longSong = { prompt: "a long song", audio_duration: 600, inference_steps: 20, batch_size: 1 };
 
 describe("audio that clients send and name", () => {
@@ -31,8 +37,10 @@ describe("audio that clients send and name", () => {
     await noUploads();
   });
 
-  /** Waits until none is left: a task's end is told before its files are gone. */
+  /** Deletes all songs and waits until no upload is left: a task's end is reported before its files are gone. */
   async function noUploads(): Promise<void> {
+    const { tasks } = (await client.get("/v1/tasks?state=succeeded")).body.data;
+    for (const { task_id: id } of tasks) await client.delete(`/v1/tasks/${id}?state=succeeded`);
     while (readdirSync(uploads).length > 0) await sleep(10);
   }
 
@@ -47,7 +55,7 @@ describe("audio that clients send and name", () => {
 
   const cancel = (id: string) => client.post("/cancel_task", { task_id: id });
 
-  it("is kept while its task waits and runs, and goes with it, done or failed", async () => {
+  it("is kept while its task waits and runs, and with its songs; a failed task keeps none", async () => {
     const spoilt = writeRecording(join(directory, "spoilt.wav"), { seconds: 3 });
     const running = await client.submit(longSong);
     await client.begun(running);
@@ -63,10 +71,22 @@ describe("audio that clients send and name", () => {
     expect((await client.finished(done)).item.status).to.equal(1);
     const { item } = await client.finished(failed);
     expect([item.status, item.error]).to.deep.equal([2, "src_audio holds no audio that can be decoded"]);
-    await noUploads();
+    while (readdirSync(uploads).length > 1) await sleep(10);
+    const { parameters, uploads: gone } = (await client.get(`/v1/tasks/${done}`)).body.data;
+    expect([parameters.src_audio_path, gone]).to.deep.equal([`upload:${readdirSync(uploads)[0]}`, []]);
+    const kept = await client.download({ file: `/v1/audio?path=${parameters.src_audio_path}` });
+    expect(kept.equals(readFileSync(recording))).to.equal(true);
+    const [song] = (await client.query(done)).records as [SongRecord];
+    const [again] = await client.make(parameters);
+    expect(readdirSync(uploads)).to.have.length(2);
+    expect((await client.download(again as SongRecord)).equals(await client.download(song))).to.equal(true);
+    await client.delete(`/v1/tasks/${done}?state=succeeded`);
+    expect(readdirSync(uploads)).to.have.length(1);
+    const lost = await client.post("/release_task", parameters);
+    expectRefusal(lost, /^the recording "upload:ctx_audio_.*" is gone: send the file again$/);
   });
 
-  it("goes with a task that is cancelled, waiting or running", async () => {
+  it("is removed when its waiting or running task is cancelled", async () => {
     const running = await client.submit(longSong);
     await client.begun(running);
     const waiting = await client.submit({ ...cover, src_audio: uploadOf(recording) });
@@ -82,7 +102,7 @@ describe("audio that clients send and name", () => {
     await noUploads();
   });
 
-  it("leaves nothing where the queue is full, the parameters are wrong, or nothing needs it", async () => {
+  it("leaves no file if the queue is full, the parameters are invalid, or no task uses it", async () => {
     const ids = [await client.submit(longSong)];
     await client.begun(ids[0] as string);
     for (let i = 0; i < 2; i++) ids.push(await client.submit(longSong));
@@ -96,7 +116,7 @@ describe("audio that clients send and name", () => {
     await cancel(ignored);
   });
 
-  it("is taken from a file before a path, and an untouched file input is none", async () => {
+  it("prefers a file to a path, and ignores an empty file input", async () => {
     const both = { ...cover, src_audio_path: "/no/such/file.wav", ctx_audio: uploadOf(recording) };
     await cancel(await client.submit(both));
     const untouched = await fetch(`${client.url}/release_task`, {
@@ -110,18 +130,17 @@ describe("audio that clients send and name", () => {
     expect(((await untouched.json()) as { detail: string }).detail).to.include("needs a source");
   });
 
-  it("writes nothing but into its folder, whatever the file is called", async () => {
+  it("is written only to its folder for any file name", async () => {
     const before = readdirSync(directory, { recursive: true }).length;
     const answer = await sendUpload(recording, "../../x.exe");
     expect(answer.status).to.equal(200);
     expect(readdirSync(uploads).join()).to.match(/^ctx_audio_[0-9a-f-]{36}\.exe$/);
     await client.finished(answer.body.data.task_id);
-    await noUploads();
-    const songs = 1;
-    expect(readdirSync(directory, { recursive: true }).length).to.equal(before + songs);
+    const added = ["song", "upload"];
+    expect(readdirSync(directory, { recursive: true }).length).to.equal(before + added.length);
   });
 
-  it("is refused where it is no audio, and nothing of it is told", async () => {
+  it("rejects a file that is not audio without echoing its content", async () => {
     const text = join(directory, "song.mp3");
     writeFileSync(text, "top secret words\n".repeat(300));
     const empty = join(directory, "empty.wav");
@@ -139,7 +158,7 @@ describe("audio that clients send and name", () => {
     }
   });
 
-  it("is refused where it lasts too long, without being heard to its end", async () => {
+  it("is rejected if it is too long, without decoding all of it", async () => {
     const path = writeSilence(join(directory, "three hours.flac"), 3 * 3600);
     expectRefusal(await sendUpload(path), /^src_audio lasts longer than 600 seconds$/);
     const byPath = await client.post("/release_task", { ...cover, src_audio_path: path });
@@ -147,13 +166,13 @@ describe("audio that clients send and name", () => {
     rmSync(path);
   });
 
-  it("is refused where it is to give its timbre and is silent", async () => {
+  it("is rejected if a reference is silent", async () => {
     const ref_audio = uploadOf(writeSilence(join(directory, "silence.flac"), 6));
     const answer = await client.postForm("/release_task", { prompt: "a song", ref_audio });
     expectRefusal(answer, /^reference_audio is silent/);
   });
 
-  it("is refused where the window lies outside it", async () => {
+  it("is rejected if the window is outside it", async () => {
     const repaint = { ...cover, task_type: "repaint", src_audio_path: recording };
     for (const [repainting_start, repainting_end] of [
       [8, 9],
@@ -167,7 +186,7 @@ describe("audio that clients send and name", () => {
     }
   });
 
-  it("fails its task where its file has gone meanwhile", async () => {
+  it("fails its task if its file was removed", async () => {
     const path = writeRecording(join(directory, "fleeting.wav"), { seconds: 3 });
     const running = await client.submit(longSong);
     await client.begun(running);
@@ -175,10 +194,10 @@ describe("audio that clients send and name", () => {
     rmSync(path);
     await cancel(running);
     const { item } = await client.finished(waiting);
-    expect([item.status, item.error]).to.deep.equal([2, "src_audio_path names no file that exists"]);
+    expect([item.status, item.error]).to.deep.equal([2, "src_audio_path names a path that does not exist"]);
   });
 
-  it("survives a client that hangs up in the middle of a file", async () => {
+  it("survives a client that disconnects during an upload", async () => {
     await new Promise<void>((resolve) => {
       const upload = httpRequest(`${client.url}/release_task`, {
         method: "POST",
@@ -220,11 +239,11 @@ describe("audio that clients send and name", () => {
           await cancel(body.data.task_id);
         }
         for (const [path, detail] of [
-          ["/no/such/file.wav", "names no file that exists"],
-          ["../absent.wav", "names no file that exists"],
-          [directory, "names no regular file"],
+          ["/no/such/file.wav", "names a path that does not exist"],
+          ["../absent.wav", "names a path that does not exist"],
+          [directory, "names a path that is a directory"],
           ["/etc/passwd", "holds no audio"],
-          ["/v1/audio?path=%2Fno%2Fsuch.mp3", "names no file that exists"],
+          ["/v1/audio?path=%2Fno%2Fsuch.mp3", "names a path that does not exist"],
         ] as const) {
           for (const answer of await sendEach(fields(path))) {
             expectRefusal(answer, new RegExp(detail), path);
@@ -254,7 +273,7 @@ describe("audio that clients of other machines name", () => {
     return status;
   }
 
-  it("is none of the server's but its own songs", async () => {
+  it("may only be the server's own songs", async () => {
     server = await startLiveServer(join(directory, "open"), {
       SVC_API_HOST: "0.0.0.0",
       SVC_ALLOW_NO_KEY: "true",
@@ -269,7 +288,7 @@ describe("audio that clients of other machines name", () => {
     expect(await statusOf("/v1/audio?path=%2Fetc%2Fpasswd")).to.equal(400);
   });
 
-  it("lies in the folders that a setting names", async () => {
+  it("may be in the folders of SVC_AUDIO_ROOTS", async () => {
     const settings = { SVC_AUDIO_ROOTS: join(directory, "music") };
     server = await startLiveServer(join(directory, "rooted"), settings);
     expect(await statusOf(join(directory, "music", "a.wav"))).to.equal(200);
@@ -288,7 +307,7 @@ describe("audio sent with and without a key", () => {
 
   after(() => server.close());
 
-  it("is kept for a key alone, and only if that came first", async () => {
+  it("is stored only with a key that comes before it", async () => {
     const src_audio = uploadOf(writeRecording(join(directory, "a.wav"), { seconds: 3 }));
     const send = (fields: Record<string, string | File>) =>
       server.client.postForm("/release_task", fields as never);

@@ -36,10 +36,11 @@ describe("chat completions", () => {
 
   after(() => server.close());
 
-  it("answer with the song of the message, the same as its task", async () => {
-    const { status, body } = await client.post("/v1/chat/completions", shortChat, key);
+  it("answer with the same song as the task", async () => {
+    const { status, headers, body } = await client.post("/v1/chat/completions", shortChat, key);
     expect(status, JSON.stringify(body.error)).to.equal(200);
     expect(body).to.include({ object: "chat.completion", model: "acestep/carillon-nano" });
+    expect(Number(headers.get("content-length"))).to.be.above(10 * 48_000 * 4);
     expect(body.id).to.match(/^chatcmpl-[0-9a-f]{16}$/);
     const [{ message, finish_reason }] = body.choices;
     expect(finish_reason).to.equal("stop");
@@ -76,7 +77,7 @@ describe("chat completions", () => {
     }
   });
 
-  it("come as a stream where the client asks for one", async () => {
+  it("are streamed on request", async () => {
     const response = await fetch(`${server.url}/openrouter/v1/chat/completions`, {
       method: "POST",
       headers: { "Content-Type": "application/json", ...key },
@@ -118,11 +119,11 @@ describe("chat completions", () => {
     expect(body.warnings.join()).to.include("the source sets the length");
   });
 
-  it("refuse in the words of chat servers, and with a detail", async () => {
+  it("return errors in the format of chat servers, with a detail", async () => {
     const refusals: [body: object, headers: Record<string, string>, status: number, mentions: string][] = [
       [shortChat, {}, 401, "Authorization"],
       [{ model: "x" }, key, 400, "messages must be a list of messages, got null"],
-      [{ model: "x", messages: [] }, key, 400, "a message of the user"],
+      [{ model: "x", messages: [] }, key, 400, "a user message"],
       [{ ...shortChat, messages: [{ role: "user", content: " " }] }, key, 400, "text or audio"],
       [{ ...shortChat, task_type: "karaoke" }, key, 400, "task_type"],
       [{ ...shortChat, inference_steps: "many" }, key, 400, "inference_steps"],
@@ -135,7 +136,7 @@ describe("chat completions", () => {
     }
   });
 
-  it("are cancelled when the client hangs up", async () => {
+  it("are cancelled when the client disconnects", async () => {
     const gone = new AbortController();
     const waiting = fetch(`${server.url}/v1/chat/completions`, {
       method: "POST",
@@ -151,7 +152,7 @@ describe("chat completions", () => {
     expect((await jobs()).failed).to.equal(1);
   });
 
-  it("have a list of models in their own shape, at a base address of their own", async () => {
+  it("list models in the chat format at their own base URL", async () => {
     expect((await client.get("/openrouter/v1/models")).status).to.equal(401);
     const { body } = await client.get("/openrouter/v1/models", key);
     expect(body.object).to.equal("list");

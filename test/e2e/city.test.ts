@@ -16,7 +16,7 @@ describe("the city beside the music", () => {
 
   afterEach(endServed);
 
-  it("dies without the music noticing, and comes back at its address", async () => {
+  it("crashes without affecting the music, and restarts at its address", async () => {
     const server = await ServedProcess.start(temporaryDirectory());
     const city = new BridgeClient(server.cityUrl);
     await city.run("set-simulation-speed", { paused: true });
@@ -38,7 +38,7 @@ describe("the city beside the music", () => {
     expect(await answers(city)).to.equal(false);
   });
 
-  it("is whole again after either process was killed or stopped over a half-sent request", async () => {
+  it("recovers after either process was killed or stopped during a request", async () => {
     const directory = temporaryDirectory();
     const first = await ServedProcess.start(directory);
     await new BridgeClient(first.cityUrl).road(0, 0, 80, 0, { name: "Agent Killed" });

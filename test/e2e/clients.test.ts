@@ -50,8 +50,8 @@ function works(client: PublicClient, server: () => LiveServer): void {
     const [songs, item] = await makeSong(url, client);
     expect(item.status, item.error).to.equal(1);
     client.reads(songs, item);
-    for (const { file } of songs) {
-      const audio = await fetch(url + file, { headers: client.headers });
+    for (const song of songs) {
+      const audio = await fetch(url + (client.download?.(song) ?? song.file), { headers: client.headers });
       expect(audio.status).to.equal(200);
       expect(audio.headers.get("content-type")).to.match(/^audio\//);
       expect((await audio.arrayBuffer()).byteLength).to.equal(Number(audio.headers.get("content-length")));

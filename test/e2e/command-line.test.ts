@@ -63,7 +63,7 @@ describe("the command line", () => {
     expect(execFileSync("ffprobe", probe, { encoding: "utf8" }).trim()).to.equal("flac,2");
   });
 
-  it("makes a song of another one", async () => {
+  it("makes a song from another song", async () => {
     const source = writeRecording(join(directory, "source.mp3"), { seconds: 6 });
     const out = join(directory, "cover.wav");
     const task = ["--task", "repaint", "--source", source, "--repaint-start", "4", "--repaint-end", "8"];
@@ -77,7 +77,22 @@ describe("the command line", () => {
     );
   });
 
-  it("renders under an adapter, whose scale 0 is no adapter at all", async () => {
+  it("extracts several stems, each into a file of its own, in the format and at the rate of its options", async () => {
+    const source = writeRecording(join(directory, "stems.mp3"), { seconds: 2 });
+    const task = ["--task", "extract", "--source", source, "--track", "drums", "bass", "--steps", "1"];
+    const file = ["--format", "wav24", "--sample-rate", "44100", "--fade-out", "1"];
+    const out = join(directory, "stem.wav");
+    const { code, stdout, stderr } = await carillon(["generate", "stems", ...task, ...file, "--out", out]);
+    expect(code, stderr).to.equal(0);
+    const files = ["drums", "bass"].map((stem) => join(directory, `stem-${stem}.wav`));
+    expect(stdout.trim().split("\n")).to.deep.equal(files);
+    for (const path of files) {
+      const probe = ["-v", "error", "-show_entries", "stream=codec_name,sample_rate", "-of", "csv=p=0", path];
+      expect(execFileSync("ffprobe", probe, { encoding: "utf8" }).trim()).to.equal("pcm_s24le,44100");
+    }
+  });
+
+  it("renders with an adapter; scale 0 equals no adapter", async () => {
     const style = writeLora(join(directory, "style"));
     const song = async (name: string, ...more: string[]) => {
       const out = join(directory, name);
@@ -95,7 +110,7 @@ describe("the command line", () => {
     expect(stderr).to.include("absent: there is no such file or folder");
   });
 
-  it("says what is wrong with an argument, and writes nothing", async () => {
+  it("reports an invalid argument and writes nothing", async () => {
     const out = join(directory, "none.mp3");
     const { code, stderr } = await carillon(["generate", "x", "--duration", "5", "--out", out]);
     expect(code).to.equal(1);
@@ -104,10 +119,10 @@ describe("the command line", () => {
     expect(existsSync(out)).to.equal(false);
   });
 
-  it("refuses a file that cannot be written before it makes the song", async () => {
+  it("rejects an unwritable output file before making the song", async () => {
     for (const [out, complaint] of [
       [directory, "is a directory"],
-      [join(directory, "absent", "song.mp3"), "cannot be written to"],
+      [join(directory, "absent", "song.mp3"), "is not writable"],
     ] as const) {
       const { code, stderr } = await carillon(["generate", "x", "--out", out]);
       expect(code).to.equal(1);
@@ -149,7 +164,7 @@ describe("the command line", () => {
     expect(sameHome.stderr).to.include("is in use by another Carillon").and.include("--home");
     const samePort = await carillon(["serve", "--music", "--port", port, "--home", two]);
     expect(samePort.code).to.equal(1);
-    expect(samePort.stderr).to.include(`port ${port}`).and.include("is taken").and.include("--port");
+    expect(samePort.stderr).to.include(`port ${port}`).and.include("is in use").and.include("--port");
 
     const second = server(serve(two));
     const health = await fetch(`${await servedUrl(second)}/health`);
@@ -160,7 +175,7 @@ describe("the command line", () => {
     }
   });
 
-  it("serves the city alone where it is told so", async () => {
+  it("serves only the city on request", async () => {
     const child = server(["serve", "--city", "--city-port", "0", "--home", temporaryDirectory()]);
     const lines: string[] = [];
     for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
@@ -171,7 +186,7 @@ describe("the command line", () => {
     expect(lines[0]).to.match(/^city on http:/);
   });
 
-  it("prepares a folder of music for training, and goes on where it ended", async () => {
+  it("prepares a folder of music for training, and resumes", async () => {
     const music = temporaryDirectory();
     const out = join(directory, "tensors");
     writeRecording(join(music, "one.mp3"), { seconds: 1 });
@@ -181,7 +196,7 @@ describe("the command line", () => {
     const first = await carillon(args);
     expect(first.code, first.stderr).to.equal(0);
     expect(first.stdout.trim()).to.equal(out);
-    expect(first.stderr).to.include("two.wav has no caption and is left out: put one into two.caption.txt");
+    expect(first.stderr).to.include("two.wav has no caption and is skipped: add one in two.caption.txt");
     const files = readdirSync(out).sort();
     expect(files).to.have.length(2);
     expect(files[1]).to.equal("manifest.json");
@@ -191,7 +206,7 @@ describe("the command line", () => {
     expect(readdirSync(out).sort()).to.deep.equal(files);
   });
 
-  it("says why a folder cannot be prepared", async () => {
+  it("reports why a folder cannot be prepared", async () => {
     const out = join(directory, "none");
     const { code, stderr } = await carillon(["preprocess", join(directory, "absent"), "--out", out]);
     expect(code).to.equal(1);
@@ -199,7 +214,7 @@ describe("the command line", () => {
     expect(existsSync(out)).to.equal(false);
   });
 
-  it("leaves no file when it is interrupted", async () => {
+  it("leaves no file after an interruption", async () => {
     const folder = temporaryDirectory();
     const child = spawnCli([
       "generate",
@@ -226,21 +241,26 @@ describe("the command line", () => {
     expect(stdout).to.include("carillon-nano");
   });
 
-  it("finds nothing in the way of a server on this machine, and the embedded model", async () => {
-    const { code, stdout } = await carillon(["doctor"], { SVC_HOME: directory, SVC_API_PORT: "0" });
+  it("reports no problems on this machine, and the embedded model", async () => {
+    const { code, stdout } = await carillon(["doctor"], {
+      SVC_HOME: directory,
+      SVC_API_PORT: "0",
+      SVC_ALLOWED_HOSTS: "host.docker.internal",
+    });
     expect(code, stdout).to.equal(0);
+    expect(stdout).to.match(/ callers: programs on this machine, .*127\.0\.0\.1, host\.docker\.internal/);
     expect(stdout).to.match(/^ok {3}ffmpeg: ffmpeg version/m);
     expect(stdout).to.match(/^ok {3}native core: libtorch 2\.\d+/m);
     expect(stdout).to.match(/^note models: carillon-nano.*\n {5}-> npx carillon models pull/m);
     expect(stdout).to.match(/^ok {3}songs and tasks: .* GiB free in /m);
-    expect(stdout.trim().split("\n").at(-1)).to.equal("Nothing is in the way.");
+    expect(stdout.trim().split("\n").at(-1)).to.equal("No problems found.");
   });
 
-  it("says what is in the way, and a line that mends each", async () => {
+  it("reports each problem with a fix", async () => {
     const taken = createServer().listen(0, "127.0.0.1");
     await once(taken, "listening");
     const { port } = taken.address() as AddressInfo;
-    const here = { SVC_HOME: directory, SVC_API_PORT: String(port) };
+    const here = { SVC_HOME: directory, SVC_API_PORT: String(port), SVC_API_HOST: "0.0.0.0" };
     const poor = { ...here, PATH: directory, CARILLON_ADDON: join(directory, "absent.node") };
     const { code, stdout } = await carillon(["doctor"], poor);
     taken.close();
@@ -249,24 +269,23 @@ describe("the command line", () => {
     expect(stdout).to.match(
       /^BAD {2}native core: .*absent\.node does not exist\n {5}-> Run "npm run setup"/m,
     );
-    expect(stdout).to.match(
-      /^note port of the music: \d+ of 127\.0\.0\.1 is taken.*\n {5}-> .*SVC_API_PORT/m,
-    );
-    expect(stdout).to.include("2 of ");
+    expect(stdout).to.match(/^note port of the music: \d+ of 0\.0\.0\.0 is in use.*\n {5}-> .*SVC_API_PORT/m);
+    expect(stdout).to.match(/^BAD {2}callers: SVC_API_KEY is empty.*\n {5}-> set SVC_API_KEY/m);
+    expect(stdout).to.include("3 of ");
     const unread = await carillon(["doctor"], { ...here, SVC_QUEUE_MAXSIZE: "many" });
     expect(unread.code).to.equal(1);
     expect(unread.stdout).to.match(/^BAD {2}settings: SVC_QUEUE_MAXSIZE.*\n {5}-> set SVC_QUEUE_MAXSIZE/m);
   });
 
-  it("names the setting that it cannot read", async () => {
+  it("names an invalid setting", async () => {
     const { code, stderr } = await carillon(["serve", "--port", "many"]);
     expect(code).to.equal(1);
     expect(stderr).to.include("SVC_API_PORT").and.include("many");
   });
 
-  it("leaves a running server's tasks alone when it is started a second time", async () => {
+  it("does not touch a running server's tasks when started a second time", async () => {
     const directory = temporaryDirectory();
-    const server = await ServedProcess.start(directory);
+    const server = await ServedProcess.start(directory, { OMP_NUM_THREADS: "1" });
     const running = await server.client.submit({ prompt: "a long song", audio_duration: 600, batch_size: 1 });
     await server.client.begun(running);
     const saves = { CITY_SAVES_DIR: join(directory, "saves") };

@@ -1,4 +1,4 @@
-/** Servers that share their tasks by Redis, each a process of its own, some of which are killed. */
+/** Servers that share their tasks through Redis, each in its own process; some are killed. */
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { type Client, type SongRecord, shortSong } from "../music/live-server.js
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess, spawnCli } from "./served-process.js";
 
-/** Longer than any of these tests, unless it is cancelled. */
+/** Renders longer than any test here, so it must be cancelled. */
 const ENDLESS_MS = 3_600_000;
 
 describe("a fleet of processes", function () {
@@ -36,11 +36,11 @@ describe("a fleet of processes", function () {
     while ((await client.get("/v1/stats")).body.data.workers.length !== count) await sleep(50);
   }
 
-  /** The tasks that the worker began, in order. */
+  /** Ids of the tasks that the worker started, in order. */
   const begun = ({ log }: ServedProcess) =>
-    [...log.matchAll(/"task":"([^"]+)"[^\n]*"task begins"/g)].map(([, id]) => id as string);
+    [...log.matchAll(/"task":"([^"]+)"[^\n]*"task started"/g)].map(([, id]) => id as string);
 
-  /** How often the workers began the task. */
+  /** How often the workers started the task. */
   const begins = (workers: readonly ServedProcess[], id: string) =>
     workers.flatMap(begun).filter((other) => other === id).length;
 
@@ -61,7 +61,7 @@ describe("a fleet of processes", function () {
   });
   afterEach(() => Promise.all([endServed(), redis.kill()]));
 
-  it("runs what any gateway accepts once, and shows, tells and cancels it by any other", async () => {
+  it("runs a task once that any gateway accepted; any other gateway shows, streams and cancels it", async () => {
     const [[near, far], ...workers] = await Promise.all([
       gateways(),
       start("worker", 50),
@@ -79,7 +79,9 @@ describe("a fleet of processes", function () {
     for (const id of ids) expect(begins(workers, id)).to.equal(1);
     const [song] = (await far.client.query(ids[0] as string)).records as [SongRecord];
     expect((await near.client.download(song)).length).to.be.greaterThan(0);
-    expect((await near.client.delete(`/v1/tasks/${ids[0]}`)).body.data.status).to.equal("deleted");
+    expect((await near.client.delete(`/v1/tasks/${ids[0]}?state=succeeded`)).body.data.status).to.equal(
+      "deleted",
+    );
     expect(readdirSync(join(storage, "api_audio"))).to.have.length(9);
     const { jobs, workers: told } = (await near.client.get("/v1/stats")).body.data;
     expect(jobs).to.deep.equal({ total: 9, queued: 0, running: 0, succeeded: 9, failed: 0 });
@@ -87,18 +89,18 @@ describe("a fleet of processes", function () {
 
     const refused = await near.client.post("/release_task", { ...shortSong, model: "another" });
     expect(refused).to.deep.include({ status: 400 });
-    expect(refused.body.detail).to.include("there is stub");
+    expect(refused.body.detail).to.include("available: stub");
     expect((await near.client.post("/v1/init", {})).status).to.equal(501);
     expect((await near.client.get(`/v1/tasks/${ids[1]}/preview`)).status).to.equal(501);
     const wordless = await near.client.post("/format_input", { prompt: "slow waltz" });
     expect(wordless.status, wordless.body.detail).to.equal(503);
-    expect(wordless.body.detail).to.include("No worker of the fleet is there to write words");
+    expect(wordless.body.detail).to.include("No worker of the fleet can write words");
     expect(readFileSync(`/proc/${near.pid}/maps`, "utf8")).to.not.include("libtorch");
     expect((await workers[0]?.client.post("/release_task", shortSong))?.status).to.equal(404);
     expect((await workers[0]?.client.get("/health"))?.status).to.equal(200);
   });
 
-  it("cancels what runs elsewhere, and goes on after kill -9 of a worker and of a gateway", async () => {
+  it("cancels tasks that run on another machine, and survives kill -9 of a worker and of a gateway @slow", async () => {
     const [[near, far], first] = await Promise.all([gateways(), start("worker", ENDLESS_MS)]);
     await untilWorkers(near, 1);
     await untilWorkers(far, 1);
@@ -119,7 +121,7 @@ describe("a fleet of processes", function () {
     expect(songs[0].seed).to.equal(seed[0]);
   });
 
-  it("fails a task that was three workers' death, and takes no fourth one with it", async () => {
+  it("fails a task after it has crashed three workers @slow", async () => {
     const gateway = await start("gateway");
     let id = "";
     for (const death of [1, 2, 3]) {
@@ -136,7 +138,7 @@ describe("a fleet of processes", function () {
     expect(begins([survivor], id)).to.equal(0);
   });
 
-  it("gives each task to a process that has its model", async () => {
+  it("gives each task to a worker with its model", async () => {
     const [gateway, a, b] = await Promise.all([
       start("gateway"),
       start("worker", 20, {}, "model-a"),
@@ -159,10 +161,10 @@ describe("a fleet of processes", function () {
     await b.end("SIGTERM");
     const refused = await client.post("/release_task", { ...shortSong, model: "model-b" });
     expect(refused).to.deep.include({ status: 400 });
-    expect(refused.body.detail).to.match(/there is model-a$/);
+    expect(refused.body.detail).to.match(/available: model-a$/);
   });
 
-  it("lets the keys of clients take turns, refuses what is too much, and stores no key", async () => {
+  it("lets API keys take turns, rejects tasks over the limit, and stores no key", async () => {
     const keys = { first: "the-first-key", second: "the-second-key" };
     const settings = { SVC_API_KEY: keys.first, SVC_API_KEYS: keys.second, SVC_QUEUE_MAXSIZE: "4" };
     const [near, far, worker] = await Promise.all([
@@ -204,7 +206,7 @@ describe("a fleet of processes", function () {
     expect(near.log + far.log).to.not.match(/the-first-key|the-second-key/);
   });
 
-  it("is started by `carillon gateway`, which loads no addon, and `carillon worker`, which serves no songs", async () => {
+  it("starts with `carillon gateway`, which loads no addon, and `carillon worker`, which serves no songs", async () => {
     const settings = { ...shared(), SVC_INIT_LLM: "false" };
     const [gateway, worker] = await Promise.all([
       ServedProcess.start(temporaryDirectory(), settings, {}, "gateway"),
@@ -225,7 +227,7 @@ describe("a fleet of processes", function () {
     }
   });
 
-  it("outlives kill -9 of Redis: nothing is lost, and what ran meanwhile is reported", async () => {
+  it("survives kill -9 of Redis: no task is lost, and tasks that ran meanwhile are recorded @slow", async () => {
     const [gateway, worker] = await Promise.all([start("gateway"), start("worker", 300)]);
     await untilWorkers(gateway, 1);
     const { client } = gateway;
@@ -240,16 +242,16 @@ describe("a fleet of processes", function () {
     await redis.kill();
     const refused = await client.post("/release_task", shortSong);
     expect(refused.status).to.equal(503);
-    expect(refused.body.detail).to.include("Redis cannot be reached");
+    expect(refused.body.detail).to.include("Redis is unreachable");
     expect((await client.query(done)).item.status).to.equal(1);
     await redis.start();
-    // A gateway that has not come back yet says so.
+    // A gateway that has not reconnected yet answers 503.
     while ((await client.get("/v1/stats")).status !== 200) await sleep(50);
     await expectDone(client, ids);
     for (const id of ids) expect(begins([worker], id)).to.equal(1);
   });
 
-  it("lets a worker that is told to stop finish, or hand back what takes longer than its grace", async () => {
+  it("on SIGTERM a worker finishes its tasks, or requeues those that exceed its grace period @slow", async () => {
     const [gateway, short] = await Promise.all([
       start("gateway"),
       start("worker", 1_000, { SVC_GRACE_SECONDS: "60" }),
@@ -279,7 +281,7 @@ describe("a fleet of processes", function () {
     expect(begins([next], returned)).to.equal(1);
   });
 
-  it("has one janitor, which lets songs of all go by size and age, and another once that is killed", async () => {
+  it("cleans up songs by size and age in one gateway at a time, and in another after that one is killed @slow", async () => {
     const small = { SVC_AUDIO_MAX_TOTAL_MB: "4" };
     const [near, far] = await Promise.all([
       start("gateway", 0, small),
@@ -288,15 +290,15 @@ describe("a fleet of processes", function () {
     ]);
     await untilWorkers(near, 1);
     await untilWorkers(far, 1);
-    /** Makes songs of 1.9 MB each. */
+    /** Makes songs of 1.9 MB. */
     const makeThree = async ({ client }: ServedProcess) => {
       for (let count = 0; count < 3; count++) await client.makeOne({ ...shortSong, audio_format: "wav" });
     };
     const expired = ({ log }: ServedProcess) => log.split('"task expired"').length - 1;
-    /** As when its time has passed and all look whether it is theirs. */
+    /** Expires the lease, and has all gateways try to acquire it. */
     const sweep = async (gateways: readonly ServedProcess[]) => {
-      await redis.forget("carillon:office:janitor");
-      for (const gateway of gateways) gateway.tell("SIGHUP");
+      await redis.forget("carillon:lease:clean-up");
+      for (const gateway of gateways) gateway.tell("SIGWINCH");
     };
     const untilExpired = async (count: number, ...gateways: ServedProcess[]) => {
       const total = () => gateways.reduce((sum, gateway) => sum + expired(gateway), 0);
@@ -307,9 +309,9 @@ describe("a fleet of processes", function () {
     await makeThree(near);
     await sweep([near, far]);
     await untilExpired(1, near, far);
-    const janitor = expired(near) === 1 ? near : far;
-    const successor = janitor === near ? far : near;
-    await janitor.end("SIGKILL");
+    const cleaner = expired(near) === 1 ? near : far;
+    const successor = cleaner === near ? far : near;
+    await cleaner.end("SIGKILL");
 
     await makeThree(successor);
     await sweep([successor]);
@@ -317,7 +319,7 @@ describe("a fleet of processes", function () {
     const { tasks } = (await successor.client.get("/v1/tasks")).body.data;
     await successor.client.patch(`/v1/tasks/${tasks[0].task_id}`, { favorite: true });
 
-    // A new one is to let go what is a few milliseconds old, and has not the office yet.
+    // This new gateway would remove songs a few milliseconds old, but does not hold the lease yet.
     const strict = await start("gateway", 0, { SVC_AUDIO_MAX_AGE_HOURS: "0.000001" });
     await sweep([strict]);
     await untilExpired(1, strict);
@@ -336,7 +338,7 @@ describe("a fleet of processes", function () {
     return { stderr, exitCode };
   }
 
-  it("speaks TLS to a Redis that asks for it and for a password, and to none that it cannot trust", async () => {
+  it("connects to Redis with TLS and a password, and rejects an untrusted certificate", async () => {
     const secured = await RedisServer.startSecured("secret");
     try {
       const settings = { SVC_REDIS_URL: secured.url, NODE_EXTRA_CA_CERTS: secured.certificateFile };
@@ -365,7 +367,7 @@ describe("a fleet of processes", function () {
     }
   });
 
-  it("says in one line where Redis is not there, or is not named", async () => {
+  it("fails with one line if Redis is unreachable or not configured", async () => {
     await redis.kill();
     const said = async (settings: Record<string, string>) => {
       const { stderr, exitCode } = await ran(["gateway", "--home", temporaryDirectory()], settings);

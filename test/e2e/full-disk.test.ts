@@ -49,7 +49,7 @@ describe("a server with a small disk", () => {
   /** Names in a directory of the disk. */
   const onDisk = (path: string) => readdirSync(server.seen(join(root, "disk", path)));
 
-  it("fails a run whose checkpoint does not fit, and gives its space back", async () => {
+  it("fails a run whose checkpoint does not fit, and frees its space", async () => {
     const small = { ...shortRun, lora_rank: 1 };
     await trainer.complete({ ...small, output_dir: "disk/before" });
     await trainer.start({ ...shortRun, lora_rank: 64, output_dir: "disk/large" });
@@ -62,7 +62,7 @@ describe("a server with a small disk", () => {
     await trainer.complete({ ...small, output_dir: "disk/after" });
   });
 
-  it("ends a whole preprocessing at the sample that does not fit", async () => {
+  it("aborts preprocessing at a sample that does not fit", async () => {
     mkdirSync(join(root, "music"));
     for (const [name, seconds] of [
       ["1", 10],
@@ -90,7 +90,7 @@ describe("songs on a small disk", () => {
   });
   afterEach(endServed);
 
-  it("let others pass while they do not fit, and leave nothing of themselves", async () => {
+  it("are held back while they do not fit, and leave no partial files", async () => {
     const directory = realpathSync(temporaryDirectory());
     const songs = join(directory, "api_audio");
     mkdirSync(songs);
@@ -98,7 +98,7 @@ describe("songs on a small disk", () => {
     const { client } = server;
     const large = await client.submit({ ...shortSong, audio_format: "wav32" });
     await client.makeOne({ ...shortSong, audio_format: "mp3" });
-    expect(server.log).to.include("the disk with the audio folder is full");
+    expect(server.log).to.include("the disk of the audio folder is full");
     expect((await client.query(large)).item.status).to.equal(0);
     await client.post("/cancel_task", { task_id: large });
     expect(readdirSync(server.seen(songs))).to.have.length(1);
@@ -112,7 +112,7 @@ describe("a server whose songs fill the disk", () => {
   });
   afterEach(endServed);
 
-  it("says so, keeps what it has, and goes on by itself once there is room", async () => {
+  it("reports it, keeps its data, and continues once there is room", async () => {
     const directory = realpathSync(temporaryDirectory());
     const server = await ServedProcess.startStub(
       directory,
@@ -131,10 +131,12 @@ describe("a server whose songs fill the disk", () => {
 
     const refused = await client.post("/release_task", shortSong);
     expect(refused.status).to.equal(507);
-    expect(refused.body.detail).to.match(/^the disk of the task store is full: \d+ MiB are left$/);
+    expect(refused.body.detail).to.match(
+      /^the disk of the task store is full \(\d+ MiB left\); free some space$/,
+    );
     expect((await client.post("/cancel_task", { task_id: unwanted })).status).to.equal(507);
     expect((await client.query(unwanted)).item).to.include({ status: 0, queue_position: 2 });
-    // The job has ended by now, and that cannot be written down: a cancellation neither.
+    // The job has ended, but neither its end nor a cancellation can be recorded.
     expect((await client.post("/cancel_task", { task_id: running })).status).to.equal(507);
     expect((await client.query(running)).item.status).to.equal(0);
     await client.download(song);
@@ -147,7 +149,7 @@ describe("a server whose songs fill the disk", () => {
     expect(await server.end("SIGTERM")).to.equal(0);
   });
 
-  it("makes a song again that a full disk took", async () => {
+  it("retries a song that did not fit on the disk", async () => {
     const directory = realpathSync(temporaryDirectory());
     const server = await ServedProcess.startStub(
       directory,
@@ -159,14 +161,14 @@ describe("a server whose songs fill the disk", () => {
     await server.client.begun(id);
     const filler = server.seen(join(directory, "filler"));
     fill(filler);
-    while (!server.log.includes("the end of a task cannot be recorded")) await sleep(50);
+    while (!server.log.includes("could not record the end of a task")) await sleep(50);
     rmSync(filler);
     expect((await server.client.finished(id)).item.status).to.equal(1);
     expect(await server.end("SIGTERM")).to.equal(0);
   });
 });
 
-/** Takes all that is left of the disk. */
+/** Fills the disk. */
 function fill(path: string): void {
   const file = openSync(path, "w");
   try {

@@ -46,7 +46,7 @@ describe("carillon models", () => {
     server.repositories["someone/small"] = { "config.json": Buffer.from("{}"), [WEIGHTS]: weights };
   }
 
-  const incomplete = (root = checkpoints) => join(root, ".incomplete", "small", WEIGHTS);
+  const incomplete = (root = checkpoints) => join(root, ".incomplete", "someone--small", WEIGHTS);
 
   /** Resolves once a download that hangs there has come as far as it does. */
   async function hanging(root?: string): Promise<void> {
@@ -76,14 +76,14 @@ describe("carillon models", () => {
     expect(again.stderr).to.include("already");
   });
 
-  it("leaves what Ctrl-C interrupts to be gone on with", async () => {
+  it("can resume a download after Ctrl-C", async () => {
     serveModel();
     server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES, hangs: true };
     const child = start(["models", "pull", "someone/small"]);
     hanging().then(() => child.kill("SIGINT"));
     const { code, stderr } = await end(child);
     expect(code, stderr).to.equal(130);
-    expect(stderr).to.include("the same command goes on from there");
+    expect(stderr).to.include("run the same command again to resume");
     expect(readdirSync(checkpoints)).to.deep.equal([".incomplete"]);
 
     delete server.cuts[WEIGHTS];
@@ -92,7 +92,7 @@ describe("carillon models", () => {
     expect(server.downloads).to.deep.equal([{ path: WEIGHTS, fromByte: CUT_BYTES }]);
   });
 
-  it("says what is wrong, without a stack", async () => {
+  it("reports errors without a stack trace", async () => {
     const { code, stderr } = await end(start(["models", "pull", "acestep"]));
     expect(code).to.equal(1);
     expect(stderr).to.include("no public model acestep").and.include("acestep-v15-turbo");
@@ -105,16 +105,16 @@ describe("carillon models", () => {
       if (!canMountDisks()) this.skip();
     });
 
-    it("downloads nothing that does not fit", async () => {
+    it("does not start a download that does not fit", async () => {
       serveModel();
       const disk = { directory: checkpoints, sizeKiB: 2048 };
       const { code, stderr } = await end(start(["models", "pull", "someone/small"], { disk }));
       expect(code).to.equal(1);
-      expect(stderr).to.include("3.0 MB are to be downloaded").and.include("SVC_CHECKPOINTS");
+      expect(stderr).to.include("The download needs 3.0 MB").and.include("SVC_CHECKPOINTS");
       expect(server.downloads).to.deep.equal([]);
     });
 
-    it("says so when it fills up meanwhile", async () => {
+    it("reports a disk that fills up during a download", async () => {
       serveModel();
       server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES, hangs: true };
       const child = start(["models", "pull", "someone/small"], {
@@ -126,7 +126,7 @@ describe("carillon models", () => {
       server.resume();
       const { code, stderr } = await end(child);
       expect(code).to.equal(1);
-      expect(stderr).to.include("The disk is full at").and.include("it goes on from there");
+      expect(stderr).to.include("The disk is full at").and.include("to resume");
     });
   });
 });

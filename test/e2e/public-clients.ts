@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { expect } from "chai";
 import type { TaskStatusItem } from "../../src/music/queue/task-status.js";
-import type { Client, SongRecord } from "../music/live-server.js";
+import { type Client, type SongRecord, shortSong } from "../music/live-server.js";
 
 export interface PublicClient {
   name: string;
@@ -17,6 +17,8 @@ export interface PublicClient {
   song: Record<string, unknown>;
   /** What it asks beside songs. */
   asks: (client: Client, headers: Record<string, string>) => Promise<void>;
+  /** Where it downloads a song; absent: from its `file`. */
+  download?: (song: SongRecord) => string;
   /** What it takes from a finished task. */
   reads: (songs: readonly SongRecord[], item: TaskStatusItem) => void;
 }
@@ -425,6 +427,36 @@ const hotStep: PublicClient = {
   },
 };
 
-export const OPEN_SERVER_CLIENTS = [studioPage, daw, stepUi, plugin, wrangler];
+/**
+ * An MCP server. It sends the whole `file` of a result as `path`, as several back ends do. Another MCP server calls a task
+ * failed that still waits, for its first record has no file yet: clients that show what waits need that record.
+ */
+const mcpServer: PublicClient = {
+  name: "an MCP server",
+  headers: {},
+  encoding: "json",
+  song: {
+    prompt: "cinematic strings",
+    lyrics: "",
+    audio_duration: 10,
+    thinking: false,
+    inference_steps: 1,
+    batch_size: 1,
+    audio_format: "mp3",
+  },
+  asks: async (client) => {
+    const busy = await client.submit({ prompt: "in the way", audio_duration: 60, batch_size: 1 });
+    const id = await client.submit(shortSong);
+    const { item, records } = await client.query(id);
+    expect(item.status).to.equal(0);
+    expect(records).to.have.length(1);
+    expect(records[0]).to.include({ status: 0, stage: "queued", file: "", error: null });
+    for (const task_id of [busy, id]) await client.post("/cancel_task", { task_id });
+  },
+  reads: () => {},
+  download: ({ file }) => `/v1/audio?path=${encodeURIComponent(file)}`,
+};
+
+export const OPEN_SERVER_CLIENTS = [studioPage, daw, stepUi, plugin, wrangler, mcpServer];
 /** These can send a key, which is `k1`. */
 export const KEYED_SERVER_CLIENTS = [acestepShell, hotStep];

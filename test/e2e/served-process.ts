@@ -8,15 +8,15 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { Client } from "../music/live-server.js";
 
-const cli = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
+const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const stub = fileURLToPath(new URL("./stub-server.ts", import.meta.url));
 
 export interface ProcessLimits {
-  /** No file grows beyond this, as on a disk that is full. */
+  /** Maximum file size, to simulate a full disk. */
   maxFileKiB?: number;
   /** A disk of this size, which nobody else sees, at a directory that exists. */
   disk?: Disk;
-  /** Its JavaScript gets no more memory than this. */
+  /** Limit of the JavaScript heap. */
   maxHeapMiB?: number;
 }
 
@@ -61,7 +61,7 @@ function spawnScript(
   return spawn(program as string, rest, { env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
-/** Those that have not ended. */
+/** Running servers. */
 const served = new Set<ChildProcess>();
 
 /**
@@ -86,7 +86,7 @@ export class ServedProcess {
     readonly cityUrl: string,
   ) {}
 
-  /** Resolves once it serves. */
+  /** Resolves when it is serving. */
   static async start(
     directory: string,
     settings: Record<string, string> = {},
@@ -129,7 +129,7 @@ export class ServedProcess {
     return this.child.pid;
   }
 
-  /** What it has said on stderr so far. */
+  /** Its stderr so far. */
   get log(): string {
     return this.lines.join("");
   }
@@ -157,7 +157,7 @@ export class ServedProcess {
     return ended;
   }
 
-  /** Resolves with the exit code once it has ended by itself. */
+  /** Resolves with the exit code when it exits. */
   async ended(): Promise<number | null> {
     const { exitCode } = this.child;
     if (exitCode !== null) return exitCode;

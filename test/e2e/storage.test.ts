@@ -1,12 +1,12 @@
-/** A gateway and a worker on folders of their own: what one writes the other reads through what they share. */
-import { readdirSync, statSync } from "node:fs";
+/** A gateway and a worker with separate folders, which exchange files through the shared storage. */
+import { existsSync, mkdirSync, readdirSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { expect } from "chai";
 import { uploadOf, writeRecording } from "../music/audio/recordings.js";
 import { RedisServer } from "../music/fleet/redis-server.js";
-import { shortSong } from "../music/live-server.js";
+import { type Client, shortSong } from "../music/live-server.js";
 import { BUCKET, type S3Server, startS3 } from "../music/storage/s3-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess, spawnCli } from "./served-process.js";
@@ -39,7 +39,7 @@ describe("songs and uploads of a fleet", function () {
 
   const cover = { ...shortSong, task_type: "cover" };
 
-  it("go by way of S3, where neither sees the other's folder", async () => {
+  it("pass through S3 between servers with separate folders", async () => {
     const { gateway, worker, near, far } = await pair(`s3://${BUCKET}/carillon`);
     const { client } = gateway;
     const recording = writeRecording(join(near, "own.wav"), { seconds: 3 });
@@ -48,7 +48,7 @@ describe("songs and uploads of a fleet", function () {
     const again = await client.makeOne({ ...cover, src_audio_path: uploaded.file });
     expect(readdirSync(join(far, "api_audio"))).to.have.length(3);
 
-    // One that was made elsewhere, and is not in the gateway's folder.
+    // A song that was made on another machine and is not in the gateway's folder.
     const url = gateway.client.url + named.file;
     const whole = Buffer.from(await (await fetch(url)).arrayBuffer());
     expect(whole.length).to.be.greaterThan(1000);
@@ -90,25 +90,56 @@ describe("songs and uploads of a fleet", function () {
     const id = (await client.get("/v1/tasks")).body.data.tasks.find(
       (task: { songs: { file: string }[] }) => task.songs[0]?.file === named.file,
     ).task_id;
-    expect((await client.delete(`/v1/tasks/${id}`)).status).to.equal(200);
+    expect((await client.delete(`/v1/tasks/${id}?state=succeeded`)).status).to.equal(200);
     expect((await client.get(named.file)).status).to.equal(404);
     await Promise.all([gateway, signed, worker].map((served) => served.end("SIGTERM")));
   });
 
-  /** Each server names songs by its own folder; the name itself is the same everywhere. */
+  /** File name of a song, which is the same on all servers. */
   function pathOf(file: string): string {
     const name = decodeURIComponent(file).split("/").at(-1);
     return `/v1/audio?path=${name}`;
   }
 
-  it("wait where S3 is away, and answer 503 meanwhile", async () => {
+  async function untilWaiting(client: Client, id: string): Promise<void> {
+    const text = async () => (await client.query(id)).item.progress_text;
+    while (!(await text())?.startsWith("Waiting for the storage")) await sleep(50);
+  }
+
+  it("wait while the mounted directory is unavailable; requests get 503 meanwhile", async () => {
+    const shared = join(temporaryDirectory(), "mount");
+    mkdirSync(shared);
+    const { gateway, worker } = await pair(pathToFileURL(shared).href);
+    const { client } = gateway;
+    const made = await client.makeOne(shortSong);
+    renameSync(shared, `${shared}.away`);
+    const id = await client.submit(shortSong);
+    await untilWaiting(client, id);
+    const answer = await client.get(made.file);
+    expect(answer.status).to.equal(503);
+    expect(answer.body.detail).to.match(/^the storage \S+ is unavailable/);
+    const covered = await client.postForm("/release_task", {
+      ...cover,
+      src_audio: uploadOf(writeRecording(join(temporaryDirectory(), "own.wav"), { seconds: 3 })),
+    });
+    expect(covered.status).to.equal(503);
+    expect(existsSync(shared)).to.equal(false);
+    renameSync(`${shared}.away`, shared);
+    const { item } = await client.finished(id);
+    expect(item.status, item.error).to.equal(1);
+    expect((await client.get(made.file)).status).to.equal(200);
+    await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
+  });
+
+  it("wait while S3 is unavailable; requests get 503 meanwhile", async () => {
     const { gateway, worker } = await pair(`s3://${BUCKET}`);
     const { client } = gateway;
     const made = await client.makeOne(shortSong);
     const port = Number(new URL(s3.environment.AWS_ENDPOINT_URL_S3 as string).port);
     await s3.close();
     const id = await client.submit(shortSong);
-    while (!worker.log.includes("a song waits for its storage")) await sleep(50);
+    while (!worker.log.includes("storage unreachable; the task waits")) await sleep(50);
+    await untilWaiting(client, id);
     const answer = await client.get(made.file);
     expect(answer.status).to.equal(503);
     expect(answer.body.detail).to.match(/^the storage s3:\/\/\S+ does not answer/);
@@ -118,7 +149,7 @@ describe("songs and uploads of a fleet", function () {
     await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
   });
 
-  it("lie in a directory that all of them mount", async () => {
+  it("are stored in a directory that all servers mount", async () => {
     const shared = temporaryDirectory();
     const { gateway, worker, near, far } = await pair(pathToFileURL(shared).href);
     const recording = writeRecording(join(near, "own.wav"), { seconds: 3 });
@@ -126,17 +157,41 @@ describe("songs and uploads of a fleet", function () {
     expect((await gateway.client.download({ file })).length).to.be.greaterThan(1000);
     expect(readdirSync(join(shared, "api_audio"))).to.have.length(1);
     expect(() => statSync(join(far, "api_audio"))).to.throw();
-    while (readdirSync(join(shared, "uploads")).length > 0) await sleep(20);
+    expect(readdirSync(join(far, "unpublished"))).to.deep.equal([]);
+    const [task] = (await gateway.client.get("/v1/tasks")).body.data.tasks;
+    const again = await gateway.client.makeOne(task.parameters);
+    expect(readdirSync(join(shared, "uploads"))).to.have.length(2);
+    expect((await gateway.client.download(again)).equals(await gateway.client.download({ file }))).to.equal(
+      true,
+    );
     await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
   });
 
-  it("are refused at the start, in one line, where the bucket is not there", async () => {
+  it("cause a one-line start error if the other servers use another storage", async () => {
+    const [shared, elsewhere] = [temporaryDirectory(), temporaryDirectory()].map(
+      (path) => pathToFileURL(path).href,
+    );
+    await start("gateway", shared as string, temporaryDirectory());
+    for (const storage of [elsewhere as string, `s3://${BUCKET}`]) {
+      const settings = { ...s3.environment, SVC_REDIS_URL: redis.url, SVC_STORAGE: storage };
+      const child = spawnCli(["gateway", "--port", "0", "--home", temporaryDirectory()], settings);
+      let said = "";
+      for await (const text of child.stderr?.setEncoding("utf8") ?? []) said += text;
+      const line = said.trim().split("\n").at(-1);
+      expect(line).to.include(
+        `carillon: SVC_STORAGE: ${storage} is not the storage of the fleet at SVC_REDIS_URL`,
+      );
+      expect(line).to.include(`which uses ${shared}`);
+    }
+  });
+
+  it("cause a one-line start error if the bucket does not exist", async () => {
     const settings = { ...s3.environment, SVC_STORAGE: "s3://no-such-bucket" };
     const child = spawnCli(["serve", "--port", "0", "--home", temporaryDirectory()], settings);
     let said = "";
     for await (const text of child.stderr?.setEncoding("utf8") ?? []) said += text;
     expect(said.trim().split("\n").at(-1)).to.equal(
-      "carillon: SVC_STORAGE: there is no bucket at s3://no-such-bucket",
+      "carillon: SVC_STORAGE: the bucket s3://no-such-bucket does not exist",
     );
   });
 });

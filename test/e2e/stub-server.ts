@@ -1,12 +1,12 @@
 /**
  * A server process whose engine is a stand-in, for tests that kill it: `stub-server.ts [RENDER_MS [MODEL]]`. What `carillon
- * serve` does besides, it does too. SIGUSR2 makes something go wrong that nobody catches, SIGHUP has it look for expired
+ * serve` does besides, it does too. SIGUSR2 makes something go wrong that nobody catches, SIGWINCH has it look for expired
  * songs at once.
  */
 import { loadConfig } from "../../src/config.js";
 import { createMusicServer, createWorker, type MusicServer } from "../../src/index.js";
-import { createLogger } from "../../src/log.js";
-import { type Service, serveUntilStopped } from "../../src/service-process.js";
+import { createLogger } from "../../src/system/log.js";
+import { type Service, serveUntilStopped } from "../../src/system/service-process.js";
 import { stubEngine } from "../music/stub-engine.js";
 
 const renderMs = Number(process.argv[2] ?? 50);
@@ -21,7 +21,7 @@ const start = async (add: (service: Service) => void) => {
   const create = config.role === "worker" ? createWorker : createMusicServer;
   const music = await create({ config, log, ...(config.role === "gateway" ? {} : { engine }) });
   add(music);
-  if ("service" in music) process.on("SIGHUP", () => void (music as MusicServer).service.sweep());
+  if ("service" in music) process.on("SIGWINCH", () => void (music as MusicServer).service.sweep());
   console.log(`music on ${music.url}`);
 };
 await serveUntilStopped(log, start, undefined, config.graceSeconds);

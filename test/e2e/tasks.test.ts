@@ -49,8 +49,8 @@ describe("the six task types over HTTP", () => {
     other = writeRecording(join(directory, "other.wav"), { seconds: SOURCE_SECONDS, pitch: 500 });
     const checkpoints = join(directory, "checkpoints");
     const nano = new Checkpoints(checkpoints).renderer("carillon-nano");
-    decoderReach = decoderReachSeconds(nano.vaeDirectory);
-    cpSync(nano.directory, join(checkpoints, TURBO_MODEL), { recursive: true, dereference: true });
+    decoderReach = decoderReachSeconds(nano.vae.path);
+    cpSync(nano.model.path, join(checkpoints, TURBO_MODEL), { recursive: true, dereference: true });
     const config = join(checkpoints, TURBO_MODEL, "config.json");
     const { supported_tasks: _, ...published } = JSON.parse(readFileSync(config, "utf8"));
     writeFileSync(config, JSON.stringify(published));
@@ -78,14 +78,14 @@ describe("the six task types over HTTP", () => {
     return Buffer.from(a.buffer).equals(Buffer.from(b.buffer));
   }
 
-  it("makes a song from words alone", async () => {
+  it("makes a song from text only", async () => {
     const song = await client.makeOne({ ...quick, audio_duration: 10 });
     expect(song.metas.duration).to.equal(10);
     expect(song.generation_info).to.include("Task: text2music");
   });
 
   for (const task_type of SOURCE_TASKS) {
-    it(`${task_type}: works on an uploaded source, takes its length, and hears what it holds`, async () => {
+    it(`${task_type}: uses an uploaded source's length and content`, async () => {
       const task = { task_type, track_name: "bass", track_classes: ["drums", "bass"], audio_duration: 20 };
       const window = task_type === "repaint" ? { repainting_start: 1, repainting_end: 2 } : {};
       const song = await client.makeOne({ ...quick, ...task, ...window, src_audio: uploadOf(source) });
@@ -114,7 +114,7 @@ describe("the six task types over HTTP", () => {
     });
   }
 
-  it("names the stems that a task is about", async () => {
+  it("names the stems of a task", async () => {
     for (const [task_type, ...variants] of [
       ["extract", { track_name: "bass" }, { track_name: "drums" }],
       ["lego", { track_name: "bass" }, {}],
@@ -126,16 +126,39 @@ describe("the six task types over HTTP", () => {
     }
   });
 
-  it("tells what a model is made for, and warns of other tasks", async () => {
+  it("extracts several stems in one task: a song for each, which it names, as each alone", async () => {
+    const task = { ...quick, task_type: "extract", src_audio_path: source, inference_steps: 1 };
+    const stems = ["drums", "backing_vocals", "bass"];
+    const id = await client.submit({ ...task, track_classes: ["Drums", "backing vocals", "bass"] });
+    const { item, records } = await client.finished(id);
+    expect(item.status).to.equal(1);
+    expect(records.map(({ track_name }) => track_name)).to.deep.equal(stems);
+    expect(records.map(({ warnings }) => warnings)).to.deep.equal([[], [], []]);
+    expect(records[0]?.seed_value).to.equal("7,7,7");
+    const { body } = await client.get(`/v1/tasks/${id}`);
+    expect(body.data.songs.map((song: { track_name: string }) => song.track_name)).to.deep.equal(stems);
+    for (const [index, track_name] of stems.entries()) {
+      const together = await listen(records[index] as SongRecord);
+      expect(isSame(together, await audioOf({ ...task, track_name })), track_name).to.equal(true);
+    }
+    const again = await client.finished(
+      await client.submit({ ...body.data.parameters, src_audio_path: source }),
+    );
+    expect(again.records.map(({ track_name }) => track_name)).to.deep.equal(stems);
+  });
+
+  it("lists a model's supported tasks, and warns about others", async () => {
     const { body } = await client.get("/v1/model_inventory");
     expect(body.data.models).to.deep.include({
       name: TURBO_MODEL,
       is_default: false,
       is_loaded: true,
       supported_task_types: ["text2music", "cover", "repaint"],
+      sings: true,
     });
     const warningsOf = async (model: string, task_type: string) => {
-      const task = { ...quick, model, task_type, src_audio_path: source, inference_steps: 1 };
+      const stem = task_type === "lego" ? { track_name: "bass" } : {};
+      const task = { ...quick, model, task_type, ...stem, src_audio_path: source, inference_steps: 1 };
       return (await client.makeOne(task)).warnings;
     };
     expect((await warningsOf(TURBO_MODEL, "lego")).join())
@@ -194,6 +217,54 @@ describe("the six task types over HTTP", () => {
       expect(difference(one, [3, 4], 0, two)).to.be.greaterThan(0.01);
     });
 
+    it("repaints several windows in one task, and keeps the source bit for bit outside them", async () => {
+      for (const task_type of ["repaint", "lego"]) {
+        const stem = task_type === "lego" ? { track_name: "bass" } : {};
+        const task = { ...quick, task_type, ...stem, src_audio: uploadOf(source) };
+        const song = await client.makeOne({ ...task, repainting_windows: ["0.5,1", "2.5,3.25"] });
+        expect(song.warnings).to.deep.equal([]);
+        const audio = await listen(song);
+        for (const [from, to] of [
+          [0, 0.5],
+          [1, 2.5],
+          [3.25, SOURCE_SECONDS],
+        ] as const) {
+          const inner = (edge: number, fade: number) =>
+            edge === 0 || edge === SOURCE_SECONDS ? edge : edge + fade;
+          expect(difference(audio, [inner(from, FADE_SECONDS), inner(to, -FADE_SECONDS)])).to.equal(0);
+        }
+        for (const window of [
+          [0.5, 1],
+          [2.5, 3.25],
+        ] as [number, number][]) {
+          expect(difference(audio, window)).to.be.greaterThan(0.01);
+        }
+      }
+    });
+
+    it("makes the song longer by windows beyond both ends, and names a window beyond the source", async () => {
+      const repaint = { task_type: "repaint", src_audio_path: source };
+      const ends = [
+        [-1, 0.5],
+        [SOURCE_SECONDS - 1, SOURCE_SECONDS + 2],
+      ];
+      const longer = await audioOf({ ...repaint, repainting_windows: ends });
+      expect(secondsOf(longer)).to.equal(SOURCE_SECONDS + 3);
+      expect(difference(longer, [0.5 + FADE_SECONDS, SOURCE_SECONDS - 1 - FADE_SECONDS], 1)).to.equal(0);
+      const { status, body } = await client.post("/release_task", {
+        ...quick,
+        ...repaint,
+        repainting_windows: [
+          [1, 2],
+          [9, 12],
+        ],
+      });
+      expect(status).to.equal(400);
+      expect(body.detail).to.equal(
+        "repainting_windows: the start of window 2 must not be after the end of the source, which lasts 4.00 seconds, got 9",
+      );
+    });
+
     it("repaints to the end where none is set, and all of it by default", async () => {
       const repaint = { task_type: "repaint", src_audio_path: source };
       const toTheEnd = await audioOf({ ...repaint, repainting_start: 3, repainting_end: -1 });
@@ -233,7 +304,7 @@ describe("the six task types over HTTP", () => {
     });
   });
 
-  it("follows the source of a cover as far as its strength says", async () => {
+  it("follows the source of a cover according to its strength", async () => {
     const cover = { task_type: "cover", src_audio_path: source, inference_steps: 4 };
     const made: Float32Array[] = [];
     for (const change of [
@@ -249,7 +320,7 @@ describe("the six task types over HTTP", () => {
     }
   });
 
-  it("takes the timbre of a reference", async () => {
+  it("uses the timbre of a reference", async () => {
     const song = { audio_duration: 10, inference_steps: 1 };
     const plain = await audioOf(song);
     const like = await audioOf({ ...song, reference_audio_path: source });
@@ -312,13 +383,13 @@ describe("the six task types over HTTP", () => {
       });
     }
 
-    it("stand for the source of a cover", async () => {
+    it("replace the source of a cover", async () => {
       const cover = { task_type: "cover", audio_code_string: text, inference_steps: 1 };
       for (const asking of [{ thinking: true }, { use_audio_codes: true }]) {
         const song = await client.makeOne({ ...quick, ...cover, ...asking, src_audio_path: source });
         expect(song.metas.duration).to.equal(seconds);
         expect(song.lm_model).to.equal("");
-        expect(song.warnings).to.deep.equal(["src_audio was ignored: audio_code_string takes its place"]);
+        expect(song.warnings).to.deep.equal(["src_audio was ignored: replaced by audio_code_string"]);
       }
       const refused = await client.post("/release_task", { ...quick, ...cover });
       expect([refused.status, refused.body.detail]).to.satisfy(
@@ -336,7 +407,7 @@ describe("the six task types over HTTP", () => {
       thinking: true,
     });
 
-    it("has no part in cover, repaint and extract", async () => {
+    it("is not used in cover, repaint and extract", async () => {
       await client.make({ ...quick, audio_duration: 10, thinking: true, inference_steps: 1 });
       for (const task_type of ["cover", "repaint", "extract"]) {
         const song = await client.makeOne({ ...task(task_type), use_format: true, bpm: 90 });
@@ -355,7 +426,7 @@ describe("the six task types over HTTP", () => {
         expect(song.metas.keyscale).to.match(/ (major|minor)$/);
         expect(song.metas.duration).to.equal(SOURCE_SECONDS);
         expect(song.generation_info).to.match(/audio codes 0\.00s/);
-        expect(song.warnings.join()).to.include("thinking wrote no audio codes");
+        expect(song.warnings.join()).to.include("thinking writes no audio codes");
       }
     });
   });

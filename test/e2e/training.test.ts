@@ -21,7 +21,7 @@ describe("a server that trains", () => {
   });
   afterEach(endServed);
 
-  /** What an adapter of the run takes on disk, in float32. */
+  /** Size of an adapter of the run in float32. */
   function adapterKiB({ lora_rank }: { lora_rank: number }): number {
     return (
       attentionProjections().reduce((sum, shape) => sum + (shape.in + shape.out) * lora_rank * 4, 0) / 1024
@@ -30,7 +30,7 @@ describe("a server that trains", () => {
 
   const checkpoints = () => readdirSync(join(root, "out/checkpoints"));
 
-  it("leaves a checkpoint at SIGTERM, exits with 0, and goes on from it in its next life", async () => {
+  it("leaves a checkpoint on SIGTERM, exits with 0, and resumes from it after a restart", async () => {
     const first = await ServedProcess.start(directory, settings);
     const trainer = new Trainer(first.client, root);
     await trainer.start({ ...longRun, output_dir: "out" });
@@ -50,7 +50,7 @@ describe("a server that trains", () => {
     expect(await second.end("SIGINT")).to.equal(0);
   });
 
-  it("leaves whole checkpoints at kill -9", async () => {
+  it("leaves only complete checkpoints on kill -9", async () => {
     const first = await ServedProcess.start(directory, settings);
     const trainer = new Trainer(first.client, root);
     await trainer.start({ ...longRun, output_dir: "out", save_every_n_epochs: 1 });
@@ -70,7 +70,7 @@ describe("a server that trains", () => {
     expect(await second.end("SIGTERM")).to.equal(0);
   });
 
-  it("fails the run where the disk refuses, keeps what is whole, and serves on", async () => {
+  it("fails the run on a disk error, keeps complete checkpoints, and keeps running", async () => {
     const large = { ...shortRun, output_dir: "large", lora_rank: 256 };
     const server = await ServedProcess.start(directory, settings, { maxFileKiB: adapterKiB(large) / 2 });
     const trainer = new Trainer(server.client, root);

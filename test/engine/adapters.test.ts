@@ -1,21 +1,27 @@
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import type { AdapterFiles, NativeAdapter, NativeRenderer } from "../../src/engine/addon.js";
+import type { AdapterFiles, JobAdapter, NativeAdapter, NativeRenderer } from "../../src/engine/addon.js";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
+import { Engine } from "../../src/engine/engine.js";
 import { loadAddon } from "../../src/engine/native.js";
+import type { EngineOptions, SongAdapter } from "../../src/engine/types.js";
 import { writeLokr, writeLora } from "../music/adapter-files.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { testDevice } from "./embedded.js";
+import { engineOptions, testDevice } from "./embedded.js";
+import { plainJob, plainSong, plainSongOf } from "./plain-song.js";
+
+const shortSong = { ...plainSongOf(0.4), denoise: { ...plainSong.denoise, inferenceSteps: 1 } };
 
 describe("adapters through the addon", () => {
   const folder = temporaryDirectory();
   const renderers: NativeRenderer[] = [];
 
   async function loadRenderer(): Promise<NativeRenderer> {
-    const { directory, vaeDirectory, textEncoderDirectory } = new Checkpoints("").renderer("carillon-nano");
+    const { model, vae, textEncoder } = new Checkpoints("").renderer("carillon-nano");
     const renderer = await loadAddon().loadRenderer(
       {
-        ...{ modelDirectory: directory, vaeDirectory, textEncoderDirectory },
+        ...{ model, vae, textEncoder },
         ...{ device: testDevice, dtype: "auto", quantization: "none", offload: false, offloadModel: false },
       },
       {},
@@ -37,7 +43,7 @@ describe("adapters through the addon", () => {
 
   after(() => Promise.all(renderers.map((renderer) => renderer.close())));
 
-  it("are described by what their files hold", async () => {
+  it("report the contents of their files", async () => {
     const renderer = await loadRenderer();
     const lora = await renderer.loadAdapter(files(writeLora(join(folder, "style"))), {});
     expect(lora.info.kind).to.equal("lora");
@@ -47,25 +53,162 @@ describe("adapters through the addon", () => {
     expect(lokr.info).to.deep.equal({ ...lora.info, kind: "lokr" });
   });
 
-  it("act on the renderer that loaded them, while it is open", async () => {
+  it("work only with the renderer that loaded them, while it is open", async () => {
     const [first, second] = [await loadRenderer(), await loadRenderer()];
     const adapter = await first.loadAdapter(files(writeLora(join(folder, "mine"))), {});
-    await first.applyAdapter(adapter, 1, {});
-    expect(await codeOf(second.applyAdapter(adapter, 1, {}))).to.equal("BAD_ARGUMENT");
-    expect(await codeOf(first.applyAdapter(adapter, 2, {}))).to.equal("BAD_ARGUMENT");
+    const jobUnder = (adapters: JobAdapter[]) => ({ ...plainJob, adapters });
+    await first.render(jobUnder([{ adapter, scale: 1 }]), {});
+    expect(await codeOf(second.render(jobUnder([{ adapter, scale: 1 }]), {}))).to.equal("BAD_ARGUMENT");
     const impostor = { info: adapter.info } as NativeAdapter;
-    expect(() => first.applyAdapter(impostor, 1, {})).to.throw(TypeError, "NativeAdapter");
-    await first.applyAdapter(null, 0, {});
+    expect(() => first.render(jobUnder([{ adapter: impostor, scale: 1 }]), {})).to.throw(
+      TypeError,
+      "NativeAdapter",
+    );
     await first.close();
-    expect(await codeOf(first.applyAdapter(adapter, 1, {}))).to.equal("BAD_ARGUMENT");
+    expect(await codeOf(first.render(jobUnder([{ adapter, scale: 1 }]), {}))).to.equal("BAD_ARGUMENT");
   });
 
-  it("are refused as a bad checkpoint where they are damaged or of another model", async () => {
+  it("are rejected with BAD_CHECKPOINT if damaged or made for another model", async () => {
     const renderer = await loadRenderer();
     const foreign = writeLora(join(folder, "foreign"), { inputs: 48 });
     const halved = { path: foreign, doraEpsilon: "float16" } as unknown as AdapterFiles;
     expect(() => renderer.loadAdapter(halved, {})).to.throw(TypeError, "doraEpsilon must be one of float32");
     expect(await codeOf(renderer.loadAdapter(files(foreign), {}))).to.equal("BAD_CHECKPOINT");
     expect(await codeOf(renderer.loadAdapter(files(join(folder, "absent")), {}))).to.equal("BAD_CHECKPOINT");
+  });
+});
+
+describe("the base model's song", () => {
+  const folder = temporaryDirectory();
+  const kinds = {
+    LoRA: writeLora(join(folder, "lora")),
+    "DoRA of a LoRA": writeLora(join(folder, "dora"), { dora: true }),
+    LoKr: writeLokr(join(folder, "kron.safetensors")),
+    "DoRA of a LoKr": writeLokr(join(folder, "kron-dora.safetensors"), { dora: true }),
+  };
+  const foreign = writeLora(join(folder, "foreign"), { inputs: 48 });
+  const stored: Partial<EngineOptions> = {};
+  const cases: [kind: keyof typeof kinds, weights: string, options: Partial<EngineOptions>][] = [
+    ["LoRA", "as stored", stored],
+    ["DoRA of a LoRA", "as stored", stored],
+    ["LoKr", "as stored", stored],
+    ["DoRA of a LoKr", "as stored", stored],
+    ["LoRA", "in bfloat16", { dtype: "bfloat16" }],
+    ["DoRA of a LoRA", "in 8 bits", { quantization: "int8" }],
+    ["LoKr", "in 4 bits", { quantization: "int4" }],
+    ["DoRA of a LoKr", "that leave the device", { offload: true }],
+  ];
+
+  for (const [kind, weights, options] of cases) {
+    it(`has the same bytes before, beside and after a ${kind}, with weights ${weights}`, async () => {
+      const engine = new Engine({ ...engineOptions, ...options }, () => {});
+      const song = async (adapters?: SongAdapter[]) => {
+        const { audio } = await engine.render({ ...shortSong, adapters }, {});
+        return Buffer.from((audio[0] as Float32Array).buffer);
+      };
+      try {
+        const base = await song();
+        const source = { name: "style", path: kinds[kind], doraEpsilon: "float32" } as const;
+        await engine.loadAdapter(source);
+        const styled = await song();
+        expect(styled.equals(base), "under it").to.equal(false);
+        expect((await song([])).equals(base), "beside it").to.equal(true);
+        const failure = await engine
+          .loadAdapter({ ...source, name: "x", path: foreign })
+          .catch((e) => e.code);
+        expect(failure).to.equal("BAD_CHECKPOINT");
+        const own = [{ ...source, digest: kind, scale: 1 }];
+        expect((await song(own)).equals(styled), "loaded by a song").to.equal(true);
+        await engine.scaleAdapter("style", 0);
+        expect((await song()).equals(base), "at scale 0").to.equal(true);
+        await engine.scaleAdapter("style", 1);
+        expect((await song()).equals(styled), "again").to.equal(true);
+        await engine.unloadAdapter("style");
+        expect((await song()).equals(base), "after it").to.equal(true);
+      } finally {
+        await engine.close();
+      }
+    });
+  }
+
+  it("has the same bytes after its model was unloaded as idle, and in a slot that had another", async () => {
+    const engine = new Engine({ ...engineOptions, idleSeconds: 0.2 }, () => {});
+    const song = async () => (await engine.render(shortSong, {})).audio[0] as Float32Array;
+    try {
+      const base = await song();
+      await engine.loadAdapter({ name: "style", path: kinds.LoRA, doraEpsilon: "float32" });
+      expect(await song()).to.not.deep.equal(base);
+      await engine.unloadAdapter(null);
+      while (engine.slots()[0]?.isLoaded) await sleep(20);
+      expect(await song()).to.deep.equal(base);
+      await engine.loadAdapter({ name: "style", path: kinds.LoRA, doraEpsilon: "float32" });
+      await engine.loadSlot(1, null);
+      expect((await engine.adapters()).adapters).to.deep.equal([]);
+      expect(await song()).to.deep.equal(base);
+    } finally {
+      await engine.close();
+    }
+  });
+});
+
+describe("several adapters", () => {
+  const folder = temporaryDirectory();
+  const source = (name: string, path: string) => ({ name, path, doraEpsilon: "float32" }) as const;
+  const sources = [
+    source("plain", writeLora(join(folder, "plain"))),
+    source("dora", writeLora(join(folder, "dora"), { seed: 5, dora: true })),
+    source("kron", writeLokr(join(folder, "kron.safetensors"))),
+  ];
+  let engine: Engine;
+
+  before(() => {
+    engine = new Engine(engineOptions, () => {});
+  });
+  after(() => engine.close());
+  afterEach(() => engine.unloadAdapter(null));
+
+  const song = async (adapters?: SongAdapter[]) => {
+    const { audio, adapters: acting } = await engine.render({ ...shortSong, adapters }, {});
+    return { bytes: Buffer.from((audio[0] as Float32Array).buffer).toString("base64"), acting };
+  };
+
+  it("act together at their scales, with the same bytes for any load order", async () => {
+    const load = async (order: number[]) => {
+      await engine.unloadAdapter(null);
+      for (const index of order) await engine.loadAdapter(sources[index] as (typeof sources)[0]);
+      await engine.scaleAdapter("dora", -0.5);
+      await engine.scaleAdapter("kron", 0.3);
+      return song();
+    };
+    const together = await load([0, 1, 2]);
+    expect(together.acting).to.deep.equal([
+      { name: "dora", scale: -0.5 },
+      { name: "kron", scale: 0.3 },
+      { name: "plain", scale: 1 },
+    ]);
+    expect(await load([2, 1, 0])).to.deep.equal(together);
+    expect(await load([1, 2, 0])).to.deep.equal(together);
+    await engine.enableAdapter("dora", false);
+    const without = await song();
+    expect(without.acting.map(({ name }) => name)).to.deep.equal(["kron", "plain"]);
+    expect(without.bytes).to.not.equal(together.bytes);
+    await engine.unloadAdapter("kron");
+    const alone = await song();
+    expect(alone.bytes).to.not.equal(without.bytes);
+    await engine.unloadAdapter("dora");
+    expect((await song()).bytes).to.equal(alone.bytes);
+  });
+
+  it("of a song replace the loaded ones, for that song only", async () => {
+    const [plain, dora] = sources as [(typeof sources)[0], (typeof sources)[0]];
+    await engine.loadAdapter(plain);
+    const loaded = await song();
+    const own = [{ ...dora, digest: "dora", scale: 0.7 }];
+    const fromSong = await song(own);
+    expect(fromSong.acting).to.deep.equal([{ name: "dora", scale: 0.7 }]);
+    expect(await song()).to.deep.equal(loaded);
+    expect(await song(own)).to.deep.equal(fromSong);
+    const both = [{ ...plain, digest: "plain", scale: 1 }, ...own];
+    expect(await song([...both].reverse())).to.deep.equal(await song(both));
   });
 });

@@ -4,8 +4,8 @@ import { captionFault, lyricsFault } from "../../src/engine/answer-check.js";
 const own =
   "[Verse]\nI left the key beneath the stone\nwhere the ivy learned to climb\n\n[Chorus]\nLeave a light on";
 
-describe("what a language model wrote", () => {
-  it("may hold brackets that never close, however many", async () => {
+describe("check of language model output", () => {
+  it("takes linear time for unclosed brackets", async () => {
     expect(await lyricsFault(own, "[".repeat(400_000))).to.equal(await lyricsFault(own, ""));
   });
 
@@ -28,7 +28,7 @@ describe("what a language model wrote", () => {
     ["", "Ein ruhiges Klavierstück mit weichen Streichern und einer langsamen, traurigen Melodie."],
   ];
   for (const [asked, caption] of goodCaptions) {
-    it(`may be the caption "${caption.slice(0, 30)}..."`, async () => {
+    it(`accepts the caption "${caption.slice(0, 30)}..."`, async () => {
       expect(await captionFault(caption, asked)).to.equal(null);
     });
   }
@@ -39,15 +39,15 @@ describe("what a language model wrote", () => {
     [
       "a song",
       "sof pi no wiht thr drma guitr plukked bas lin swnig uitar mpled ing ofter anosyn",
-      /no language/,
+      /not read like a language/,
     ],
     ["a song", `warm ${"guitar and ".repeat(12)}`, /repeats itself/],
     ["polka", "en en G major major major major driven polka with warm accordion", /repeats itself/],
     ["a song", "language".repeat(9), /runs words together/],
-    ["a song", "warm piano \ufffd\u0016 and strings", /no text/],
+    ["a song", "warm piano \ufffd\u0016 and strings", /control characters/],
   ];
   for (const [asked, caption, fault] of badCaptions) {
-    it(`is no caption for ${fault.source}`, async () => {
+    it(`rejects a caption: ${fault.source}`, async () => {
       expect(await captionFault(caption, asked)).to.match(fault);
     });
   }
@@ -73,7 +73,7 @@ describe("what a language model wrote", () => {
     ],
   ];
   for (const [what, before, after] of goodLyrics) {
-    it(`may be lyrics: ${what}`, async () => {
+    it(`accepts lyrics: ${what}`, async () => {
       expect(await lyricsFault(after, before)).to.equal(null);
     });
   }
@@ -83,15 +83,15 @@ describe("what a language model wrote", () => {
       "others",
       own,
       "[Verse]\nThe kettle kept the morning warm\nFor one more borrowed time",
-      /keeps \d+ of 17 words/,
+      /keeps only \d+ of 17 words/,
     ],
-    ["half of them", own, "[Verse]\nI left the key beneath the stone", /keeps 7 of 17 words/],
-    ["none", own, "[Instrumental]", /keeps 0 of 17/],
+    ["half of them", own, "[Verse]\nI left the key beneath the stone", /keeps only 7 of 17 words/],
+    ["none", own, "[Instrumental]", /keeps only 0 of 17/],
     [
       "under a tag that is none",
       own,
       own.replace("[Chorus]", "[keyscale organ 4]"),
-      /"keyscale organ 4" is no section/,
+      /"keyscale organ 4" is not a section tag/,
     ],
     ["with metadata among them", own, `${own}\nkeyscale: D major\ntimesignature: 4`, /metadata/],
     [
@@ -103,7 +103,7 @@ describe("what a language model wrote", () => {
     ["in circles", "", "[Verse]\n".concat("saw wave ".repeat(60)), /repeats itself/],
   ];
   for (const [what, before, after, fault] of badLyrics) {
-    it(`is no better than the person's lyrics: ${what}`, async () => {
+    it(`rejects lyrics: ${what}`, async () => {
       expect(await lyricsFault(after, before)).to.match(fault);
     });
   }

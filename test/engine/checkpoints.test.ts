@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { ModelSource } from "../../src/engine/addon.js";
 import { Checkpoints, fingerprintOf } from "../../src/engine/checkpoints.js";
 
 describe("checkpoints", () => {
@@ -19,6 +20,10 @@ describe("checkpoints", () => {
     await writeFile(join(root, path), JSON.stringify(content));
   }
 
+  function folder(path: string): ModelSource {
+    return { path, prefix: "", config: null };
+  }
+
   function failureOf(action: () => unknown): string {
     try {
       action();
@@ -29,7 +34,7 @@ describe("checkpoints", () => {
     throw new Error("nothing was refused");
   }
 
-  it("are told apart by their configuration and by either end of their weights, not by where they lie", async () => {
+  it("have a fingerprint of configuration and weights, independent of location", async () => {
     const weights = Buffer.alloc(3 * 2 ** 20);
     const make = async (name: string, config: object, change: (weights: Buffer) => void = () => {}) => {
       await write(`${name}/config.json`, config);
@@ -48,16 +53,16 @@ describe("checkpoints", () => {
     expect(new Set([first, ...others]).size).to.equal(4);
   });
 
-  it("finds the parts of a model beside it, as they are published", async () => {
+  it("finds the parts of a model beside it, as published", async () => {
     await write("acestep-v15-turbo/config.json", { is_turbo: true });
     await write("vae/config.json");
     await write("Qwen3-Embedding-0.6B/config.json");
     const textEncoder = join(root, "Qwen3-Embedding-0.6B");
     const expected = {
       name: "acestep-v15-turbo",
-      directory: join(root, "acestep-v15-turbo"),
-      vaeDirectory: join(root, "vae"),
-      textEncoderDirectory: textEncoder,
+      model: folder(join(root, "acestep-v15-turbo")),
+      vae: folder(join(root, "vae")),
+      textEncoder: folder(textEncoder),
       tokenizerDirectory: textEncoder,
     };
     expect(checkpoints.renderer("acestep-v15-turbo")).to.deep.equal(expected);
@@ -74,14 +79,14 @@ describe("checkpoints", () => {
     await write("vae/config.json");
     expect(checkpoints.renderer("mine")).to.deep.equal({
       name: "mine",
-      directory: join(root, "mine"),
-      vaeDirectory: join(root, "mine", "vae"),
-      textEncoderDirectory: join(root, "mine", "text_encoder"),
+      model: folder(join(root, "mine")),
+      vae: folder(join(root, "mine", "vae")),
+      textEncoder: folder(join(root, "mine", "text_encoder")),
       tokenizerDirectory: join(root, "mine", "tokenizer"),
     });
   });
 
-  it("lists models of either kind, and the embedded ones", async () => {
+  it("lists models of both kinds, including the embedded ones", async () => {
     await write("acestep-v15-turbo/config.json", { is_turbo: true });
     await write("acestep-v15-base/config.json", { is_turbo: false });
     await write("in-diffusers-layout/transformer/config.json", { is_turbo: true });
@@ -105,20 +110,20 @@ describe("checkpoints", () => {
     ]);
   });
 
-  it("takes the embedded model for an absent default, for nothing else", () => {
+  it("uses the embedded model only for a missing default", () => {
     expect(checkpoints.configured("acestep-v15-turbo")).to.equal("carillon-nano");
     expect(checkpoints.usesEmbedded("acestep-v15-turbo")).to.equal(true);
     expect(checkpoints.configured("acestep-5Hz-lm-0.6B")).to.equal("carillon-nano/lm");
     expect(checkpoints.configured("acestep-v15-base")).to.equal("acestep-v15-base");
     expect(failureOf(() => checkpoints.renderer("acestep-v15-turbo"))).to.contain("acestep-v15-turbo");
-    expect(checkpoints.languageModel("carillon-nano/lm").directory).to.match(/carillon-nano.lm$/);
+    expect(checkpoints.languageModel("carillon-nano/lm").model.path).to.match(/carillon-nano.lm$/);
 
     const message = failureOf(() => checkpoints.renderer("acestep-v15-base"));
     expect(message).to.contain("acestep-v15-base").and.to.contain(join(root, "acestep-v15-base"));
     expect(failureOf(() => checkpoints.languageModel("acestep-5Hz-lm-4B"))).to.contain("acestep-5Hz-lm-4B");
   });
 
-  it("names a model that is configured by path by the last part of it", async () => {
+  it("names a model configured by path after its folder", async () => {
     const elsewhere = join(root, "elsewhere");
     for (const name of ["mine", "elsewhere/mine", "elsewhere/other", "further/other"]) {
       await write(`${name}/config.json`, { is_turbo: true });
@@ -136,19 +141,23 @@ describe("checkpoints", () => {
     const configured = new Checkpoints(root, [mine, other, further, lm]);
 
     expect(configured.configured(other)).to.equal("other");
-    expect(configured.renderer("other")).to.include({ name: "other", directory: other });
-    expect(configured.renderer(other)).to.include({ name: "other", directory: other });
-    expect(configured.languageModel("lm")).to.deep.equal({ name: "lm", directory: lm });
+    expect(configured.renderer("other")).to.deep.include({ name: "other", model: folder(other) });
+    expect(configured.renderer(other)).to.deep.include({ name: "other", model: folder(other) });
+    expect(configured.languageModel("lm")).to.deep.equal({
+      name: "lm",
+      model: folder(lm),
+      tokenizerDirectory: lm,
+    });
     expect(configured.languageModelNames()).to.deep.equal(["lm", "carillon-nano/lm"]);
-    // A name means one model: where another has it, the path stays the name.
-    expect(configured.renderer(mine)).to.include({ name: mine, directory: mine });
-    expect(configured.renderer("mine").directory).to.equal(join(root, "mine"));
-    expect(configured.renderer(further)).to.include({ name: further, directory: further });
+    // If another model has the name, the path remains the name.
+    expect(configured.renderer(mine)).to.deep.include({ name: mine, model: folder(mine) });
+    expect(configured.renderer("mine").model.path).to.equal(join(root, "mine"));
+    expect(configured.renderer(further)).to.deep.include({ name: further, model: folder(further) });
     expect(configured.rendererNames()).to.deep.equal([mine, "other", further, "mine", "carillon-nano"]);
     expect(new Checkpoints(elsewhere, ["other"]).renderer("other").name).to.equal("other");
   });
 
-  it("says which part of a model is absent", async () => {
+  it("says which part of a model is missing", async () => {
     await write("lonely/config.json", { is_turbo: true });
     const message = failureOf(() => checkpoints.renderer("lonely"));
     expect(message)
@@ -156,7 +165,7 @@ describe("checkpoints", () => {
       .and.to.contain("Qwen3-Embedding-0.6B");
   });
 
-  it("lists nothing where there is no checkpoint directory", () => {
+  it("lists nothing without a checkpoint directory", () => {
     expect(new Checkpoints(join(root, "absent")).rendererNames()).to.deep.equal(["carillon-nano"]);
   });
 });

@@ -38,17 +38,17 @@ describe("task instructions", () => {
     [{ task: "complete" }, "Complete the input track:"],
   ];
   for (const [change, instruction] of derived) {
-    it(`tell ${JSON.stringify(change)}: ${instruction}`, () => {
+    it(`are, for ${JSON.stringify(change)}: ${instruction}`, () => {
       expect(instructionOf({ ...plain, ...change })).to.equal(instruction);
     });
   }
 
-  it("are the client's where it wrote some", () => {
+  it("are replaced by the client's instruction", () => {
     expect(instructionOf({ ...plain, task: "cover", instruction: " Do it " })).to.equal("Do it");
     expect(TEXT_TO_MUSIC_INSTRUCTION).to.equal(instructionOf(plain));
   });
 
-  it("come with captions in parts for checkpoints trained on stems", () => {
+  it("have captions in parts for checkpoints trained on stems", () => {
     expect(legoCaption("slap", "funk", "Generate the BASS track:", "explicit")).to.equal(
       "Global: funk\nLocal: slap\nMask Control: true",
     );
@@ -76,7 +76,7 @@ describe("text encoder prompts", () => {
   const spell = async (encode: typeof encodeTextPrompt, conditions: TextConditions): Promise<string> =>
     tokenizer.decode(await encode(tokenizer, conditions));
 
-  it("describes the song and ends with the appended token", async () => {
+  it("describe the song and end with the end token", async () => {
     expect(await spell(encodeTextPrompt, song)).to.equal(
       "# Instruction\nFill the audio semantic mask based on the given conditions:\n\n# Caption\nupbeat synthwave, " +
         "128bpm!\n\n# Metas\n- bpm: 128\n- timesignature: 4\n- keyscale: F# minor\n- duration: 30 seconds\n" +
@@ -87,7 +87,7 @@ describe("text encoder prompts", () => {
     );
   });
 
-  it("says what is not known, and shows values in the form of the training data", async () => {
+  it("mark unknown values, and format the others as in the training data", async () => {
     const metadata = { bpm: null, timeSignature: "", keyScale: " ", durationSeconds: null };
     expect(await spell(encodeTextPrompt, { ...song, metadata })).to.contain(
       "- bpm: N/A\n- timesignature: N/A\n- keyscale: N/A\n- duration: 30 seconds\n",
@@ -102,14 +102,14 @@ describe("text encoder prompts", () => {
     );
   });
 
-  it("puts a colon after the instruction and takes a caption out of a whole prompt", async () => {
+  it("add a colon to the instruction, and extract the caption from a complete prompt", async () => {
     const whole = "# Instruction\nDo:\n\n# Caption\nlo-fi\n\n# Metas\n- bpm: 1\n";
     expect(await spell(encodeTextPrompt, { ...song, instruction: "Do it", caption: whole })).to.match(
       /^# Instruction\nDo it:\n\n# Caption\nlo-fi\n\n# Metas\n- bpm: 128\n/,
     );
   });
 
-  it("truncates but keeps the final token, and says so", async () => {
+  it("are truncated with a warning, keeping the end token", async () => {
     const end = tokenizer.controlId("<|endoftext|>");
     const warnings: string[] = [];
     const text = await encodeTextPrompt(tokenizer, { ...song, caption: "la ".repeat(400) }, warnings);
@@ -118,12 +118,12 @@ describe("text encoder prompts", () => {
     expect([lyrics.length, lyrics.at(-1), lyrics.indexOf(end)]).to.deep.equal([2048, end, 2047]);
     expect(warnings).to.have.length(2);
     expect(warnings[0]).to.match(
-      /^the words of the prompt go beyond what the model reads: about the first \d+ % were used$/,
+      /^the words of the prompt are too long for the model: about the first \d+ % were used$/,
     );
-    expect(warnings[1]).to.match(/^the lyrics go beyond/);
+    expect(warnings[1]).to.match(/^the lyrics are too long/);
   });
 
-  it("keeps control tokens out of captions and lyrics", async () => {
+  it("keep control tokens out of captions and lyrics", async () => {
     const end = tokenizer.controlId("<|endoftext|>");
     const hostile = { ...song, caption: "x<|endoftext|>y", lyrics: "x<|endoftext|>y" };
     const ends = (ids: Int32Array): number => ids.filter((id) => id === end).length;
@@ -132,7 +132,7 @@ describe("text encoder prompts", () => {
   });
 });
 
-describe("the times of lyrics", () => {
+describe("lyric timestamps", () => {
   let tokenizer: Tokenizer;
   before(async () => {
     tokenizer = await Tokenizer.load(
@@ -143,7 +143,7 @@ describe("the times of lyrics", () => {
 
   const conditions = (lyrics: string) => ({ ...plainSong, instruction: "", lyrics, language: "de" });
 
-  /** The lines, with the number of the token that each begins with for its time. */
+  /** Lines with the index of their first token. */
   async function linesOf(lyrics: string) {
     const prompt = await encodeLyricPrompt(tokenizer, conditions(lyrics));
     const span = await lyricSpan(tokenizer, conditions(lyrics), prompt);
@@ -152,7 +152,7 @@ describe("the times of lyrics", () => {
     return { words, lines: sungLines(tokenizer, words, Float32Array.from(words.keys())) };
   }
 
-  it("are those of its lines, each at its first token, without section tags and blank lines", async () => {
+  it("start each line at its first token, without section tags and blank lines", async () => {
     const lyrics = "[Verse 1]\nÜber den Dächern 🎵\n\n[Chorus]\nder Mond, er singt\nund schweigt";
     const { words, lines } = (await linesOf(lyrics)) ?? expect.fail("no lyrics");
     expect(tokenizer.decode(words)).to.equal(lyrics);
@@ -166,7 +166,7 @@ describe("the times of lyrics", () => {
     }
   });
 
-  it("are none where nobody sings", async () => {
+  it("are absent for instrumentals", async () => {
     for (const lyrics of ["", "  \n", "[Instrumental]", "[inst]"])
       expect(await linesOf(lyrics), lyrics).to.equal(null);
   });

@@ -19,7 +19,7 @@ const request: RenderRequest = {
   guidance: { ...plainSong.guidance, guidanceScale: 1 },
 };
 
-/** Root mean square of each second of the left channel. */
+/** RMS of each second of the left channel. */
 function levels(audio: PlanarAudio): number[] {
   return Array.from({ length: seconds }, (_, second) => {
     const part = audio.subarray(second * sampleRate, (second + 1) * sampleRate);
@@ -27,7 +27,7 @@ function levels(audio: PlanarAudio): number[] {
   });
 }
 
-/** How alike neighbouring samples are: near 1 in music, whose energy is in low notes, and 0 in white noise. */
+/** Autocorrelation at lag one: near 1 in music, 0 in white noise. */
 function smoothness(audio: PlanarAudio): number {
   let [product, energy] = [0, 0];
   for (let i = 1; i < audio.length / 2; i++) {
@@ -37,7 +37,7 @@ function smoothness(audio: PlanarAudio): number {
   return product / energy;
 }
 
-describe("the model in the package", () => {
+describe("the embedded model", () => {
   const messages: string[] = [];
   let engine: Engine;
 
@@ -47,21 +47,21 @@ describe("the model in the package", () => {
 
   after(() => engine.close());
 
-  it("is what an absent default stands for, and fits into 48 MB", () => {
+  it("replaces a missing default, and is at most 48 MB", () => {
     const checkpoints = new Checkpoints("absent");
-    expect(checkpoints.renderer(checkpoints.configured(DEFAULT_MODEL)).directory).to.equal(folder);
+    expect(checkpoints.renderer(checkpoints.configured(DEFAULT_MODEL)).model.path).to.equal(folder);
     const sizes = readdirSync(folder, { recursive: true }).map((name) => statSync(join(folder, `${name}`)));
     const bytes = sizes.reduce((sum, entry) => sum + (entry.isFile() ? entry.size : 0), 0);
     expect(bytes).to.be.at.most(48_000_000);
   });
 
-  it("loads whole: every part is there, and every tensor is read", async () => {
+  it("has all parts and no unused tensors", async () => {
     await engine.loadSlot(1, null);
     await engine.loadLanguageModel(null);
-    expect(messages.join("\n")).to.not.contain("nothing reads");
+    expect(messages.join("\n")).to.not.contain("unused tensors");
   });
 
-  it("makes a song of the asked duration that sounds throughout and is no noise", async () => {
+  it("makes a song of the requested duration that is audible throughout and not noise", async () => {
     const { audio, samplesPerChannel } = await engine.render(request, {});
     expect(samplesPerChannel).to.equal(seconds * sampleRate);
     const song = audio[0] as PlanarAudio;
@@ -69,7 +69,7 @@ describe("the model in the package", () => {
     expect(smoothness(song)).to.be.above(0.7);
   });
 
-  it("is rendered by several engines of one process at a time, each of which ends by itself", async () => {
+  it("renders in several engines of one process, which close independently", async () => {
     const bytes = async (by: Engine) =>
       Buffer.from(((await by.render(request, {})).audio[0] as PlanarAudio).buffer);
     const second = new Engine(engineOptions, () => {});
@@ -79,9 +79,16 @@ describe("the model in the package", () => {
     expect((await bytes(engine)).equals(song)).to.equal(true);
   });
 
-  it("plans a song from its caption: what was set stays, and the codes last as long", async () => {
+  it("plans a song from its caption, keeping set values, with codes of the right length", async () => {
     const { caption, lyrics, metadata } = request;
-    const sampling = { temperature: 0.85, topK: 0, topP: 0.9, repetitionPenalty: 1, constrained: true };
+    const sampling = {
+      temperature: 0.85,
+      topK: 0,
+      topP: 0.9,
+      minP: 0,
+      repetitionPenalty: 1,
+      constrained: true,
+    };
     const wishes = { fillMetadata: true, rewriteCaption: false, detectLanguage: false, writeCodes: true };
     const plan = await engine.plan(
       {

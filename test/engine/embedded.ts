@@ -1,7 +1,7 @@
-/** The embedded model in tests: where it computes, an engine with it, and a small training run. */
+/** The embedded model in tests: device, engine options and a small training run. */
 import type { EngineOptions, TrainingRequest } from "../../src/engine/types.js";
 
-/** Where models are tested: the CPU, or a CUDA device that is not there (native/test/fake_cuda). */
+/** Device of model tests: the CPU, or a simulated CUDA device (native/test/fake_cuda). */
 export const testDevice = process.env.CARILLON_TEST_DEVICE ?? "cpu";
 
 export const engineOptions: EngineOptions = {
@@ -16,6 +16,7 @@ export const engineOptions: EngineOptions = {
   offload: false,
   offloadModel: false,
   offloadLanguageModel: false,
+  batchMax: null,
   idleSeconds: 0,
 };
 

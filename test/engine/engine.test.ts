@@ -9,7 +9,7 @@ import { Engine } from "../../src/engine/engine.js";
 import { KEY_MODES } from "../../src/engine/metadata.js";
 import type { EngineOptions, Metadata, Plan, PlanRequest, SamplingOptions } from "../../src/engine/types.js";
 import { writeLora } from "../music/adapter-files.js";
-import { engineOptions } from "./embedded.js";
+import { engineOptions, testDevice } from "./embedded.js";
 import { plainSong, plainSongOf } from "./plain-song.js";
 
 const unknown: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
@@ -17,6 +17,7 @@ const sampling: SamplingOptions = {
   temperature: 0.85,
   topK: 0,
   topP: 0.9,
+  minP: 0,
   repetitionPenalty: 1,
   constrained: true,
 };
@@ -36,7 +37,7 @@ const planRequest: PlanRequest = {
 /** Planar stereo. */
 const tone = (seconds: number): Float32Array =>
   Float32Array.from({ length: 2 * 48_000 * seconds }, (_, i) => 0.3 * Math.sin(i / 40));
-const secondsToSamples = (seconds: number): number => Math.floor(seconds * 25) * 1920;
+const secondsToSamples = (seconds: number): number => Math.round(seconds * 48_000);
 
 describe("engine on the embedded model", () => {
   let directory: string;
@@ -69,17 +70,19 @@ describe("engine on the embedded model", () => {
     return "it succeeded";
   }
 
-  it("stands in for the absent default, and says so", async () => {
+  it("replaces a missing default with the embedded model, and logs it", async () => {
     expect(engine.usesEmbeddedModel).to.equal(true);
     expect(engine.slots()).to.deep.equal([
-      { slot: 1, model: null, isLoaded: false, isTurbo: false },
-      { slot: 2, model: null, isLoaded: false, isTurbo: false },
+      { slot: 1, model: null, isLoaded: false, isTurbo: false, isLegoSft: false, codebookSize: null },
+      { slot: 2, model: null, isLoaded: false, isTurbo: false, isLegoSft: false, codebookSize: null },
     ]);
     expect(await engine.loadSlot(1, null)).to.deep.equal({
       slot: 1,
       model: "carillon-nano",
       isLoaded: true,
       isTurbo: true,
+      isLegoSft: false,
+      codebookSize: 4096,
     });
     expect(messages.join("\n")).to.match(/acestep-v15-turbo .*embedded model carillon-nano/);
     const supportedTasks = ["text2music", "cover", "repaint", "lego", "extract", "complete"];
@@ -89,10 +92,10 @@ describe("engine on the embedded model", () => {
     expect(engine.loadedLanguageModel()).to.equal(null);
     expect(await engine.loadLanguageModel(null)).to.equal("carillon-nano/lm");
     expect(engine.languageModels()).to.deep.equal([{ name: "carillon-nano/lm", isLoaded: true }]);
-    expect(messages.join("\n")).to.not.contain("nothing reads");
+    expect(messages.join("\n")).to.not.contain("unused tensors");
   });
 
-  it("plans: fills what the client left open, and writes codes of the right number", async () => {
+  it("fills metadata that the client left open, and writes the right number of codes", async () => {
     const progress: Progress[] = [];
     const plan = await engine.plan(
       { ...planRequest, rewriteCaption: true },
@@ -103,13 +106,13 @@ describe("engine on the embedded model", () => {
     expect(plan.metadata.keyScale.split(" ")[1]).to.be.oneOf([...KEY_MODES]);
     expect(plan.metadata.timeSignature).to.match(/^[2346]$/);
     expect(plan).to.include({ caption: null, language: null });
-    expect(plan.warnings.join()).to.match(/does not write text: the caption stays/);
+    expect(plan.warnings.join()).to.match(/does not write text: the caption is unchanged/);
     expect(plan.audioCodes?.map((codes) => codes.length)).to.deep.equal([10, 10]);
     expect(plan.audioCodes?.[0]).to.not.deep.equal(plan.audioCodes?.[1]);
     expect(new Set(progress.map(({ stage }) => stage))).to.include.members(["metadata", "codes"]);
   });
 
-  it("plans the same again from the same seeds, with the client's values as they are", async () => {
+  it("plans the same for the same seeds, keeping the client's values", async () => {
     const metadata = { bpm: 400, keyScale: "Am", timeSignature: "5/4", durationSeconds: 1 };
     const request = { ...planRequest, metadata, sampling: { ...sampling, temperature: 1 } };
     const first = await engine.plan(request, {});
@@ -120,13 +123,53 @@ describe("engine on the embedded model", () => {
     expect(other.audioCodes).to.not.deep.equal(first.audioCodes);
   });
 
-  it("lets the model's duration decide the number of codes where nobody else did", async () => {
+  it("plans eight songs together, each with the plan that it has alone", async function () {
+    if (testDevice !== "cpu") this.skip();
+    this.timeout(120_000);
+    const requests = [1, 2, 3, 4, 5, 6, 7, 8].map((seed) => ({
+      ...planRequest,
+      caption: seed % 2 === 0 ? "calm piano" : "loud drums and a long bass line",
+      sampling: { ...sampling, temperature: 1 },
+      seeds: [seed],
+    }));
+    for (const dtype of ["float32", "bfloat16"] as const) {
+      const planning = new Engine({ ...options, dtype }, () => undefined);
+      try {
+        const together = await planning.planSongs(requests, {});
+        for (const [index, request] of requests.entries()) {
+          const { seconds, ...alone } = await planning.plan(request, {});
+          expect(together[index], `${dtype}, song ${index}`).to.deep.include(alone);
+        }
+        const keys = together.map(({ metadata }) => JSON.stringify(metadata));
+        expect(new Set(keys).size).to.be.above(2);
+      } finally {
+        await planning.close();
+      }
+    }
+  });
+
+  it("plans no more songs at once than batchMax", async () => {
+    const limited = new Engine({ ...options, batchMax: 2 }, () => undefined);
+    try {
+      let prefills = 0;
+      const onProgress = ({ stage, done }: Progress) => {
+        if (stage === "prefill" && done === 0) prefills++;
+      };
+      const requests = [1, 2, 3].map((seed) => ({ ...planRequest, fillMetadata: false, seeds: [seed] }));
+      expect(await limited.planSongs(requests, { onProgress })).to.have.length(3);
+      expect(prefills).to.be.within(1, 2);
+    } finally {
+      await limited.close();
+    }
+  });
+
+  it("uses the model's duration for the number of codes if the client set none", async () => {
     const plan = await engine.plan({ ...planRequest, metadata: unknown, seeds: [5] }, {});
     expect(plan.metadata.durationSeconds).to.be.within(10, 600);
     expect(plan.audioCodes?.[0]).to.have.length(5 * (plan.metadata.durationSeconds ?? 0));
   });
 
-  it("expands a wish and rewrites a song, held to what the client set", async () => {
+  it("expands a query and rewrites a song, keeping the client's values", async () => {
     const metadata = { bpm: 99, keyScale: "C major", timeSignature: "3", durationSeconds: 45 };
     const sample = await engine.createSample(
       { query: "a sea shanty", instrumental: false, language: "fr", metadata, sampling, seed: 1 },
@@ -148,7 +191,7 @@ describe("engine on the embedded model", () => {
     expect(await engine.formatInput(format, {})).to.deep.equal(formatted);
   });
 
-  it("says so where the model, unconstrained, writes nothing of use", async () => {
+  it("reports unusable output of unconstrained decoding", async () => {
     const wild = { ...sampling, constrained: false, temperature: 1000, topP: 1 };
     const sample = {
       query: "",
@@ -164,7 +207,7 @@ describe("engine on the embedded model", () => {
 
   it("renders planned codes to stereo of their length, the same for the same seed", async () => {
     const { audioCodes } = await engine.plan(planRequest, {});
-    const request = { ...plainSong, audioCodes, seeds: [7, 8] };
+    const request = { ...plainSongOf(2), audioCodes, seeds: [7, 8] };
     const first = await engine.render(request, {});
     expect(first.samplesPerChannel).to.equal(secondsToSamples(2));
     expect(first.audio.map((samples) => samples.length)).to.deep.equal(
@@ -176,7 +219,7 @@ describe("engine on the embedded model", () => {
     expect((await engine.render(request, {})).audio).to.deep.equal(first.audio);
   });
 
-  it("renders without codes to the length asked for, in any slot", async () => {
+  it("renders the requested length without codes, in any slot", async () => {
     const progress: Progress[] = [];
     const result = await engine.render(
       { ...plainSongOf(1.5), slot: 2 },
@@ -187,7 +230,7 @@ describe("engine on the embedded model", () => {
     expect(engine.slots()[1]?.model).to.equal("carillon-nano");
   });
 
-  it("spells a recording in codes, five a second, and describes it", async () => {
+  it("encodes a recording to codes, five a second, and describes it", async () => {
     const audio = tone(3);
     const audioCodes = await engine.encodeCodes(1, audio, {});
     expect(audioCodes).to.have.length(15);
@@ -219,7 +262,7 @@ describe("engine on the embedded model", () => {
     expect(await codeOf(engine.render({ ...plainSong, task: "cover" }, {}))).to.equal("BAD_ARGUMENT");
   });
 
-  it("makes the same songs with models that leave their device between uses, and reads them again", async () => {
+  it("makes the same songs with offloaded models, and reloads them", async () => {
     const offloading = new Engine(
       { ...options, offload: true, offloadModel: true, offloadLanguageModel: true, flashAttention: false },
       () => {},
@@ -236,13 +279,22 @@ describe("engine on the embedded model", () => {
     }
   });
 
-  it("crops ragged codes to the shortest and puts foreign ones into the codebook", async () => {
-    const audioCodes = [Int32Array.from([1, 2, 3, 4, 5]), Int32Array.from([1, 99_999_999, -3])];
-    const result = await engine.render({ ...plainSong, audioCodes, seeds: [7, 8] }, {});
-    expect(result.samplesPerChannel).to.equal(secondsToSamples(3 / 5));
+  it("crops codes to the shortest item, and rejects codes beyond the codebook", async () => {
+    const render = (...second: number[]) =>
+      engine.render(
+        { ...plainSong, audioCodes: [Int32Array.of(1, 2, 3, 4, 5), Int32Array.from(second)], seeds: [7, 8] },
+        {},
+      );
+    expect((await render(1, 4095, 3)).samplesPerChannel).to.equal(secondsToSamples(3 / 5));
+    for (const stray of [4096, -3]) expect(await codeOf(render(1, stray, 3))).to.equal("BAD_ARGUMENT");
   });
 
-  it("stops when told to, and goes on afterwards", async () => {
+  it("cuts a song of codes to the exact requested length", async () => {
+    const request = { ...plainSongOf(0.9001), audioCodes: [Int32Array.of(1, 2, 3, 4, 5)] };
+    expect((await engine.render(request, {})).samplesPerChannel).to.equal(43_205);
+  });
+
+  it("stops on abort, and works afterwards", async () => {
     const stop = new AbortController();
     const cancelled = engine.plan(
       { ...planRequest, metadata: { ...unknown, durationSeconds: 600 } },
@@ -254,8 +306,8 @@ describe("engine on the embedded model", () => {
     expect((await engine.render(plainSong, {})).samplesPerChannel).to.equal(secondsToSamples(1));
   });
 
-  it("keeps the old model where the new one is damaged", async () => {
-    const { directory: nano } = new Checkpoints(directory).renderer("carillon-nano");
+  it("keeps the old model if the new one is damaged", async () => {
+    const { path: nano } = new Checkpoints(directory).renderer("carillon-nano").model;
     await mkdir(join(directory, "damaged"));
     await cp(nano, join(directory, "damaged"), { recursive: true });
     await truncate(join(directory, "damaged", "model.safetensors"), 1000);
@@ -265,13 +317,15 @@ describe("engine on the embedded model", () => {
   });
 
   it("swaps a slot's model", async () => {
-    const { directory: nano } = new Checkpoints(directory).renderer("carillon-nano");
+    const { path: nano } = new Checkpoints(directory).renderer("carillon-nano").model;
     await cp(nano, join(directory, "mine"), { recursive: true });
     expect(await engine.loadSlot(2, "mine")).to.deep.equal({
       slot: 2,
       model: "mine",
       isLoaded: true,
       isTurbo: true,
+      isLegoSft: false,
+      codebookSize: 4096,
     });
     expect(
       engine
@@ -283,7 +337,7 @@ describe("engine on the embedded model", () => {
   });
 
   it("swaps the language model without disturbing a plan in progress", async () => {
-    const { directory: nano } = new Checkpoints(directory).languageModel("carillon-nano/lm");
+    const { path: nano } = new Checkpoints(directory).languageModel("carillon-nano/lm").model;
     await cp(nano, join(directory, "acestep-5Hz-lm-mine"), { recursive: true });
     let during: Promise<Plan> | null = null;
     const onProgress = (): void => {
@@ -297,7 +351,7 @@ describe("engine on the embedded model", () => {
     expect(await engine.plan(planRequest, {})).to.deep.include({ audioCodes: before.audioCodes });
   });
 
-  it("refuses what it cannot do, each with its code", async () => {
+  it("rejects invalid requests, each with its code", async () => {
     expect(await codeOf(engine.loadSlot(3, null))).to.equal("SLOT_UNAVAILABLE");
     expect(await codeOf(engine.render({ ...plainSong, slot: 4 }, {}))).to.equal("SLOT_UNAVAILABLE");
     expect(await codeOf(engine.loadSlot(1, "acestep-v15-base"))).to.equal("MODEL_NOT_FOUND");
@@ -307,23 +361,30 @@ describe("engine on the embedded model", () => {
     expect(await codeOf(engine.plan(endless, {}))).to.equal("PROMPT_TOO_LONG");
   });
 
-  it("lets models go that nobody uses, names them still, and loads them again", async () => {
+  it("unloads idle models, keeps their names, and reloads them", async () => {
     const idle = new Engine({ ...options, idleSeconds: 0.2 }, (message) => messages.push(message));
     const loaded = () => [...idle.models(), ...idle.languageModels()].filter(({ isLoaded }) => isLoaded);
     await idle.loadSlot(1, "mine");
     await idle.loadLanguageModel(null);
-    // It is said once their memory is free.
+    // Logged once their memory is free.
     const hasSaid = (name: string) =>
-      messages.some((line) => line.startsWith("nobody used") && line.includes(name));
+      messages.some((line) => line.startsWith("Unloaded idle model") && line.includes(name));
     while (loaded().length > 0 || !hasSaid("mine") || !hasSaid("carillon-nano/lm")) await sleep(20);
-    expect(idle.slots()[0]).to.deep.equal({ slot: 1, model: "mine", isLoaded: false, isTurbo: true });
+    expect(idle.slots()[0]).to.deep.equal({
+      slot: 1,
+      model: "mine",
+      isLoaded: false,
+      isTurbo: true,
+      isLegoSft: false,
+      codebookSize: 4096,
+    });
     expect(idle.loadedLanguageModel()).to.equal("carillon-nano/lm");
     expect((await idle.render(plainSong, {})).model).to.equal("mine");
     expect((await idle.plan(planRequest, {})).audioCodes).to.have.length(2);
     await idle.close();
   });
 
-  it("keeps a model with adapters, however long nobody uses it", async () => {
+  it("keeps an idle model that has adapters", async () => {
     const idle = new Engine({ ...options, idleSeconds: 0.2 }, () => undefined);
     await idle.loadSlot(1, null);
     const path = writeLora(join(directory, "style"));
@@ -334,7 +395,7 @@ describe("engine on the embedded model", () => {
     await idle.close();
   });
 
-  it("refuses everything once closed", async () => {
+  it("rejects all calls once closed", async () => {
     const other = new Engine(options, () => undefined);
     await other.close();
     expect(await codeOf(other.render(plainSong, {}))).to.equal("CLOSED");

@@ -9,7 +9,7 @@ interface Header {
   [name: string]: { dtype: string; shape: number[]; data_offsets: [number, number] };
 }
 
-/** Writes the tensors of a safetensors file of bfloat16 or float32 as GGUF: matrices as Q8_0, all else as F32. */
+/** Converts a safetensors file of bfloat16 or float32 to GGUF: matrices as Q8_0, the rest as F32. */
 export async function writeGguf(path: string, safetensors: Buffer): Promise<void> {
   const headerBytes = Number(safetensors.readBigUInt64LE(0));
   const { __metadata__, ...header } = JSON.parse(safetensors.toString("utf8", 8, 8 + headerBytes)) as Header;
@@ -37,7 +37,7 @@ function floatsOf(bytes: Buffer, dtype: string): Float32Array {
   return new Float32Array(Uint32Array.from(upper, (half) => half << 16).buffer);
 }
 
-/** Blocks of a float16 scale and 32 signed codes. */
+/** Blocks of a float16 scale and 32 int8 values. */
 function q8Of(numbers: Float32Array): Buffer {
   const blocks = Array.from({ length: numbers.length / CODES_PER_BLOCK }, (_, index) => {
     const block = numbers.subarray(index * CODES_PER_BLOCK, (index + 1) * CODES_PER_BLOCK);
@@ -53,7 +53,7 @@ function q8Of(numbers: Float32Array): Buffer {
   return Buffer.concat(blocks);
 }
 
-/** The float16 next to a number from 0 to 1: its bits and its value. */
+/** Nearest float16 of a number from 0 to 1: bits and value. */
 function half(x: number): [bits: number, value: number] {
   const exponent = Math.max(Math.floor(Math.log2(x)), -14);
   const mantissa = roundToEven(x * 2 ** (10 - exponent));

@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import { parseQueryHints, writtenLanguage } from "../../src/engine/language.js";
 
-describe("the language of words", () => {
-  it("is told of each text, whoever asks at a time, and of none where there is nothing to go by", async () => {
-    const told = await Promise.all(
+describe("language detection", () => {
+  it("answers concurrent calls for their own text, and null for too little text", async () => {
+    const detected = await Promise.all(
       [
         "[verse] I walk along the river tonight and think of you",
         "[strophe] ich gehe heute Nacht am Fluss entlang und denke an dich",
@@ -12,12 +12,12 @@ describe("the language of words", () => {
         "zzqx 1234",
       ].map(writtenLanguage),
     );
-    expect(told).to.deep.equal(["en", "de", null, "fr", null]);
+    expect(detected).to.deep.equal(["en", "de", null, "fr", null]);
   });
 });
 
 describe("query hints", () => {
-  it("hears which language is wished for", () => {
+  it("find the requested language", () => {
     const wishes: [string, string | null][] = [
       ["a sad Italian ballad", "it"],
       ["upbeat pop. English vocals.", "en"],
@@ -38,7 +38,7 @@ describe("query hints", () => {
     for (const [wish, language] of wishes) expect(parseQueryHints(wish).language, wish).to.equal(language);
   });
 
-  it("hears that nobody should sing", () => {
+  it("find that the song is instrumental", () => {
     for (const wish of ["an Instrumental march", "pure music for study", "piano solo", "Solo"]) {
       expect(parseQueryHints(wish).instrumental, wish).to.equal(true);
     }

@@ -12,7 +12,7 @@ import type { Metadata } from "../../src/engine/types.js";
 const nothing: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
 
 describe("metadata", () => {
-  it("brings key scales to the form the model knows", () => {
+  it("converts key scales to their canonical form", () => {
     const forms: [string, string | undefined][] = [
       ["Am", "A minor"],
       ["C", "C major"],
@@ -31,7 +31,7 @@ describe("metadata", () => {
     for (const [text, canonical] of forms) expect(canonicalKeyScale(text), text).to.equal(canonical);
   });
 
-  it("knows the four time signatures by either spelling", () => {
+  it("accepts both spellings of the four time signatures", () => {
     const forms: [string, string | undefined][] = [
       ["4/4", "4"],
       ["3", "3"],
@@ -44,7 +44,7 @@ describe("metadata", () => {
     for (const [text, canonical] of forms) expect(canonicalTimeSignature(text), text).to.equal(canonical);
   });
 
-  it("holds the model to the client's values only where they are in its grammar", () => {
+  it("forces the client's values only if the grammar allows them", () => {
     const client = { bpm: 400.5, keyScale: "H minor", timeSignature: "4/4", durationSeconds: 5.5 };
     expect(toThinkFields(client, "EN")).to.deep.equal({
       bpm: 300,
@@ -56,7 +56,7 @@ describe("metadata", () => {
     expect(toThinkFields(nothing, "klingon")).to.deep.equal(toThinkFields(nothing, null));
   });
 
-  it("lets the client win", () => {
+  it("prefers the client's values", () => {
     const model = { bpm: 90, keyscale: "A minor", timesignature: "3", duration: 60 };
     const client = { bpm: 400, keyScale: "H minor", timeSignature: "5/4", durationSeconds: 12.5 };
     expect(mergeMetadata(client, model)).to.deep.equal(client);
@@ -69,7 +69,7 @@ describe("metadata", () => {
     expect(mergeMetadata(nothing, {})).to.deep.equal(nothing);
   });
 
-  it("is complete when nothing is left to fill", () => {
+  it("is complete if no field is missing", () => {
     const full = { bpm: 90, keyScale: "A minor", timeSignature: "4", durationSeconds: 30 };
     expect(isComplete(full)).to.equal(true);
     fc.assert(

@@ -21,7 +21,7 @@ describe("native addon", () => {
     throw new Error("nothing was refused");
   }
 
-  it("says what to run where it is not built or cannot be loaded", async () => {
+  it("says what to run if it is not built or cannot be loaded", async () => {
     const directory = await mkdtemp(join(tmpdir(), "carillon-addon-"));
     const damaged = join(directory, "carillon.node");
     await writeFile(damaged, "not a library");
@@ -32,7 +32,7 @@ describe("native addon", () => {
     await rm(directory, { recursive: true });
   });
 
-  it("tells which devices there are", () => {
+  it("lists the devices", () => {
     const { devices, libtorchVersion } = loadAddon().runtimeInfo();
     expect(devices[0]).to.include({ name: "cpu" });
     expect(libtorchVersion).to.match(/^2\.\d+/);

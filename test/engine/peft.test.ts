@@ -14,11 +14,11 @@ const python = process.env.CARILLON_PEER_PYTHON ?? "python3";
 const program = fileURLToPath(new URL("peft_check.py", import.meta.url));
 
 describe("a trained LoRA in PEFT", function () {
-  this.timeout(300_000); // a cold import of torch and peft alone takes long
+  this.timeout(300_000); // a cold import of torch and peft takes long
   let directory: string;
 
   before(async function () {
-    // Pending where the interpreter has no peft: installing it for one test would take minutes.
+    // Skipped without peft: installing it for one test would take minutes.
     if (spawnSync(python, ["-c", "import peft, safetensors"]).status !== 0) this.skip();
     directory = await mkdtemp(join(tmpdir(), "carillon-peft-"));
   });
@@ -27,7 +27,7 @@ describe("a trained LoRA in PEFT", function () {
     if (directory) await rm(directory, { recursive: true });
   });
 
-  it("loads without a warning and changes the weights as the formula says", async () => {
+  it("loads without a warning and changes the weights by the formula", async () => {
     const sample = join(directory, "sample.pt");
     writeSample(sample, sampleTensors(1));
     const engine = new Engine(engineOptions, () => {});
@@ -35,7 +35,7 @@ describe("a trained LoRA in PEFT", function () {
     const { path } = await engine.train(request, { signal: new AbortController().signal, onEvent: () => {} });
     await engine.close();
 
-    const { directory: model } = new Checkpoints("absent").renderer(EMBEDDED_MODEL);
+    const { path: model } = new Checkpoints("absent").renderer(EMBEDDED_MODEL).model;
     const { status, stdout, stderr } = spawnSync(python, [program, model, join(path, "adapter")], {
       encoding: "utf8",
     });

@@ -1,6 +1,7 @@
+import type { RenderJob } from "../../src/engine/addon.js";
 import type { RenderRequest } from "../../src/engine/types.js";
 
-/** A second of text2music with nothing special asked for. */
+/** A second of text2music with default parameters. */
 export const plainSong: RenderRequest = {
   slot: 1,
   task: "text2music",
@@ -22,14 +23,25 @@ export const plainSong: RenderRequest = {
     shift: 3,
     timesteps: null,
     inferMethod: "ode",
+    ...{ dcwEnabled: false, dcwMode: "double", dcwScaler: 0.05, dcwHighScaler: 0.02 },
+    ...{ latentRescale: 1, latentShift: 0 },
     audioCoverStrength: 1,
     coverNoiseStrength: 0,
   },
   guidance: { guidanceScale: 7, useAdg: false, cfgIntervalStart: 0, cfgIntervalEnd: 1 },
-  edit: { repaintMode: "balanced", repaintStrength: 0.5, chunkMaskMode: "explicit" },
+  edit: { repaintMode: "balanced", repaintStrength: 0.5, chunkMaskMode: "explicit", coverNofsq: false },
 };
 
-/** The same, of another length. */
+const { denoise, guidance, edit } = plainSong;
+
+/** The same as a job of the addon. */
+export const plainJob: RenderJob = {
+  ...{ task: "text2music", denoise, guidance, edit, seeds: [1n], samples: 48_000, adapters: [] },
+  ...{ audioCodes: null, source: null, referenceAudio: null, timedLyrics: null },
+  prompts: { text: Int32Array.of(1), lyrics: Int32Array.of(1), plainText: null },
+};
+
+/** The same with another length. */
 export function plainSongOf(durationSeconds: number): RenderRequest {
   return { ...plainSong, metadata: { ...plainSong.metadata, durationSeconds } };
 }

@@ -22,7 +22,7 @@ describe("think block program", () => {
     segments = await thinkProgram(tokenizer, everything);
   });
 
-  /** Forced text as it is, the rest as a mark. */
+  /** Forced text literally, other segments as a mark. */
   async function outline(program: ThinkProgram): Promise<string> {
     return (await thinkProgram(tokenizer, program))
       .map((segment) => (segment.kind === "tokens" ? tokenizer.decode(segment.ids) : `{${segment.kind}}`))
@@ -38,19 +38,19 @@ describe("think block program", () => {
     return pattern;
   }
 
-  /** The patterns use only what the native syntax and JavaScript share. */
+  /** The patterns use only syntax that the native engine and JavaScript share. */
   function accepts(field: string, text: string): boolean {
     return new RegExp(`^(?:${patternOf(field).pattern})$`, "u").test(text);
   }
 
-  it("writes the fields in their order", async () => {
+  it("writes the fields in order", async () => {
     expect(await outline(everything)).to.equal(
       "<think>\nbpm:{pattern}caption:{pattern}duration:{pattern}keyscale:{pattern}language:{pattern}" +
         "timesignature:{pattern}</think>\n\n{text}",
     );
   });
 
-  it("forces what is known and skips what nobody asked for", async () => {
+  it("forces known fields and skips those not requested", async () => {
     const program: ThinkProgram = {
       forced: { bpm: 120, keyscale: "G major", timesignature: "6" },
       writeCaption: false,
@@ -62,7 +62,7 @@ describe("think block program", () => {
     );
   });
 
-  it("spells forced values with the ids of natural text", async () => {
+  it("encodes forced values with the token ids of natural text", async () => {
     const forced = { bpm: 120, duration: 30, keyscale: "F# minor", language: "yue", timesignature: "4" };
     const [segment, ...rest] = await thinkProgram(tokenizer, {
       ...everything,
@@ -79,7 +79,7 @@ describe("think block program", () => {
     );
   });
 
-  it("allows exactly the values of the grammar", () => {
+  it("allows exactly the valid values", () => {
     for (let value = 0; value <= 1000; value++) {
       expect(accepts("bpm", ` ${value}\n`), `bpm ${value}`).to.equal(value >= 30 && value <= 300);
       expect(accepts("duration", ` ${value}\n`), `duration ${value}`).to.equal(value >= 10 && value <= 600);
@@ -107,7 +107,7 @@ describe("think block program", () => {
     expect(accepts("caption", " ```code\n")).to.equal(false);
   });
 
-  it("recognises the language and chooses the rest", () => {
+  it("decodes the language greedily and samples the rest", () => {
     expect(patternOf("language").choose).to.equal("greedy");
     expect(patternOf("keyscale").choose).to.equal("sample");
   });

@@ -10,7 +10,7 @@ import { engineOptions } from "./embedded.js";
 import { writeGguf } from "./gguf.js";
 import { plainSong, plainSongOf } from "./plain-song.js";
 
-describe("weights in codes", () => {
+describe("quantized weights", () => {
   let directory: string;
   const engines: Engine[] = [];
 
@@ -42,7 +42,7 @@ describe("weights in codes", () => {
         writeCodes: true,
         cfgScale: 2,
         negativePrompt: "NO USER INPUT",
-        sampling: { temperature: 0.85, topK: 0, topP: 0.9, repetitionPenalty: 1, constrained: true },
+        sampling: { temperature: 0.85, topK: 0, topP: 0.9, minP: 0, repetitionPenalty: 1, constrained: true },
         seeds: [1],
       },
       {},
@@ -57,7 +57,7 @@ describe("weights in codes", () => {
     await rm(directory, { recursive: true });
   });
 
-  it("make the song of whole weights, nearly so with 8 bits and less so with 4", async () => {
+  it("change the song slightly at 8 bits, and more at 4", async () => {
     const songOf = async (quantization: Quantization): Promise<Float32Array> =>
       (await engineWith(quantization).render(plainSongOf(2), {})).audio[0] as Float32Array;
     const whole = await songOf("none");
@@ -66,8 +66,8 @@ describe("weights in codes", () => {
     expect(likeness[1]).to.be.within(0.9, likeness[0] as number);
   });
 
-  it("are read from a .gguf file as they are made out of the file that it was made of", async () => {
-    const { directory: nano } = new Checkpoints(directory).languageModel("carillon-nano/lm");
+  it("are the same from a .gguf file as when quantized from its source", async () => {
+    const { path: nano } = new Checkpoints(directory).languageModel("carillon-nano/lm").model;
     const copy = join(directory, "acestep-5Hz-lm-gguf");
     await cp(nano, copy, { recursive: true });
     await writeGguf(join(copy, "model.gguf"), await readFile(join(nano, "model.safetensors")));
@@ -79,9 +79,9 @@ describe("weights in codes", () => {
     expect(read.metadata).to.deep.equal(made.metadata);
   });
 
-  it("of a damaged file, or of another model's, are refused", async () => {
+  it("are rejected from a damaged file or another model's", async () => {
     const copy = join(directory, "acestep-5Hz-lm-gguf");
-    const { directory: renderer } = new Checkpoints(directory).renderer("carillon-nano");
+    const { path: renderer } = new Checkpoints(directory).renderer("carillon-nano").model;
     const refusal = async (): Promise<string> =>
       planOf(engineWith("none", "acestep-5Hz-lm-gguf")).then(
         () => "",
@@ -98,7 +98,7 @@ describe("weights in codes", () => {
     expect(await refusal()).to.match(/^BAD_CHECKPOINT: .*not a GGUF file/);
   });
 
-  it("are of no other kind", async () => {
+  it("have no other bit widths", async () => {
     const wrong = engineWith("int5" as Quantization);
     const code = await wrong.render(plainSong, {}).then(
       () => "",

@@ -6,26 +6,20 @@ import { renderParameters, renderParametersOf } from "../../src/engine/render-pa
 import { NO_UPLOADS } from "../../src/music/audio/uploads.js";
 import { parseGenerationRequest } from "../../src/music/request/parse.js";
 import { testDevice } from "./embedded.js";
-import { plainSong } from "./plain-song.js";
+import { plainJob, plainSong } from "./plain-song.js";
 
 const { denoise, guidance, edit } = plainSong;
 
-describe("the parameters of rendering", () => {
-  const job: RenderJob = {
-    ...{ task: "text2music", denoise, guidance, edit, seeds: [1], frames: 25 },
-    ...{ audioCodes: null, source: null, referenceAudio: null, timedLyrics: null },
-    prompts: { text: Int32Array.of(1), lyrics: Int32Array.of(1), plainText: null },
-  };
+describe("render parameters", () => {
+  const job = plainJob;
   let renderer: NativeRenderer;
 
   before(async () => {
     const checkpoints = new Checkpoints("absent");
-    const { directory, vaeDirectory, textEncoderDirectory } = checkpoints.renderer(
-      checkpoints.configured(DEFAULT_MODEL),
-    );
+    const { model, vae, textEncoder } = checkpoints.renderer(checkpoints.configured(DEFAULT_MODEL));
     renderer = await loadAddon().loadRenderer(
       {
-        ...{ modelDirectory: directory, vaeDirectory, textEncoderDirectory },
+        ...{ model, vae, textEncoder },
         ...{ device: testDevice, dtype: "auto", quantization: "none", offload: false, offloadModel: false },
       },
       {},
@@ -35,7 +29,7 @@ describe("the parameters of rendering", () => {
 
   for (const [group, { shape }] of Object.entries(renderParameters)) {
     for (const name of Object.keys(shape)) {
-      it(`reach the core: it does not render without ${group}.${name}`, () => {
+      it(`are required by the core: ${group}.${name}`, () => {
         const { [name]: _, ...others } = job[group as keyof typeof renderParameters] as Record<
           string,
           unknown
@@ -45,7 +39,7 @@ describe("the parameters of rendering", () => {
       });
     }
 
-    it(`are refused by the core where it does not know them: ${group}`, () => {
+    it(`are rejected by the core if unknown: ${group}`, () => {
       const own = job[group as keyof typeof renderParameters];
       const more = { ...job, [group]: { ...own, loudness: 3 } } as RenderJob;
       expect(() => renderer.render(more, {})).to.throw(TypeError, `${group}.loudness reaches nothing`);
@@ -54,14 +48,14 @@ describe("the parameters of rendering", () => {
     });
   }
 
-  it("render as they are, all groups whole", async () => {
+  it("reach the core as complete groups", async () => {
     expect((await renderer.render(job, {})).samplesPerChannel).to.equal(25 * 1920);
   });
 
-  it("come out of a request as its client set them, else at their defaults", () => {
+  it("come from the request, or from their defaults", () => {
     const context = {
       rangePolicy: "refuse",
-      isTurbo: () => false,
+      slotOf: () => ({ isTurbo: false, codebookSize: null }),
       uploads: NO_UPLOADS,
       drawSeed: () => 1,
     } as const;

@@ -11,7 +11,7 @@ import { plainSongOf } from "./plain-song.js";
 const sampleRate = 48_000;
 const samplesPerFrame = 1920;
 
-/** Two tones that beat, different on either side. */
+/** Two beating tones, different in each channel. */
 function recording(seconds: number): PlanarAudio {
   const samples = seconds * sampleRate;
   return Float32Array.from({ length: 2 * samples }, (_, index) => {
@@ -21,14 +21,14 @@ function recording(seconds: number): PlanarAudio {
   });
 }
 
-/** Both channels from `start` to `end`, in seconds. */
+/** Both channels from `start` to `end` in seconds. */
 function part(audio: PlanarAudio, start: number, end: number): PlanarAudio {
   const channels = [audio.subarray(0, audio.length / 2), audio.subarray(audio.length / 2)];
   const [from, to] = [Math.round(start * sampleRate), Math.round(end * sampleRate)];
   return Float32Array.from(channels.flatMap((channel) => [...channel.subarray(from, to)]));
 }
 
-/** Whether two recordings are the same, sample for sample. */
+/** Whether two recordings are identical. */
 function same(left: Float32Array, right: Float32Array): boolean {
   const bytes = ({ buffer, byteOffset, byteLength }: Float32Array) =>
     Buffer.from(buffer, byteOffset, byteLength);
@@ -93,7 +93,7 @@ describe("tasks on the embedded model", () => {
     });
   }
 
-  it("leaves the source outside a window as it is, and adds what a window has beyond its ends", async () => {
+  it("keeps the source outside a window, and extends it if the window exceeds it", async () => {
     const inner = await song({ task: "repaint", source: windowed(0.8, 1.2) });
     expect(same(part(inner, 0, 0.75), part(source, 0, 0.75))).to.equal(true);
     expect(same(part(inner, 1.25, 2), part(source, 1.25, 2))).to.equal(true);
@@ -103,16 +103,21 @@ describe("tasks on the embedded model", () => {
     expect(same(part(longer, 0.9, 2.4), part(source, 0.5, 2))).to.equal(true);
   });
 
-  it("writes the codes of a recording, and makes the same cover of both", async () => {
+  it("encodes a recording, and makes the same cover from recording and codes", async () => {
     const long = recording(6);
     const codes = await engine.encodeCodes(1, long, {});
     expect(codes).to.have.length(30);
-    const covered = await song({ task: "cover", source: { audio: long, window: null } });
-    const coded = await song({ task: "cover", source: null, audioCodes: [codes] });
+    const covered = await song({
+      task: "cover",
+      source: { audio: long, window: null },
+      metadata: { ...base.metadata, durationSeconds: 6 },
+    });
+    const metadata = { ...base.metadata, durationSeconds: 6 };
+    const coded = await song({ task: "cover", source: null, audioCodes: [codes], metadata });
     expect(same(coded, covered)).to.equal(true);
   });
 
-  it("takes timbre from a reference, and shares steps out between a cover and its words alone", async () => {
+  it("takes timbre from a reference, and splits steps between cover and text", async () => {
     const plain = await song({ task: "cover" });
     expect(same(await song({ task: "cover", referenceAudio: recording(1) }), plain)).to.equal(false);
     expect(
@@ -123,7 +128,7 @@ describe("tasks on the embedded model", () => {
     ).to.equal(false);
   });
 
-  it("reads a recording as it was when work on it began", async () => {
+  it("uses the source as it was at the call, even if it changes later", async () => {
     const expected = await song({ task: "extract" });
     const sourceAudio = source.slice();
     const { audio } = await engine.render(
@@ -134,7 +139,7 @@ describe("tasks on the embedded model", () => {
     expect(same(audio[0] ?? sourceAudio, expected)).to.equal(true);
   });
 
-  it("stops while it reads a recording", async () => {
+  it("stops during encoding of a recording", async () => {
     const stop = new AbortController();
     const progress: Progress[] = [];
     const rendering = engine.render(
@@ -152,7 +157,7 @@ describe("tasks on the embedded model", () => {
     expect(progress.map(({ stage }) => stage)).to.not.include("decode");
   });
 
-  it("refuses what it cannot work on, and says why", async () => {
+  it("rejects invalid input with a reason", async () => {
     expect(await failureOf({ task: "repaint", source: null })).to.match(
       /^BAD_ARGUMENT: repaint needs source audio/,
     );

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { LANGUAGES } from "../../src/engine/metadata.js";
 import { parseOutput, parseThinkFields, serializeThinkFields } from "../../src/engine/think-block.js";
 
-/** Input and PyYAML's output; the reference's table. */
+/** Input and PyYAML's output, from the reference. */
 const captions: [input: string, output: string][] = [
   ["plain words", "plain words"],
   [`${"x".repeat(71)} yy zz`, `${"x".repeat(71)} yy\n  zz`],
@@ -80,7 +80,7 @@ describe("think block YAML", () => {
     }
   });
 
-  it("sorts the keys and leaves out what is absent", () => {
+  it("sorts the keys and omits absent fields", () => {
     const fields = { timesignature: "6", language: "no", bpm: 90, keyscale: "B♭ major", caption: undefined };
     expect(serializeThinkFields(fields)).to.equal(
       "bpm: 90\nkeyscale: B♭ major\nlanguage: 'no'\ntimesignature: 6",
@@ -88,7 +88,7 @@ describe("think block YAML", () => {
     expect(serializeThinkFields({})).to.equal("");
   });
 
-  it("is read back as it was", () => {
+  it("round-trips", () => {
     const word = fc.oneof(
       fc.string({ unit: "grapheme", minLength: 1 }),
       fc.constantFrom("a:", "#1", "- x", "'", '"', "{"),
@@ -113,12 +113,12 @@ describe("think block YAML", () => {
   });
 });
 
-/** The form that parsed captions have. */
+/** As parsed captions: with single spaces. */
 function singleSpaced(text: string): string {
   return text.replace(/[\s\p{C}]+/gu, " ").trim();
 }
 
-/** The fields that are there. */
+/** Fields that are present. */
 function fieldsOf(text: string): object {
   return JSON.parse(JSON.stringify(parseOutput(text).fields));
 }
@@ -140,7 +140,7 @@ describe("language model output", () => {
     expect(lyrics).to.equal("[Verse]\nHello");
   });
 
-  it("reads a block that was not closed", () => {
+  it("parses an unclosed block", () => {
     expect(fieldsOf("<think>\nbpm: 90\ntimesignature: 3\n")).to.deep.equal({ bpm: 90, timesignature: "3" });
     expect(fieldsOf("bpm: 90\n<|im_end|>")).to.deep.equal({ bpm: 90 });
     expect(parseOutput("bpm: 90\n").lyrics).to.equal(null);
@@ -148,12 +148,12 @@ describe("language model output", () => {
     expect(fieldsOf("bpm: 90\n</think>\nbpm: 91")).to.deep.equal({ bpm: 90 });
   });
 
-  it("reads what precedes the codes, and other tags", () => {
+  it("parses text before the codes, and other tags", () => {
     expect(fieldsOf("bpm: 77\n<|audio_code_3|>bpm: 99")).to.deep.equal({ bpm: 77 });
     expect(fieldsOf("<reasoning>\nbpm: 77\n</reasoning>bpm: 99")).to.deep.equal({ bpm: 77 });
   });
 
-  it("tolerates other writings", () => {
+  it("tolerates other formats", () => {
     expect(fieldsOf("BPM : 90\r\nKeyScale: A minor\r\nmood: sad\r\nnonsense\r\nbpm: 91\r\n")).to.deep.equal({
       bpm: 91,
       keyscale: "A minor",
@@ -164,13 +164,13 @@ describe("language model output", () => {
     });
   });
 
-  it("undoes quoting", () => {
+  it("removes quoting", () => {
     expect(fieldsOf("caption: 'it''s: x\n\n  y'")).to.deep.equal({ caption: "it's: x y" });
     expect(fieldsOf('caption: "tab\\there \\"now\\" \\xe9"')).to.deep.equal({ caption: 'tab here "now" é' });
     expect(fieldsOf("language: 'no'")).to.deep.equal({ language: "no" });
   });
 
-  it("drops values that no song has", () => {
+  it("drops values out of range", () => {
     expect(
       fieldsOf("bpm: 1200\nduration: 5\ntimesignature: 7\nlanguage: xx\nkeyscale: N/A\ncaption:\n"),
     ).to.deep.equal({});
@@ -193,7 +193,7 @@ describe("language model output", () => {
     expect(parseOutput("<think>\n</think>\n\n# Lyric\n<|im_end|>").lyrics).to.equal("");
   });
 
-  it("reads anything without failing", () => {
+  it("parses random text without failing", () => {
     const piece = fc.constantFrom(
       "<think>",
       "</think>",

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import fc from "fast-check";
+import { audioCodeToken } from "../../src/engine/audio-code-text.js";
 import { EngineError } from "../../src/engine/errors.js";
-import { audioCodeToken, type PromptPart, Tokenizer } from "../../src/engine/tokenizer.js";
+import { type PromptPart, Tokenizer } from "../../src/engine/tokenizer.js";
 
 const fixtures = fileURLToPath(new URL("fixtures", import.meta.url));
 
@@ -18,7 +19,7 @@ interface TokenizerJson {
   model: { vocab: Record<string, number>; merges: string[] };
 }
 
-/** Splits a trusted text into control tokens and plain text. */
+/** Splits trusted text into control tokens and plain text. */
 function partsOf(text: string, controls: string[]): PromptPart[] {
   const pattern = new RegExp(`(${controls.map((name) => name.replace(/[|]/g, "\\|")).join("|")})`);
   return text
@@ -39,11 +40,27 @@ describe("tokenizer", () => {
   });
   after(() => rm(temporary, { recursive: true }));
 
-  it("encodes the reference texts as the Qwen3 tokenizer does", async () => {
+  it("encodes the reference texts like the Qwen3 tokenizer", async () => {
     const vectors = await readJson<{ text: { text: string; ids: number[] }[] }>("qwen3", "vectors.json");
     for (const { text, ids } of vectors.text) {
       expect([...(await qwen3.encodeText(text))], JSON.stringify(text)).to.deep.equal(ids);
     }
+  });
+
+  it("encodes with carillon-nano's vocabularies as transformers does", async () => {
+    const goldens = await readJson<Record<string, { text: string; ids: number[] }[]>>(
+      "../../goldens/tokenizers.json",
+    );
+    for (const [folder, texts] of Object.entries(goldens)) {
+      const tokenizer = await Tokenizer.load(
+        fileURLToPath(new URL(`../../models/carillon-nano/${folder}`, import.meta.url)),
+      );
+      for (const { text, ids } of texts)
+        expect([...(await tokenizer.encodeText(text))], `${folder}: ${JSON.stringify(text)}`).to.deep.equal(
+          ids,
+        );
+    }
+    expect(Object.keys(goldens)).to.deep.equal(["text_encoder", "lm"]);
   });
 
   it("encodes control tokens and audio codes of a tokenizer with other ids", async () => {
@@ -60,7 +77,7 @@ describe("tokenizer", () => {
     }
   });
 
-  it("reads vocab.json with merges.txt and added_tokens.json as it reads tokenizer.json", async () => {
+  it("reads vocab.json with merges.txt and added_tokens.json like tokenizer.json", async () => {
     const { added_tokens, model } = await readJson<TokenizerJson>("qwen3", "tokenizer.json");
     await writeFile(join(temporary, "vocab.json"), JSON.stringify(model.vocab));
     await writeFile(join(temporary, "merges.txt"), `#version: 0.2\n${model.merges.join("\n")}\n`);
@@ -73,7 +90,7 @@ describe("tokenizer", () => {
     expect(await tokenizer.encode(parts)).to.deep.equal(await qwen3.encode(parts));
   });
 
-  it("lets no text become a control token, and gives it back as it was", async () => {
+  it("never encodes text as a control token, and decodes it unchanged", async () => {
     const control = fc.constantFrom(
       "<|im_end|>",
       "</think>",
@@ -93,7 +110,7 @@ describe("tokenizer", () => {
     );
   });
 
-  it("leaves the event loop free while it encodes", async () => {
+  it("does not block the event loop", async () => {
     const order: string[] = [];
     const encoded = qwen3.encodeText("\n".repeat(32_768)).then((ids) => order.push(`${ids.length} ids`));
     setImmediate(() => order.push("another event"));
@@ -101,7 +118,7 @@ describe("tokenizer", () => {
     expect(order).to.deep.equal(["another event", "8192 ids"]);
   });
 
-  it("refuses to encode once it is closed", async () => {
+  it("rejects encoding once closed", async () => {
     const tokenizer = await Tokenizer.load(join(fixtures, "parity"));
     const underWay = tokenizer.encodeText("\n".repeat(32_768));
     const failures = [underWay, tokenizer.close().then(() => tokenizer.encodeText("a"))].map((call) =>
@@ -115,13 +132,13 @@ describe("tokenizer", () => {
     }
   });
 
-  it("merges across the border of neighbouring texts", async () => {
+  it("merges across the border of adjacent texts", async () => {
     expect(await qwen3.encode([{ text: "conditions:" }, { text: "\n\n" }])).to.deep.equal(
       await qwen3.encodeText("conditions:\n\n"),
     );
   });
 
-  it("tells constrained decoding the bytes of ordinary tokens only", async () => {
+  it("gives constrained decoding the bytes of ordinary tokens only", async () => {
     const { bytes, offsets, endTokenIds, firstAudioCodeId, audioCodeCount } = parity.vocabulary(680, 64000);
     const bytesOf = (id: number): string =>
       Buffer.from(bytes.subarray(offsets[id], offsets[id + 1])).toString("utf8");
@@ -157,7 +174,7 @@ describe("tokenizer", () => {
     expect([...(await tokenizer.encodeText("<|audio_code_0|>"))]).to.not.include(151_669);
   });
 
-  it("refuses what it cannot use, and says why", async () => {
+  it("rejects unusable tokenizers with a reason", async () => {
     const failure = async (action: () => unknown): Promise<string> => {
       try {
         await action();

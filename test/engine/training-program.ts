@@ -1,6 +1,6 @@
 /**
- * A program of its own that trains without end and does not wait for it: `training-program.ts SAMPLE OUTPUT WAY`. At the
- * first step it ends by WAY: `exit`, or `return` with the engine closed.
+ * Program with an endless training run that it does not await: `training-program.ts SAMPLE OUTPUT WAY`. At the
+ * first step it ends by WAY: `exit`, or `return` after closing the engine.
  */
 import { Engine } from "../../src/engine/engine.js";
 import { engineOptions, trainingRequest } from "./embedded.js";

@@ -33,7 +33,7 @@ describe("training on the engine", () => {
     await rm(directory, { recursive: true });
   });
 
-  it("tells every step in order, also to a listener that is slow", async () => {
+  it("reports every step in order, even to a slow listener", async () => {
     const events: TrainingEvent[] = [];
     const onEvent = (event: TrainingEvent) => {
       events.push(event);
@@ -49,7 +49,7 @@ describe("training on the engine", () => {
     expect(kind).to.equal("epoch");
   });
 
-  it("resolves when it is stopped, with a checkpoint", async () => {
+  it("resolves with a checkpoint when stopped", async () => {
     const stop = new AbortController();
     const request = { ...trainingRequest([sample], path("stopped")), epochs: 1_000_000 };
     const result = await engine.train(request, {
@@ -62,7 +62,7 @@ describe("training on the engine", () => {
     expect(existsSync(result.path)).to.equal(true);
   });
 
-  it("rejects with a code", async () => {
+  it("rejects with an error code", async () => {
     const absent = trainingRequest([path("absent.pt")], path("refused"));
     const call = { signal: new AbortController().signal, onEvent: () => {} };
     const cases: [request: TrainingRequest, code: string][] = [
@@ -80,7 +80,7 @@ describe("training on the engine", () => {
     ["exit", ""],
     ["return", "stopped\n"],
   ] as const) {
-    it(`lets a process end by ${way} while it runs`, async () => {
+    it(`lets a process end by ${way} during training`, async () => {
       const args = ["--import", "tsx", program, sample, path(`process-${way}`), way];
       const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
       const [printed, [code, signal]] = await Promise.all([text(child.stdout), once(child, "exit")]);

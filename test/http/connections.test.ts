@@ -10,7 +10,7 @@ describe("connections", () => {
   let server: Server;
   const sockets: Socket[] = [];
 
-  /** Starts the server. Gives what answers the requests for /slow that it has got. */
+  /** Starts the server. The functions returned answer the pending requests for /slow. */
   async function start(limits: ConnectionLimits): Promise<(() => void)[]> {
     const waiting: (() => void)[] = [];
     server = createServer((request, response) => {
@@ -23,7 +23,7 @@ describe("connections", () => {
     return waiting;
   }
 
-  /** Resolves with all that the server sent, once it has closed the connection. */
+  /** Resolves with the server's output when it closes the connection. */
   function open(text = "", localAddress = "127.0.0.1"): { socket: Socket; reply: Promise<string> } {
     const { port } = server.address() as AddressInfo;
     const socket = connect({ port, host: "127.0.0.1", localAddress });
@@ -50,7 +50,7 @@ describe("connections", () => {
     server.close();
   });
 
-  it("that stand idle make room for a request, however many there are", async () => {
+  it("are closed when idle to make room for a request", async () => {
     await start({ total: 8, perAddress: 4 });
     const idle = Array.from({ length: 40 }, () => open("GET /hea"));
     await Promise.all(idle.slice(0, 36).map(({ reply }) => reply));
@@ -69,7 +69,7 @@ describe("connections", () => {
     expect(await friend.reply).to.match(/^HTTP\/1.1 200 /);
   });
 
-  it("at work are never cut: one too many is told so", async () => {
+  it("are never cut while busy: the one too many is rejected with an error", async () => {
     const waiting = await start({ total: 8, perAddress: 4 });
     const busy = Array.from({ length: 4 }, () => open(request("/slow")));
     while (waiting.length < 4) await once(server, "request");
@@ -81,7 +81,7 @@ describe("connections", () => {
     expect(await open(request("/")).reply).to.match(/^HTTP\/1.1 200 /);
   });
 
-  it("are fewer than the system's descriptors", () => {
+  it("are limited below the system's file descriptors", () => {
     expect(connectionLimits(1024)).to.deep.equal({ total: 384, perAddress: 192 });
     expect(connectionLimits(100)).to.deep.equal({ total: 16, perAddress: 8 });
     expect(connectionLimits(Number.POSITIVE_INFINITY)).to.deep.equal({ total: 1024, perAddress: 512 });
@@ -89,8 +89,8 @@ describe("connections", () => {
   });
 });
 
-describe("a server", () => {
-  it("keeps idle connections for longer than proxies do", async () => {
+describe("keep-alive", () => {
+  it("keeps idle connections longer than proxies do", async () => {
     const listener = await listen({ host: "127.0.0.1", port: 0 }, {}, pino({ level: "silent" }), (server) =>
       server.on("request", (_request, response) => response.end("done")),
     );

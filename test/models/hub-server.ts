@@ -1,6 +1,6 @@
 /**
- * A model hub on this machine. Lists and serves repositories with the paths, redirects, headers and errors of the
- * public one: a tree in pages, small files by their git blob, large ones (LFS) from a storage host with byte ranges.
+ * Local model hub. Serves repositories with the paths, redirects, headers and errors of the public hub: file lists
+ * in pages, small files as git blobs, large ones (LFS) from a storage host with byte ranges.
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ export type Repository = Record<string, Buffer>;
 
 export interface DownloadRequest {
   path: string;
-  /** The first byte that the Range header asks for; null where all of the file is asked for. */
+  /** Start of the Range header; null without one. */
   fromByte: number | null;
 }
 
@@ -23,19 +23,25 @@ const blobSha1 = (content: Buffer) =>
   createHash("sha1").update(`blob ${content.length}\0`).update(content).digest("hex");
 
 export class HubServer {
-  /** What was read of files, the one-byte request aside that tells their size. */
+  /** File downloads, without the one-byte requests for the size. */
   readonly downloads: DownloadRequest[] = [];
   readonly repositories: Record<string, Repository> = {};
-  /** Repositories that only this token may read. */
+  /** Repositories that require this token. */
   readonly private = new Set<string>();
   readonly token = "hf_reader";
-  /** The connection ends once this many bytes of a file are sent, or it hangs there until `resume`. */
+  /** Files whose connection is cut after this many bytes, or hangs until `resume`. */
   readonly cuts: Record<string, { afterBytes: number; hangs?: boolean }> = {};
-  /** Files that arrive with a wrong byte. */
+  /** Files sent with a wrong byte. */
   readonly corrupted = new Set<string>();
-  /** Every answer has this status. */
+  /** Extra bytes sent after a file, without its size in the headers. */
+  readonly surplus: Record<string, number> = {};
+  /** Replaces the storage host in redirects. */
+  storageHost: string | null = null;
+  /** Replaces the link to the next page of a list. */
+  nextPage: string | null = null;
+  /** Status of every response. */
   brokenStatus: number | null = null;
-  /** Whether large files are in the hub's chunk store, which the hub says to those who ask for it. */
+  /** Whether the hub advertises a chunk store for large files. */
   hasChunkStore = true;
   private hanging = () => {};
 
@@ -47,7 +53,7 @@ export class HubServer {
     storage.on("request", (request, response) => this.answerStored(request, response));
   }
 
-  /** Ends with the test file. */
+  /** Stops with the test file. */
   static async start(): Promise<HubServer> {
     const servers = [createServer(), createServer()] as const;
     for (const server of servers) {
@@ -64,19 +70,21 @@ export class HubServer {
     return urlOf(this.hub);
   }
 
-  /** Sends the rest of the file that hangs. */
+  /** Sends the rest of the hanging file. */
   resume(): void {
     this.hanging();
   }
 
-  /** As a hub is that nothing is known of. */
+  /** Resets all faults and records. */
   reset(): void {
     this.downloads.length = 0;
     this.private.clear();
     this.corrupted.clear();
     this.brokenStatus = null;
     this.hasChunkStore = true;
-    for (const record of [this.repositories, this.cuts]) {
+    this.storageHost = null;
+    this.nextPage = null;
+    for (const record of [this.repositories, this.cuts, this.surplus]) {
       for (const key of Object.keys(record)) delete record[key];
     }
   }
@@ -92,7 +100,7 @@ export class HubServer {
     if (this.brokenStatus !== null) {
       refuse(response, this.brokenStatus, "", "Service unavailable");
     } else if (repository === undefined || (this.private.has(name) && !isReader)) {
-      // Whoever is nobody is not told whether it is absent or private.
+      // Anonymous clients cannot distinguish missing from private.
       if (isReader) refuse(response, 404, "RepoNotFound", "Repository not found");
       else refuse(response, 401, "RepoNotFound", "Invalid username or password.");
     } else if (tree !== null) {
@@ -121,7 +129,7 @@ export class HubServer {
     const headers: Record<string, string> = { "Content-Type": "application/json; charset=utf-8" };
     if (end < entries.length) {
       url.searchParams.set("cursor", String(end));
-      headers.Link = `<${url}>; rel="next"`;
+      headers.Link = `<${this.nextPage ?? url}>; rel="next"`;
     }
     const page = entries.slice(start, end).map((path) => entryOf(path, repository[path]));
     response.writeHead(200, headers).end(JSON.stringify(page));
@@ -145,10 +153,12 @@ export class HubServer {
       response.writeHead(200, headers).end("{}");
       return;
     }
-    response.writeHead(302, { ...linked, Location: `${urlOf(this.storage)}/${path}` }).end();
+    response
+      .writeHead(302, { ...linked, Location: `${this.storageHost ?? urlOf(this.storage)}/${path}` })
+      .end();
   }
 
-  /** The storage host is another one: it must not get the hub's token. */
+  /** The storage host is a different one, and must not receive the hub's token. */
   private answerStored(request: IncomingMessage, response: ServerResponse): void {
     const [, name = "", path = ""] = /^\/([^/]+\/[^/]+)\/(.+)$/.exec(request.url ?? "") ?? [];
     const content = this.repositories[name]?.[path];
@@ -173,10 +183,20 @@ export class HubServer {
     if (!isProbe) this.downloads.push({ path, fromByte: first === undefined ? null : start });
     const sent = Buffer.from(content.subarray(start, end));
     if (this.corrupted.has(path)) sent[sent.length - 1] = (sent.at(-1) ?? 0) ^ 1;
-    const headers = { ETag: `"${etag}"`, "Accept-Ranges": "bytes", "Content-Length": sent.length };
+    const isTold = this.surplus[path] === undefined;
+    const headers = {
+      ETag: `"${etag}"`,
+      "Accept-Ranges": "bytes",
+      ...(isTold && { "Content-Length": sent.length }),
+    };
     if (first === undefined) response.writeHead(200, headers);
     else
       response.writeHead(206, { ...headers, "Content-Range": `bytes ${start}-${end - 1}/${content.length}` });
+    const surplus = this.surplus[path];
+    if (!isProbe && surplus !== undefined) {
+      response.end(Buffer.concat([sent, Buffer.alloc(surplus)]));
+      return;
+    }
     const cut = isProbe ? undefined : this.cuts[path];
     if (cut === undefined) {
       response.end(sent);

@@ -4,10 +4,12 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
+import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { createEngine, loadConfig } from "../../src/index.js";
 import { PullError, type PullErrorCode } from "../../src/models/errors.js";
 import { Hub } from "../../src/models/hub.js";
 import { type PullProgress, pullModel } from "../../src/models/pull.js";
+import { namedModel } from "../../src/music/models/models.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { HubServer } from "./hub-server.js";
 import { languageModelRepository, mainRepository } from "./repositories.js";
@@ -52,7 +54,7 @@ describe("pulling a model", () => {
     return (error as PullError).message;
   }
 
-  /** Nothing listens there. */
+  /** A URL without a listener. */
   async function unusedUrl(): Promise<string> {
     const listener = createServer().listen(0, "127.0.0.1");
     await once(listener, "listening");
@@ -61,17 +63,17 @@ describe("pulling a model", () => {
     return `http://127.0.0.1:${port}`;
   }
 
-  /** A repository with one model that needs no other; returns its weights. */
+  /** Serves a repository with one self-contained model; returns its weights. */
   function serveModel(weights = randomBytes(1_000_000)): Buffer {
     server.repositories["someone/small"] = { "config.json": Buffer.from("{}"), [WEIGHTS]: weights };
     return weights;
   }
 
-  const inModel = (name: string) => join(directory, "small", name);
-  const incomplete = (name: string) => join(directory, ".incomplete", "small", name);
+  const inModel = (name: string) => join(directory, "someone--small", name);
+  const incomplete = (name: string) => join(directory, ".incomplete", "someone--small", name);
   const visible = () => readdirSync(directory).filter((name) => !name.startsWith("."));
 
-  it("brings a model and the parts that it needs, and the engine loads it by its name", async () => {
+  it("downloads a model and its parts, and the engine loads it by name", async () => {
     server.repositories[MAIN] = mainRepository();
     server.repositories["ACE-Step/acestep-5Hz-lm-0.6B"] = languageModelRepository();
     const parts = ["vae", "Qwen3-Embedding-0.6B", "acestep-v15-turbo"];
@@ -90,7 +92,7 @@ describe("pulling a model", () => {
     }
   });
 
-  it("brings what a model of its own repository leaves out, once", async () => {
+  it("downloads the parts missing in a model's own repository, once", async () => {
     server.repositories[MAIN] = mainRepository();
     for (const name of ["acestep-v15-base", "acestep-v15-sft"]) {
       server.repositories[`ACE-Step/${name}`] = {
@@ -105,11 +107,55 @@ describe("pulling a model", () => {
     expect(await pull("acestep-v15-sft")).to.deep.equal(["vae"]);
   });
 
-  it("brings every model of a repository that holds several", async () => {
+  it("downloads every model of a repository", async () => {
     server.repositories["someone/mirror"] = mainRepository();
     const folders = ["Qwen3-Embedding-0.6B", "acestep-5Hz-lm-1.7B", "acestep-v15-turbo", "vae"];
-    expect(await pull("someone/mirror")).to.have.members(folders);
-    expect(visible()).to.have.members(folders);
+    expect(await pull("someone/mirror")).to.have.members(folders.map((name) => `someone--mirror/${name}`));
+    expect(visible()).to.deep.equal(["someone--mirror"]);
+    expect(await pull("someone/mirror")).to.deep.equal([]);
+  });
+
+  it("keeps repositories of others from taking the name of a published model", async () => {
+    server.repositories["someone/acestep-v15-turbo"] = {
+      "config.json": Buffer.from("{}"),
+      [WEIGHTS]: Buffer.from("w"),
+    };
+    server.repositories["someone/shadow"] = mainRepository();
+    await pull("someone/acestep-v15-turbo");
+    await pull("someone/shadow");
+    const checkpoints = new Checkpoints(directory);
+    expect(checkpoints.usesEmbedded("acestep-v15-turbo")).to.equal(true);
+    expect(() => checkpoints.renderer("acestep-v15-turbo")).to.throw("was not found");
+    const shadow = "someone--shadow/acestep-v15-turbo";
+    expect(checkpoints.rendererNames()).to.include(shadow);
+    expect(checkpoints.renderer(shadow).vae.path).to.equal(join(directory, "someone--shadow/vae"));
+    expect(namedModel([shadow], "acestep-v15-turbo")).to.equal(undefined);
+    expect(namedModel([shadow], shadow)).to.equal(shadow);
+  });
+
+  it("reads no more of a file than its listed size", async () => {
+    serveModel();
+    server.surplus[WEIGHTS] = 20_000_000;
+    const reports: PullProgress[] = [];
+    const message = await failureOf(
+      pull("someone/small", { onProgress: (progress) => reports.push(progress) }),
+      "CHECKSUM",
+    );
+    expect(message).to.include("more than the 1000000 bytes that are listed");
+    expect(reports.at(-1)?.doneBytes).to.be.at.most(1_000_000 + "{}".length);
+    expect(existsSync(inModel(WEIGHTS))).to.equal(false);
+  });
+
+  it("follows redirects only to the hub's hosts", async () => {
+    serveModel();
+    server.storageHost = "http://files.example.org";
+    expect(await failureOf(pull("someone/small"), "HUB")).to.include("redirects to http://files.example.org");
+    server.storageHost = null;
+    server.repositories["someone/small"] = Object.fromEntries(
+      Array.from({ length: 9 }, (_, index) => [`${index}.json`, Buffer.from("{}")]),
+    );
+    server.nextPage = "http://pages.example.org/";
+    expect(await failureOf(pull("someone/small"), "HUB")).to.include("redirects to http://pages.example.org");
   });
 
   it("keeps the folders of a repository in the diffusers layout", async () => {
@@ -118,11 +164,11 @@ describe("pulling a model", () => {
       "transformer/config.json": Buffer.from("{}"),
       "vae/config.json": Buffer.from("{}"),
     };
-    expect(await pull("someone/pipeline")).to.deep.equal(["pipeline"]);
-    expect(existsSync(join(directory, "pipeline", "transformer", "config.json"))).to.equal(true);
+    expect(await pull("someone/pipeline")).to.deep.equal(["someone--pipeline"]);
+    expect(existsSync(join(directory, "someone--pipeline", "transformer", "config.json"))).to.equal(true);
   });
 
-  it("leaves what is installed alone, without the hub", async () => {
+  it("does not contact the hub for an installed model", async () => {
     mkdirSync(join(directory, "acestep-5Hz-lm-0.6B"));
     expect(await pull("acestep-5Hz-lm-0.6B", { url: await unusedUrl() })).to.deep.equal([]);
   });
@@ -136,12 +182,12 @@ describe("pulling a model", () => {
     expect(visible()).to.deep.equal([]);
   });
 
-  it("tells how far it is", async () => {
+  it("reports progress", async () => {
     const weights = serveModel();
     const reports: PullProgress[] = [];
     await pull("someone/small", { onProgress: (progress) => reports.push(progress) });
     const totalBytes = weights.length + 2;
-    expect(reports[0]).to.include({ doneBytes: 0, totalBytes, file: join("small", "config.json") });
+    expect(reports[0]).to.include({ doneBytes: 0, totalBytes, file: join("someone--small", "config.json") });
     expect(reports.at(-1)).to.include({ doneBytes: totalBytes, totalBytes, fileBytes: weights.length });
   });
 
@@ -151,7 +197,7 @@ describe("pulling a model", () => {
       server.hasChunkStore = hasChunkStore;
       server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES };
       const message = await failureOf(pull("someone/small"), "CONNECTION_LOST");
-      expect(message).to.include(WEIGHTS).and.include("it goes on from there");
+      expect(message).to.include(WEIGHTS).and.include("to resume");
       expect(visible()).to.deep.equal([]);
       const fromByte = statSync(incomplete(WEIGHTS)).size;
       expect(fromByte).to.be.within(1, CUT_BYTES);
@@ -164,7 +210,7 @@ describe("pulling a model", () => {
     });
   }
 
-  it("goes on where it was interrupted", async () => {
+  it("resumes an interrupted download", async () => {
     const weights = serveModel();
     server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES, hangs: true };
     const interrupted = new AbortController();
@@ -184,7 +230,7 @@ describe("pulling a model", () => {
   });
 
   for (const file of [WEIGHTS, "config.json"]) {
-    it(`refuses a corrupted ${file}, and downloads it anew`, async () => {
+    it(`rejects a corrupted ${file}, and downloads it again`, async () => {
       serveModel();
       server.corrupted.add(file);
       const message = await failureOf(pull("someone/small"), "CHECKSUM");
@@ -199,17 +245,20 @@ describe("pulling a model", () => {
     });
   }
 
-  it("keeps nothing of a repository that changed meanwhile", async () => {
+  it("removes files that a changed repository no longer lists", async () => {
     serveModel();
     server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES };
     await failureOf(pull("someone/small"), "CONNECTION_LOST");
     const shards = { "model-1.safetensors": Buffer.from("a"), "model-2.safetensors": Buffer.from("b") };
     server.repositories["someone/small"] = { "config.json": Buffer.from("{}"), ...shards };
     await pull("someone/small");
-    expect(readdirSync(join(directory, "small"))).to.have.members(["config.json", ...Object.keys(shards)]);
+    expect(readdirSync(join(directory, "someone--small"))).to.have.members([
+      "config.json",
+      ...Object.keys(shards),
+    ]);
   });
 
-  it("names the models that it knows", async () => {
+  it("lists the known models for an unknown name", async () => {
     const message = await failureOf(pull("acestep-v15-turob"), "UNKNOWN_MODEL");
     expect(message).to.include("acestep-v15-turob").and.include("acestep-v15-turbo, ").and.include("owner/");
     for (const name of ["../escape", "someone/..", "a/b/c", ""]) {
@@ -217,7 +266,7 @@ describe("pulling a model", () => {
     }
   });
 
-  it("says what the hub does not have", async () => {
+  it("reports a missing repository or file", async () => {
     const message = await failureOf(pull("someone/absent", { token: server.token }), "NOT_FOUND");
     expect(message).to.include("someone/absent").and.include("acestep-v15-turbo");
     server.repositories[MAIN] = { "README.md": Buffer.from("") };
@@ -225,7 +274,7 @@ describe("pulling a model", () => {
     expect(await failureOf(pull(MAIN), "NOT_A_MODEL")).to.include(MAIN);
   });
 
-  it("reads a private repository with the token, and asks for one", async () => {
+  it("reads a private repository with the token, and asks for a missing token", async () => {
     serveModel();
     server.private.add("someone/small");
     const message = await failureOf(pull("someone/small"), "UNAUTHORIZED");
@@ -233,12 +282,12 @@ describe("pulling a model", () => {
     expect(await failureOf(pull("someone/small", { token: "hf_other" }), "UNAUTHORIZED")).to.include(
       "HF_TOKEN",
     );
-    expect(await pull("someone/small", { token: server.token })).to.deep.equal(["small"]);
+    expect(await pull("someone/small", { token: server.token })).to.deep.equal(["someone--small"]);
     const refused = () => pull("someone/small", { token: "secret" });
-    expect(refused).to.throw(PullError, "these begin with hf_").and.not.include({ message: "secret" });
+    expect(refused).to.throw(PullError, "hub tokens begin with hf_").and.not.include({ message: "secret" });
   });
 
-  it("says that the hub cannot be reached, or is none", async () => {
+  it("reports an unreachable hub, and an address that is not a hub", async () => {
     const url = await unusedUrl();
     const unreachable = await failureOf(pull(MAIN, { url }), "UNREACHABLE");
     expect(unreachable).to.include(url).and.include("ECONNREFUSED").and.include("HF_ENDPOINT");
@@ -247,17 +296,17 @@ describe("pulling a model", () => {
       .to.include("status 503")
       .and.include("Try again later");
     server.brokenStatus = 200;
-    expect(await failureOf(pull(MAIN), "HUB")).to.include("does not answer as the hub does");
+    expect(await failureOf(pull(MAIN), "HUB")).to.include("does not answer like a model hub");
   });
 
-  it("writes nothing outside of the model's folder", async () => {
+  it("writes only inside the model's folder", async () => {
     serveModel();
     Object.assign(server.repositories["someone/small"] as object, { "../../escaped": Buffer.from("x") });
     expect(await failureOf(pull("someone/small"), "HUB")).to.include("../../escaped");
     expect(existsSync(join(directory, "escaped"))).to.equal(false);
   });
 
-  it("is alone in its directory", async () => {
+  it("locks its directory", async () => {
     serveModel();
     server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES, hangs: true };
     const interrupted = new AbortController();
@@ -271,9 +320,9 @@ describe("pulling a model", () => {
     expect(await second).to.have.property("name", "DirectoryInUseError");
   });
 
-  it("takes up a file that grew beyond what is listed from its start", async () => {
+  it("downloads a partial file again if it is longer than listed", async () => {
     const weights = serveModel();
-    mkdirSync(join(directory, ".incomplete", "small"), { recursive: true });
+    mkdirSync(join(directory, ".incomplete", "someone--small"), { recursive: true });
     writeFileSync(incomplete(WEIGHTS), randomBytes(weights.length + 1));
     await pull("someone/small");
     expect(statSync(inModel(WEIGHTS)).size).to.equal(weights.length);

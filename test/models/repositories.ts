@@ -1,4 +1,4 @@
-/** The embedded model, laid out as the public ones are. */
+/** The embedded model in the layout of the public ones. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

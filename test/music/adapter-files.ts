@@ -17,7 +17,7 @@ export interface Projection {
 
 /** The attention projections of carillon-nano. */
 export function attentionProjections(): Projection[] {
-  const { directory } = new Checkpoints("").renderer("carillon-nano");
+  const { path: directory } = new Checkpoints("").renderer("carillon-nano").model;
   const file = readFileSync(join(directory, "model.safetensors"));
   const header = JSON.parse(file.toString("utf8", 8, 8 + Number(file.readBigUInt64LE()))) as Record<
     string,
@@ -38,6 +38,11 @@ export function someValues(shape: readonly number[], seed: number, size = 0.3): 
   };
 }
 
+function ones(shape: readonly number[]): Tensor {
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  return { shape, values: new Float32Array(count).fill(1) };
+}
+
 export function writeSafetensors(
   path: string,
   tensors: Readonly<Record<string, Tensor>>,
@@ -56,18 +61,19 @@ export function writeSafetensors(
   writeFileSync(path, Buffer.concat([length, header, ...data]));
 }
 
-/** Writes a PEFT folder of rank 4; `inputs` other than the model's own make an adapter of another model. */
-export function writeLora(
-  folder: string,
-  { seed = 1, inputs = 0 }: { seed?: number; inputs?: number } = {},
-): string {
+/**
+ * Writes a PEFT folder of rank 4; `inputs` other than the model's own make an adapter of another model, `dora` gives every
+ * row of a changed weight the norm 1.
+ */
+export function writeLora(folder: string, { seed = 1, inputs = 0, dora = false } = {}): string {
   mkdirSync(folder, { recursive: true });
   const tensors = attentionProjections().flatMap(({ name, out, in: own }) => [
     [`base_model.model.${name}.lora_A.weight`, someValues([4, inputs || own], seed)],
     [`base_model.model.${name}.lora_B.weight`, someValues([out, 4], seed + 1)],
+    ...(dora ? [[`base_model.model.${name}.lora_magnitude_vector`, ones([out])]] : []),
   ]);
   writeSafetensors(join(folder, "adapter_model.safetensors"), Object.fromEntries(tensors));
-  const config = { peft_type: "LORA", r: 4, lora_alpha: 8, target_modules: ["q_proj", "k_proj"] };
+  const config = { peft_type: "LORA", r: 4, lora_alpha: 8, target_modules: ["q_proj"], use_dora: dora };
   writeFileSync(join(folder, "adapter_config.json"), JSON.stringify(config));
   return folder;
 }
@@ -80,7 +86,7 @@ export function writeLokr(path: string, { seed = 1, dora = false } = {}): string
       [`${prefix}.alpha`, { shape: [], values: new Float32Array([64]) }],
       [`${prefix}.lokr_w1`, someValues([2, 2], seed)],
       [`${prefix}.lokr_w2`, someValues([out / 2, inputs / 2], seed + 1)],
-      ...(dora ? [[`${prefix}.dora_scale`, { shape: [out, 1], values: new Float32Array(out).fill(1) }]] : []),
+      ...(dora ? [[`${prefix}.dora_scale`, ones([out, 1])]] : []),
     ];
   });
   const config = JSON.stringify({ linear_dim: 64, linear_alpha: 128, factor: 2 });

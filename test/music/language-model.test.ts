@@ -17,7 +17,7 @@ describe("songs without a loaded language model", () => {
 
   after(() => server.close());
 
-  it("do not load one for wishes that can be done without", async () => {
+  it("do not load one for options that do not require it", async () => {
     const record = await client.makeOne({ ...shortSong, use_cot_caption: true, use_cot_language: true });
     expect(record).to.include({ lm_model: "", caption: shortSong.prompt });
     expect(record.metas).to.include({ keyscale: "", timesignature: "" });
@@ -26,12 +26,12 @@ describe("songs without a loaded language model", () => {
     expect((await client.get("/health")).body.data.llm_initialized).to.equal(false);
   });
 
-  it("last thirty seconds where nobody says how long", async () => {
+  it("last thirty seconds without a length", async () => {
     const record = await client.makeOne({ ...shortSong, audio_duration: null });
     expect(record.metas).to.include({ duration: 30 });
   });
 
-  it("load one when they think", async () => {
+  it("load one with thinking", async () => {
     const record = await client.makeOne({ ...shortSong, thinking: true });
     expect(record).to.include({ lm_model: languageModel });
     expect((await client.get("/health")).body.data.loaded_lm_model).to.equal(languageModel);
@@ -53,7 +53,7 @@ describe("songs with the language model", () => {
 
   const seeded = { ...shortSong, use_random_seed: false, seed: 11 };
 
-  it("fill what the client left open and keep what it set", async () => {
+  it("fill empty metadata and keep fields of the client", async () => {
     const record = await client.makeOne({ ...seeded, bpm: 123 });
     expect(record.lm_model).to.equal(languageModel);
     expect(record.metas).to.include({ bpm: 123, duration: 10 });
@@ -62,7 +62,7 @@ describe("songs with the language model", () => {
     expect(record.prompt).to.equal(shortSong.prompt);
   });
 
-  it("tell the log what was forced and what was written, where they are asked to", async () => {
+  it("log constrained and written text with constrained_decoding_debug", async () => {
     const debugLines = async (parameters: object) => {
       messages.length = 0;
       await client.makeOne({ ...seeded, bpm: 123, ...parameters });
@@ -80,7 +80,7 @@ describe("songs with the language model", () => {
     expect((await debugLines(free))[0]).to.match(/metadata: unconstrained, wrote "/);
   });
 
-  it("are planned in codes when they think: of the asked length, alike for alike seeds", async () => {
+  it("are planned as codes with thinking: of the requested length, equal for equal seeds", async () => {
     const wav = { ...seeded, thinking: true, audio_format: "wav" };
     const one = await client.makeOne(wav);
     const two = await client.makeOne(wav);
@@ -91,7 +91,7 @@ describe("songs with the language model", () => {
     expect((bytes[0] as Buffer).equals(bytes[2] as Buffer)).to.equal(false);
   });
 
-  it("tell their codes, which make the same song again without the language model", async () => {
+  it("record their codes, which make the same song again without the language model", async () => {
     const whole = { ...seeded, thinking: true, audio_format: "wav", batch_size: 2, seed: "1,2" };
     const id = await client.submit(whole);
     const { records } = await client.finished(id);
@@ -115,14 +115,20 @@ describe("songs with the language model", () => {
     expect((bytes[0] as Buffer).equals(bytes[1] as Buffer)).to.equal(true);
   });
 
-  it("think for every item of a batch", async () => {
-    const records = await client.make({ ...seeded, thinking: true, batch_size: 2, seed: "1,2" });
-    expect(records).to.have.length(2);
-    const bytes = await Promise.all(records.map((record) => client.download(record)));
-    expect((bytes[0] as Buffer).equals(bytes[1] as Buffer)).to.equal(false);
+  it("are planned together in a batch, or one by one with allow_lm_batch=false, with the same result", async () => {
+    const two = { ...seeded, thinking: true, batch_size: 2, seed: "1,2" };
+    const download = async (parameters: object) =>
+      Promise.all((await client.make({ ...two, ...parameters })).map((record) => client.download(record)));
+    const together = await download({});
+    const alone = await download({ allow_lm_batch: false });
+    expect(together).to.have.length(2);
+    expect((together[0] as Buffer).equals(together[1] as Buffer)).to.equal(false);
+    expect(together.map((song) => song.toString("base64"))).to.deep.equal(
+      alone.map((song) => song.toString("base64")),
+    );
   });
 
-  it("take the client's own codes when it asks for that", async () => {
+  it("use codes of the client with use_audio_codes", async () => {
     const codes = Array.from({ length: 75 }, (_, i) => i % 100);
     const record = await client.makeOne({
       ...seeded,
@@ -135,7 +141,7 @@ describe("songs with the language model", () => {
     expect(ignored.warnings.join()).to.include("audio_code_string");
   });
 
-  it("are written from nothing in sample mode, within what the client set", async () => {
+  it("are written from nothing with sample_mode, keeping fields of the client", async () => {
     const record = await client.makeOne({
       ...seeded,
       prompt: "",
@@ -148,17 +154,17 @@ describe("songs with the language model", () => {
     expect(record.metas).to.include({ bpm: 99, keyscale: "A minor", duration: 10, prompt: "" });
   });
 
-  it("take a wish by its own words, where the model cannot put it in better ones", async () => {
+  it("use sample_query as the caption if the model does not write text", async () => {
     const lyrics = "[Verse]\nhigh on the hill the goats are dancing";
-    const wish = { ...seeded, prompt: "", sample_query: "a polka for goats", lyrics };
-    const record = await client.makeOne(wish);
+    const request = { ...seeded, prompt: "", sample_query: "a polka for goats", lyrics };
+    const record = await client.makeOne(request);
     expect(record).to.include({ prompt: "a polka for goats", caption: "a polka for goats", lyrics });
     expect(record.lm_model).to.equal(languageModel);
     expect(record.metas.keyscale).to.match(/^[A-G].* (major|minor)$/);
-    expect(record.warnings.join()).to.match(/sample_query: .*does not write text: the wish is the caption/);
+    expect(record.warnings.join()).to.match(/sample_query: .*does not write text: the query is the caption/);
   });
 
-  it("keep the words of use_format, where the model has no better ones", async () => {
+  it("keep caption and lyrics with use_format if the model does not write text", async () => {
     const lyrics = "[Verse]\nla la la";
     const record = await client.makeOne({ ...seeded, prompt: "polka", lyrics, use_format: true });
     expect(record).to.include({ prompt: "polka", caption: "polka", lyrics });
@@ -167,16 +173,18 @@ describe("songs with the language model", () => {
     expect(record.warnings.join()).to.match(/use_format: .*does not write text/);
   });
 
-  it("say that the caption was not reworded to those who ask for it, and to nobody else", async () => {
+  it("warn that the caption was not reworded only if use_cot_caption was sent", async () => {
     const asked = await client.makeOne({ ...seeded, use_cot_caption: true });
     expect(asked.caption).to.equal(shortSong.prompt);
-    expect(asked.warnings.join()).to.match(/^use_cot_caption: .*does not write text: the caption stays/);
+    expect(asked.warnings.join()).to.match(
+      /^use_cot_caption: .*does not write text: the caption is unchanged/,
+    );
     const unasked = await client.makeOne(seeded);
     expect(unasked).to.include({ caption: shortSong.prompt });
     expect(unasked.warnings).to.deep.equal([]);
   });
 
-  it("are sung in the language that the lyrics are written in, or the one that the client names", async () => {
+  it("are sung in the language of the client, or that of the lyrics", async () => {
     const lyrics = "[Verse]\nIch gehe heute durch den Regen\nund denke an dich";
     expect(await client.makeOne({ ...seeded, lyrics })).to.include({ vocal_language: "de" });
     const named = await client.makeOne({ ...seeded, lyrics, vocal_language: "nl" });
@@ -184,7 +192,7 @@ describe("songs with the language model", () => {
     expect(await client.makeOne(seeded)).to.include({ vocal_language: "en" });
   });
 
-  it("are planned freely without constrained decoding, and say so where nothing comes of it", async () => {
+  it("are planned freely without constrained_decoding, with a warning if that yields nothing", async () => {
     const wild = { ...seeded, thinking: true, lm_temperature: 2, lm_top_p: 1 };
     const held = await client.makeOne(wild);
     expect(held.metas.timesignature).to.be.oneOf(["2", "3", "4", "6"]);
@@ -194,27 +202,27 @@ describe("songs with the language model", () => {
     else expect((records as SongRecord[])[0]?.metas).to.not.deep.equal(held.metas);
   });
 
-  it("are refused at submission where the words are too long for a model that they need", async () => {
+  it("are refused at submission if the words are too long for a required language model", async () => {
     const tooLong = { ...seeded, lyrics: "na ".repeat(10_000) };
     const refusal = await client.post("/release_task", { ...tooLong, thinking: true });
     expect(refusal.status).to.equal(400);
     expect(refusal.body.detail).to.match(
       /^lyrics is too long for the language model carillon-nano\/lm: it takes \d+ of/,
     );
-    const wish = { ...seeded, sample_query: "☃".repeat(4_000) };
-    expect((await client.post("/release_task", wish)).body.detail).to.match(/^sample_query is too long/);
+    const request = { ...seeded, sample_query: "☃".repeat(4_000) };
+    expect((await client.post("/release_task", request)).body.detail).to.match(/^sample_query is too long/);
     const song = await client.makeOne(tooLong);
     expect(song.warnings.join()).to.match(/metadata were not planned: lyrics is too long/);
     expect(song.metas.duration).to.equal(10);
   });
 
-  it("name a language model that is not installed in a warning", async () => {
+  it("warn about a language model that is not installed", async () => {
     const record = await client.makeOne({ ...seeded, thinking: true, lm_model_path: "acestep-5Hz-lm-4B" });
     expect(record.lm_model).to.equal(languageModel);
     expect(record.warnings.join()).to.include("acestep-5Hz-lm-4B");
   });
 
-  it("share the machine with a second worker", async () => {
+  it("are made by two workers at once", async () => {
     const two = await startLiveServer(temporaryDirectory(), { SVC_QUEUE_WORKERS: "2" });
     const ids = await Promise.all(
       [1, 2, 3].map((seed) => two.client.submit({ ...seeded, seed, thinking: seed > 1 })),
@@ -234,13 +242,13 @@ describe("POST /format_input", () => {
   after(() => server.close());
 
   const fields = { prompt: "polka", lyrics: "[Verse]\nla la la" };
-  const wishes = { bpm: 90, key: "C major", time_signature: "3", duration: 45, language: "de" };
+  const metadata = { bpm: 90, key: "C major", time_signature: "3", duration: 45, language: "de" };
 
   for (const [how, param_obj] of [
-    ["an object", wishes],
-    ["text", JSON.stringify(wishes)],
+    ["an object", metadata],
+    ["text", JSON.stringify(metadata)],
   ] as const) {
-    it(`keeps what param_obj sets, given as ${how}`, async () => {
+    it(`keeps fields of param_obj, sent as ${how}`, async () => {
       const { status, body } = await server.client.post("/format_input", { ...fields, param_obj });
       expect(status, body.detail).to.equal(200);
       expect(body.data).to.include({
@@ -255,7 +263,7 @@ describe("POST /format_input", () => {
     });
   }
 
-  it("fills everything in from nothing", async () => {
+  it("fills all fields of an empty request", async () => {
     const { status, body } = await server.client.post("/format_input", {});
     expect(status).to.equal(200);
     expect(body.data).to.have.all.keys(
@@ -271,7 +279,7 @@ describe("POST /format_input", () => {
     expect(body.data.bpm).to.be.within(30, 300);
   });
 
-  it("answers while songs wait and render", async () => {
+  it("answers while songs are queued and rendered", async () => {
     const id = await server.client.submit({ ...shortSong, audio_duration: 600, inference_steps: 20 });
     const { status } = await server.client.post("/format_input", fields);
     expect(status).to.equal(200);
@@ -279,7 +287,7 @@ describe("POST /format_input", () => {
     await server.client.post("/cancel_task", { task_id: id });
   });
 
-  it("answers the next client after one has hung up", async () => {
+  it("answers the next client after one disconnected", async () => {
     const hangUp = new AbortController();
     const request = fetch(`${server.url}/format_input`, {
       method: "POST",
@@ -292,7 +300,7 @@ describe("POST /format_input", () => {
     expect((await server.client.post("/format_input", fields)).status).to.equal(200);
   });
 
-  it("lets a song pass that came after many texts, and refuses more texts than may wait", async () => {
+  it("does not delay a song by queued texts, and answers 429 if too many wait", async () => {
     const client = new AbortController();
     let answered = 0;
     const ask = async (): Promise<number | null> => {
@@ -316,7 +324,7 @@ describe("POST /format_input", () => {
     await server.client.finished(song, ({ records }) => {
       if (/music|inputs|Decoding/.test(records[0]?.stage ?? "")) answeredBefore.push(answered);
     });
-    // The song's own calls of the language model came in between: it did not wait for all that were asked before it.
+    // The song's calls of the language model ran between the texts queued before it.
     expect(answeredBefore[0]).to.be.lessThan(64);
     client.abort();
     const refused = (await Promise.all(asked)).filter((status) => status === 429);
@@ -324,7 +332,7 @@ describe("POST /format_input", () => {
     expect((await server.client.post("/format_input", fields)).status).to.equal(200);
   });
 
-  it("tells the language of the lyrics, and which field is too long", async () => {
+  it("returns the language of the lyrics, and names a field that is too long", async () => {
     const lyrics = "[Couplet]\nSous le ciel de Paris s'envole une chanson";
     expect((await server.client.post("/format_input", { lyrics })).body.data.vocal_language).to.equal("fr");
     const refusal = await server.client.post("/format_input", { lyrics: "la ".repeat(10_000) });
@@ -332,12 +340,12 @@ describe("POST /format_input", () => {
     expect(refusal.body.detail).to.match(/^lyrics is too long/);
   });
 
-  it("refuses a param_obj that is no object", async () => {
+  it("refuses a param_obj that is not an object", async () => {
     expect((await server.client.post("/format_input", { param_obj: "[1]" })).status).to.equal(400);
   });
 });
 
-describe("a language model that says it writes, and writes nonsense", () => {
+describe("a language model that writes nonsense", () => {
   let server: LiveServer;
 
   before(async () => {
@@ -354,7 +362,7 @@ describe("a language model that says it writes, and writes nonsense", () => {
 
   const lyrics = "[Verse]\nhello my friend\nthe night is young";
 
-  it("destroys no lyrics", async () => {
+  it("does not replace lyrics", async () => {
     for (const temperature of [0.2, 0.85, 1.5]) {
       const { status, body } = await server.client.post("/format_input", {
         prompt: "heavy metal",
@@ -363,16 +371,16 @@ describe("a language model that says it writes, and writes nonsense", () => {
       });
       expect(status).to.equal(200);
       expect(body.data.lyrics).to.equal(lyrics);
-      expect(body.data.warnings.join()).to.match(/the lyrics stay as/);
+      expect(body.data.warnings.join()).to.match(/the lyrics are unchanged/);
     }
     const song = await server.client.makeOne({ ...shortSong, lyrics, use_format: true });
     expect(song.lyrics).to.equal(lyrics);
-    expect(song.warnings.join()).to.match(/use_format: the lyrics stay/);
+    expect(song.warnings.join()).to.match(/use_format: the lyrics are unchanged/);
   });
 
-  it("shows the caption that the model heard", async () => {
+  it("records the caption used for rendering", async () => {
     const song = await server.client.makeOne({ ...shortSong, prompt: "a merry tune", use_cot_caption: true });
-    if (song.caption === "a merry tune") expect(song.warnings.join()).to.include("the caption stays");
+    if (song.caption === "a merry tune") expect(song.warnings.join()).to.include("the caption is unchanged");
     else expect(song).to.include({ prompt: "a merry tune" });
   });
 });

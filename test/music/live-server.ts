@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { loadConfig } from "../../src/config.js";
 import { createEngine, createMusicServer, type MusicServer } from "../../src/index.js";
-import { createLogger } from "../../src/log.js";
 import type { SongMetas } from "../../src/music/queue/store.js";
 import type { TaskEvent } from "../../src/music/queue/task-events.js";
 import type { ResultRecord, TaskStatusItem } from "../../src/music/queue/task-status.js";
+import { createLogger } from "../../src/system/log.js";
 import { checkAnswer, checkComponent } from "./openapi-check.js";
 
 const POLL_INTERVAL_MS = 20;

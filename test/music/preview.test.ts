@@ -1,18 +1,23 @@
-/** A song is heard while it is made: a real server, the embedded model. */
+/** Previews from a real server with the embedded model. */
 import { expect } from "chai";
 import { Carillon } from "../../src/client/index.js";
 import { type LiveServer, shortSong, startLiveServer } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
 const HEADER_BYTES = 44;
-/** Heard early, and long under way: its songs are made one after the other. */
+/** Available early and slow to finish, because its songs are made one after another. */
 const LONG = { prompt: "a long waltz", audio_duration: 30, inference_steps: 1, batch_size: 8 };
 
 async function readAll(stream: ReadableStream<Uint8Array>): Promise<Buffer> {
   return Buffer.from(await new Response(stream).arrayBuffer());
 }
 
-const samplesOf = (wav: Buffer) => new Int16Array(Uint8Array.from(wav.subarray(HEADER_BYTES)).buffer);
+/** Samples of the chunk `data`, without tags. */
+function samplesOf(wav: Buffer): Int16Array {
+  const begin = wav.indexOf("data") + 8;
+  const samples = wav.subarray(begin, begin + wav.readUInt32LE(begin - 4));
+  return new Int16Array(Uint8Array.from(samples).buffer);
+}
 
 describe("GET /v1/tasks/:id/preview", function () {
   this.timeout(180_000);
@@ -27,14 +32,14 @@ describe("GET /v1/tasks/:id/preview", function () {
   });
   after(() => server?.close());
 
-  /** The status of an answer, and where it leads. */
+  /** Status and Location of a response. */
   async function answerOf(id: string, query = "?ai_token=open%20sesame") {
     const response = await fetch(`${server.url}/v1/tasks/${id}/preview${query}`, { redirect: "manual" });
     await response.body?.cancel();
     return { status: response.status, location: response.headers.get("location") };
   }
 
-  it("plays the beginning while the rest is decoded, and in all what the song holds", async () => {
+  it("plays the beginning while the rest is decoded, and in total the whole song", async () => {
     const { task_id: id } = await carillon.submit({ ...LONG, audio_format: "wav", batch_size: 2 });
     const [aloud, aside] = (await carillon.preview(id)).tee();
     const reader = aloud.getReader();
@@ -50,14 +55,14 @@ describe("GET /v1/tasks/:id/preview", function () {
       Buffer.from(await (await carillon.download(songs[0] as { file: string })).arrayBuffer()),
     );
     expect(preview.length).to.equal(whole.length);
-    // The level is the only difference.
+    // Only the level differs.
     const gain = Math.max(...peaks(whole)) / Math.max(...peaks(preview));
     expect(gain).to.be.greaterThan(0);
     const differences = whole.map((sample, index) => Math.abs(sample - gain * (preview[index] as number)));
     expect(Math.max(...peaks(differences))).to.be.lessThan(4 * Math.max(1, gain));
   });
 
-  /** Goes by stretches, as no call takes as many arguments as a song has samples. */
+  /** Works in chunks, because a call cannot take as many arguments as a song has samples. */
   function peaks(samples: Int16Array): number[] {
     const found: number[] = [];
     for (let begin = 0; begin < samples.length; begin += 4096)
@@ -65,7 +70,7 @@ describe("GET /v1/tasks/:id/preview", function () {
     return found;
   }
 
-  it("tells in the events when there is something to hear", async () => {
+  it("is announced by preview_seconds in the events", async () => {
     const { task_id: id } = await carillon.submit({ ...LONG, batch_size: 1 });
     let heard = 0;
     for await (const { event, data } of carillon.events(id)) {
@@ -75,7 +80,7 @@ describe("GET /v1/tasks/:id/preview", function () {
     expect(heard).to.equal(30);
   });
 
-  it("ends where the task is cancelled, and costs nothing where nobody reads on", async () => {
+  it("ends when the task is cancelled, and does not slow the task if the reader stalls", async () => {
     const { task_id: id } = await carillon.submit(LONG);
     const waiting = await carillon.submit(shortSong);
     const unread = await carillon.preview(id);
@@ -92,7 +97,7 @@ describe("GET /v1/tasks/:id/preview", function () {
     expect((await answerOf(id)).status).to.equal(404);
   });
 
-  it("leads to the song of a task that has ended, with the key that came", async () => {
+  it("redirects to the song of an ended task, keeping ai_token", async () => {
     const task = await carillon.make({ ...shortSong, audio_format: "wav" });
     const { status, location } = await answerOf(task.task_id);
     expect(status).to.equal(307);
@@ -104,7 +109,7 @@ describe("GET /v1/tasks/:id/preview", function () {
     await inPage.body?.cancel();
   });
 
-  it("refuses unknown tasks, and those without the key", async () => {
+  it("refuses unknown tasks and requests without the key", async () => {
     expect((await answerOf("4b3c0a54-0000-4000-8000-000000000000")).status).to.equal(404);
     expect((await answerOf("any", "")).status).to.equal(401);
   });

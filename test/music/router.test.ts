@@ -34,7 +34,7 @@ describe("router", () => {
     await Promise.all(engines.map((engine) => engine.close()));
   });
 
-  it("serves under the paths of an application, two of them side by side", async () => {
+  it("serves below a path of a host application, also twice", async () => {
     const [quiet, loud] = [routerAt("quiet"), routerAt("loud")];
     const app = express();
     app.use("/quiet", quiet).use("/loud", loud);
@@ -55,7 +55,7 @@ describe("router", () => {
     await Promise.all([quiet.close(), loud.close()]);
   });
 
-  it("answers for its health while the models load, as a server of its own does", async () => {
+  it("answers /health while the models load", async () => {
     const music = routerAt("loading");
     let isReady = false;
     void music.ready.then(() => {
@@ -70,7 +70,7 @@ describe("router", () => {
     await music.close();
   });
 
-  it("hands the reason on where the model cannot be loaded, and leaves its directory", async () => {
+  it("rejects with the reason if the model cannot be loaded, and releases its directory", async () => {
     const config = loadConfig({
       SVC_HOME: join(directory, "broken"),
       SVC_DEVICE: "cpu",
@@ -80,7 +80,7 @@ describe("router", () => {
       const engine = createEngine(config);
       engines.push(engine);
       const broken = router({ config, engine });
-      // Express prints errors but in tests.
+      // Express prints errors outside of tests.
       const { url } = await listen(express().set("env", "test").use("/music", broken));
       const failure = await broken.ready.catch((error: Error) => error);
       expect(failure).to.be.instanceOf(Error).and.have.property("message").that.includes("no-such-model");
@@ -89,7 +89,7 @@ describe("router", () => {
     }
   });
 
-  it("says what is wrong: a body that was read before, a directory in use", async () => {
+  it("reports a body that was already read, and a directory in use", async () => {
     const first = routerAt("one");
     const { url } = await listen(express().use(express.json()).use("/music", first));
     const answer = await fetch(`${url}/music/release_task`, {

@@ -19,11 +19,11 @@ async function hearOne(client: Client, parameters: object): Promise<string> {
 }
 
 describe("the same request", function () {
-  // Many songs, on whatever machine.
+  // Makes many songs, also on slow machines.
   this.timeout(600_000);
 
   for (const initLanguageModel of ["false", "true"]) {
-    it(`is the same song whatever came before it, with SVC_INIT_LLM=${initLanguageModel}`, async () => {
+    it(`makes the same song whatever ran before, with SVC_INIT_LLM=${initLanguageModel}`, async () => {
       const directory = temporaryDirectory();
       const checkpoints = join(directory, "checkpoints");
       mkdirSync(checkpoints);
@@ -54,7 +54,7 @@ describe("the same request", function () {
       expect(new Set(histories).size).to.equal(1);
     });
 
-    it(`is the same song at any place in a batch, with SVC_INIT_LLM=${initLanguageModel}`, async () => {
+    it(`makes the same song at any position of a batch, with SVC_INIT_LLM=${initLanguageModel}`, async () => {
       const server = await startLiveServer(temporaryDirectory(), { SVC_INIT_LLM: initLanguageModel });
       try {
         for (const thinking of [false, true]) {

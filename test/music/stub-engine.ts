@@ -6,7 +6,7 @@ const SAMPLE_RATE = 48_000;
 
 /** `renderMs`: what a song takes; `model`: what it is called. Only what text2music without a language model needs is there. */
 export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine {
-  const SLOT = { slot: 1, model, isLoaded: true, isTurbo: true };
+  const SLOT = { slot: 1, model, isLoaded: true, isTurbo: true, isLegoSft: false, codebookSize: 64_000 };
   const engine: Partial<MusicEngine> = {
     usesEmbeddedModel: false,
     runtimeInfo: () => ({ libtorchVersion: "", devices: [], cpuDtype: "float32" }),
@@ -16,7 +16,7 @@ export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine 
     fingerprint: async () => "stub",
     languageModels: () => [],
     loadedLanguageModel: () => null,
-    adapters: async () => ({ adapters: [], active: null, enabled: true }),
+    adapters: async () => ({ adapters: [] }),
     loadSlot: async () => SLOT,
     render: async ({ metadata, seeds }, { signal }) => {
       await sleep(renderMs(), undefined, signal === undefined ? {} : { signal });
@@ -27,7 +27,7 @@ export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine 
         timings: { conditions: 0, denoise: 0, decode: 0 },
         model,
         lyricLines: [],
-        adapter: null,
+        adapters: [],
         warnings: [],
       };
     },

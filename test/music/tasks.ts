@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { v4 as uuid } from "uuid";
-import type { Jobs } from "../../src/music/queue/job-queue.js";
-import { type QueueOptions, TaskQueue } from "../../src/music/queue/queue.js";
+import { EmbeddedQueue, type QueueOptions } from "../../src/music/queue/embedded-queue.js";
 import type { SongResult, Task, TaskStore } from "../../src/music/queue/store.js";
+import type { TaskRunner } from "../../src/music/queue/task-queue.js";
 
-/** A folder that is gone when the test file ends. */
+/** A folder that is gone when the test file ends. A server that a later hook ends may still write into it. */
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), "carillon-test-"));
-  after(() => rmSync(directory, { recursive: true, force: true }));
+  after(() => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }));
   return directory;
 }
 
@@ -58,13 +58,17 @@ export function makeResult(change: Partial<SongResult> = {}): SongResult {
 }
 
 /** An embedded queue that is not opened yet. */
-export function embeddedQueue(store: TaskStore, jobs: Jobs, options: Partial<QueueOptions> = {}): TaskQueue {
+export function embeddedQueue(
+  store: TaskStore,
+  jobs: TaskRunner,
+  options: Partial<QueueOptions> = {},
+): EmbeddedQueue {
   const clock = { nowMs: Date.now, start: async () => {}, save: async () => {} };
   const limits = { capacity: 2, workers: 1, jobTimeoutSeconds: 0, averageJobSeconds: 5, averageWindow: 3 };
-  return new TaskQueue(store, jobs, { ...limits, clock, ...options }, pino({ level: "silent" }));
+  return new EmbeddedQueue(store, jobs, { ...limits, clock, ...options }, pino({ level: "silent" }));
 }
 
 /** One that nobody starts. */
-export function idleQueue(store: TaskStore): TaskQueue {
-  return embeddedQueue(store, { run: () => Promise.reject(new Error("idle")), ended: async () => {} });
+export function idleQueue(store: TaskStore): EmbeddedQueue {
+  return embeddedQueue(store, { run: () => Promise.reject(new Error("idle")), cleanUp: async () => {} });
 }

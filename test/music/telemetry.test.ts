@@ -6,7 +6,7 @@ import { Client, shortSong } from "./live-server.js";
 import { stubEngine } from "./stub-engine.js";
 import { temporaryDirectory } from "./tasks.js";
 
-describe("what a server tells of its work", () => {
+describe("metrics and log", () => {
   const lines: Record<string, unknown>[] = [];
   let music: MusicServer;
   let client: Client;
@@ -22,7 +22,7 @@ describe("what a server tells of its work", () => {
 
   const key = { "X-API-Key": "k1" };
 
-  /** The value of a sample as Prometheus reads it. */
+  /** Value of a metric. */
   async function sample(name: string): Promise<number> {
     const { status, body } = await client.get("/metrics", key);
     expect(status).to.equal(200);
@@ -31,11 +31,11 @@ describe("what a server tells of its work", () => {
     return Number(line?.split(" ").at(-1));
   }
 
-  it("needs the key", async () => {
+  it("need the key", async () => {
     expect((await client.get("/metrics")).status).to.equal(401);
   });
 
-  it("counts tasks, their stages and their audio, and logs all of a task under its request", async () => {
+  it("count tasks, stages and audio, and log every line of a task with its request id", async () => {
     expect(await sample('carillon_tasks{state="succeeded"}')).to.equal(0);
     const answer = await client.post("/release_task", shortSong, key);
     const task = answer.body.data.task_id;
@@ -60,7 +60,7 @@ describe("what a server tells of its work", () => {
     const told = lines.filter((line) => line.task === task);
     expect(told.map(({ msg }) => msg)).to.include.members([
       "task accepted",
-      "task begins",
+      "task started",
       "stage begins",
       "stage ended",
       "task ended",

@@ -34,57 +34,133 @@ at::Tensor AdapterMatrix::value(at::Device device) const {
   return right.defined() ? at::matmul(first, right.to(device, at::kFloat)) : first;
 }
 
-at::Tensor AdapterModule::adapt(const at::Tensor& weight, double strength) const {
+const char* name_of(AdapterKind kind) {
+  switch (kind) {
+    case AdapterKind::kLora:
+      return "LoRA";
+    case AdapterKind::kLokr:
+      return "LoKr";
+    case AdapterKind::kLoha:
+      return "LoHa";
+    case AdapterKind::kIa3:
+      break;
+  }
+  return "IA3";
+}
+
+AdapterKind AdapterModule::kind() const {
+  if (gains.defined()) return AdapterKind::kIa3;
+  if (!w1) return AdapterKind::kLora;
+  return is_hadamard ? AdapterKind::kLoha : AdapterKind::kLokr;
+}
+
+at::Tensor AdapterModule::delta(const at::Tensor& weight) const {
   const at::Device device = weight.device();
-  const at::Tensor delta = w1 ? lokr_delta(w1->value(device), w2.value(device), scale) : w2.value(device) * scale;
-  if (!magnitude.defined()) return weight + delta * strength;
-  return at::lerp(weight, dora_weight(weight + delta, magnitude.to(device, at::kFloat), norm_epsilon), strength);
+  if (gains.defined()) return weight * gains.to(device, at::kFloat);
+  if (!w1) return w2.value(device) * scale;
+  const at::Tensor first = w1->value(device), second = w2.value(device);
+  return is_hadamard ? first * second * scale : lokr_delta(first, second, scale);
+}
+
+at::Tensor AdapterModule::adapt(const at::Tensor& weight, double strength) const {
+  if (!magnitude.defined()) return weight + delta(weight) * strength;
+  const at::Tensor norms = magnitude.to(weight.device(), at::kFloat);
+  return at::lerp(weight, dora_weight(weight + delta(weight), norms, norm_epsilon), strength);
 }
 
 namespace {
 
-/// A weight of one projection alone is replaced: the base is a view on the checkpoint's file, never to be written to.
-/// Rows of a fused weight, which is the model's own, are overwritten; one that is stored in fewer bits than the model
-/// computes with becomes wide before, so that an adapter is rounded once.
-void assign(const Projection& projection, const at::Tensor& weight) {
-  kernels::Matrix& whole = projection.linear->weight;
-  if (whole.outputs() == projection.rows) {
-    whole = kernels::quantize(weight, whole.quantization());
-    return;
+/// Change of a projection by one adapter.
+struct Change {
+  const AdapterModule& module;
+  double strength;
+};
+
+/// Changes by projection, in the order of the adapters.
+std::map<std::string, std::vector<Change>> changes_of(const std::vector<ActiveAdapter>& acting) {
+  std::map<std::string, std::vector<Change>> changes;
+  for (const auto& [adapter, strength] : acting) {
+    if (strength == 0) continue;
+    for (const auto& module : adapter->modules) changes[module.projection].push_back({module, strength});
   }
-  if (!whole.is_quantized()) whole = whole.dense(weight.scalar_type());
-  projection.weight().assign(weight);
+  return changes;
 }
 
-/// Calls make(module, base weight) for every projection that the adapter names, and assigns what it returns.
-template <typename Make>
-void reassign(Dit& dit, const Weights& decoder, const Adapter& adapter, const Make& make) {
-  const at::NoGradGuard no_grad;
-  std::map<std::string, const AdapterModule*> modules;
-  for (const auto& module : adapter.modules) modules[module.projection] = &module;
-  for (const auto& projection : dit.projections()) {
-    const auto found = modules.find(projection.name);
-    if (found == modules.end()) continue;
-    const int64_t depth = projection.linear->weight.depth();
-    const at::Tensor base = decoder.get(projection.name + ".weight", {projection.rows, depth});
-    assign(projection, make(*found->second, base));
+/// `base` plus the change by each adapter alone, rounded once to its type.
+at::Tensor changed(const at::Tensor& base, const std::vector<Change>& changes) {
+  const at::Tensor wide = base.to(at::kFloat);
+  at::Tensor sum = changes[0].module.adapt(wide, changes[0].strength);
+  for (size_t i = 1; i < changes.size(); ++i) {
+    sum = sum + (changes[i].module.adapt(wide, changes[i].strength) - wide);
   }
-  dit.refresh();
+  return sum.to(base.scalar_type());
+}
+
+/// The projections of each Linear, in the order of its rows.
+std::vector<std::vector<Projection>> projections_by_linear(Dit& dit) {
+  std::vector<std::vector<Projection>> groups;
+  for (const Projection& projection : dit.projections()) {
+    const bool is_next = !groups.empty() && groups.back().back().linear == projection.linear;
+    if (!is_next) groups.emplace_back();
+    groups.back().push_back(projection);
+  }
+  return groups;
+}
+
+/// Sets the weight of the Linear of `projections` under `changes`. Without changes that is the weight as loaded, in its
+/// stored form.
+void merge(const std::vector<Projection>& projections, const Weights& decoder,
+           const std::map<std::string, std::vector<Change>>& changes) {
+  nn::Linear& linear = *projections[0].linear;
+  const int64_t depth = linear.weight.depth();
+  std::vector<std::string> names;
+  std::vector<int64_t> rows;
+  std::vector<std::optional<at::Tensor>> merged;
+  for (const Projection& projection : projections) {
+    names.push_back(projection.name);
+    rows.push_back(projection.rows);
+    merged.emplace_back();
+    const auto found = changes.find(projection.name);
+    if (found == changes.end()) continue;
+    const at::Tensor base = decoder.get(projection.name + ".weight", {projection.rows, depth});
+    const at::Tensor weight = changed(base, found->second);
+    // LoKr files also contain modules that were not trained.
+    if (!weight.equal(base)) merged.back() = weight;
+  }
+  const kernels::Matrix base = nn::Linear::read_weight(decoder, names, depth, rows);
+  linear.is_merged = std::any_of(merged.begin(), merged.end(), [](const auto& weight) { return weight.has_value(); });
+  if (!linear.is_merged) {
+    linear.weight = base;
+    return;
+  }
+  std::vector<kernels::Matrix> parts;
+  for (size_t i = 0; i < projections.size(); ++i) {
+    parts.push_back(merged[i] ? kernels::quantize(*merged[i], base.quantization())
+                              : base.rows(projections[i].first_row, rows[i]));
+  }
+  linear.weight = parts.size() == 1 ? parts[0] : kernels::concatenate(parts);
 }
 
 }  // namespace
 
-void merge_adapter(Dit& dit, const Weights& decoder, const Adapter& adapter, double strength) {
-  if (strength == 0) return restore_base(dit, decoder, adapter);
-  reassign(dit, decoder, adapter, [&](const AdapterModule& module, const at::Tensor& base) {
-    const at::Tensor merged = module.adapt(base.to(at::kFloat), strength).to(base.scalar_type());
-    // LoKr files name modules that were not trained: those need no weight of their own.
-    return merged.equal(base) ? base : merged;
-  });
-}
-
-void restore_base(Dit& dit, const Weights& decoder, const Adapter& adapter) {
-  reassign(dit, decoder, adapter, [](const AdapterModule&, const at::Tensor& base) { return base; });
+void merge_adapters(Dit& dit, const Weights& decoder, const std::vector<ActiveAdapter>& acting) {
+  const at::NoGradGuard no_grad;
+  const auto changes = changes_of(acting);
+  bool is_changed = false;
+  try {
+    for (const auto& projections : projections_by_linear(dit)) {
+      const bool is_named = std::any_of(projections.begin(), projections.end(), [&](const Projection& projection) {
+        return changes.count(projection.name) != 0;
+      });
+      if (!is_named && !projections[0].linear->is_merged) continue;
+      merge(projections, decoder, changes);
+      is_changed = true;
+    }
+  } catch (...) {
+    if (!acting.empty()) merge_adapters(dit, decoder, {});
+    throw;
+  }
+  if (is_changed) dit.refresh();
 }
 
 at::Tensor lokr_delta(const at::Tensor& w1, const at::Tensor& w2, double scale) { return at::kron(w1, w2) * scale; }

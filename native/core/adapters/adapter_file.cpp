@@ -1,16 +1,20 @@
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/adapters/adapter.h"
+#include "core/adapters/adapter_modules.h"
 #include "core/adapters/adapter_tensors.h"
+#include "core/adapters/foreign_adapters.h"
+#include "core/adapters/peft_config.h"
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/tensor_file.h"
+#include "core/checkpoint/torch_file.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -18,32 +22,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the parts of an adapter lie.
+/// Files of an adapter.
 struct AdapterLocation {
-  std::string weights;                // a .safetensors file
+  std::string weights;                // a .safetensors or .bin file
   std::optional<std::string> config;  // PEFT's adapter_config.json
 };
 
-constexpr const char* kPeftWeights = "adapter_model.safetensors";
+constexpr const char* kPeftWeights[] = {"adapter_model.safetensors", "adapter_model.bin"};
 constexpr const char* kPeftConfig = "adapter_config.json";
 constexpr const char* kPeftFolder = "adapter";
 constexpr const char* kLokrWeights = "lokr_weights.safetensors";
 constexpr const char* kLokrConfig = "lokr_config";  // in the metadata
-constexpr const char* kExtension = ".safetensors";
+constexpr const char* kSafetensors = ".safetensors";
+constexpr const char* kPickles[] = {".bin", ".pt", ".pth"};
 
-/// nullopt where `folder` holds nothing of a PEFT adapter; one half of one is an error.
+bool is_pickle(const fs::path& path) {
+  return std::any_of(std::begin(kPickles), std::end(kPickles), [&](const char* each) { return path.extension() == each; });
+}
+
+/// nullopt if `folder` has neither weights nor config of a PEFT adapter; an error if it has only one of them.
 std::optional<AdapterLocation> find_peft(const fs::path& folder) {
-  const fs::path weights = folder / kPeftWeights, config = folder / kPeftConfig;
-  const bool has_weights = fs::exists(weights), has_config = fs::exists(config);
+  const auto weights = std::find_if(std::begin(kPeftWeights), std::end(kPeftWeights),
+                                    [&](const char* name) { return fs::exists(folder / name); });
+  const bool has_weights = weights != std::end(kPeftWeights), has_config = fs::exists(folder / kPeftConfig);
   if (!has_weights && !has_config) return std::nullopt;
   if (!has_config) fail(ErrorCode::kBadCheckpoint, folder.string() + ": there is no " + kPeftConfig);
   if (!has_weights) {
-    fail(ErrorCode::kBadCheckpoint, folder.string() + ": there is no " + kPeftWeights + " beside " + kPeftConfig);
+    fail(ErrorCode::kBadCheckpoint, folder.string() + ": there is no " + kPeftWeights[0] + " or " + kPeftWeights[1] +
+                                        " beside " + kPeftConfig);
   }
-  return AdapterLocation{weights.string(), config.string()};
+  return AdapterLocation{(folder / *weights).string(), (folder / kPeftConfig).string()};
 }
 
-/// Whether a file of any name says that it is a LoKr.
+/// Whether the metadata of a file mark it as LoKr.
 bool is_lokr(const std::string& path) { return Safetensors::open(path).metadata().count(kLokrConfig) != 0; }
 
 AdapterLocation find_in(const fs::path& folder) {
@@ -53,7 +64,7 @@ AdapterLocation find_in(const fs::path& folder) {
 
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == kExtension) files.push_back(entry.path().string());
+    if (entry.path().extension() == kSafetensors) files.push_back(entry.path().string());
   }
   if (files.size() == 1) return {files[0], std::nullopt};
   if (files.empty()) {
@@ -81,157 +92,92 @@ AdapterLocation locate_adapter(const std::string& path) {
     }
   }
   if (!fs::exists(status)) fail(ErrorCode::kBadCheckpoint, path + ": there is no such file or folder");
-  if (fs::path(path).extension() != kExtension) {
-    fail(ErrorCode::kBadCheckpoint, path + ": adapters are read from .safetensors files and folders that hold one");
+  const fs::path extension = fs::path(path).extension();
+  if (extension != kSafetensors && !is_pickle(path)) {
+    const std::string what = extension == ".gguf" ? "a GGUF file; " : "";
+    fail(ErrorCode::kBadCheckpoint,
+         path + ": " + what + "adapters are read from .safetensors and .bin files, and folders that hold one");
   }
   const fs::path config = fs::path(path).parent_path() / kPeftConfig;
   return {path, fs::exists(config, error) ? std::optional(config.string()) : std::nullopt};
 }
 
-/// What a PEFT adapter_config.json says about the scale of a LoRA.
-struct PeftConfig {
-  std::optional<double> alpha;
-  std::map<std::string, double> alpha_pattern;  // by the ending of a module's name
-  bool is_rank_stabilized = false;              // scale = alpha / sqrt(rank) instead of alpha / rank
-  bool uses_dora = false;
-
-  /// Throws kBadCheckpoint where the file is missing or damaged, or asks for what is no plain LoRA or DoRA.
-  static PeftConfig read(const std::string& path);
-
-  /// The alpha of `module` (as the tensors name it, without their prefix): that of its pattern, else the one for all;
-  /// nullopt where the file says nothing.
-  std::optional<double> alpha_of(const std::string& module) const;
-};
-
-/// Patterns are regular expressions to PEFT, plain endings of names in all files there are.
-bool is_plain(const std::string& pattern) {
-  constexpr const char* kNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
-  return pattern.find_first_not_of(kNameCharacters) == std::string::npos;
-}
-
-PeftConfig PeftConfig::read(const std::string& path) {
-  const Json json = Json::read_file(path);
-  const auto refuse = [&](const std::string& what) { fail(ErrorCode::kBadCheckpoint, path + ": " + what); };
-  const std::string type = json.at("peft_type").as_string();
-  if (type != "LORA") refuse("peft_type is " + type + "; of PEFT's adapters only LORA can be read");
-  if (json.get_bool("lora_bias", false)) refuse("adapters with a bias of their own (lora_bias) cannot be read");
-  PeftConfig config;
-  if (json.has("lora_alpha")) config.alpha = json.get_double("lora_alpha");
-  if (json.has("alpha_pattern")) {
-    for (const auto& [pattern, alpha] : json.at("alpha_pattern").as_object()) {
-      if (!is_plain(pattern)) refuse("alpha_pattern '" + pattern + "' is a regular expression; only names can be read");
-      config.alpha_pattern[pattern] = alpha.as_double();
-    }
-  }
-  config.is_rank_stabilized = json.get_bool("use_rslora", false);
-  config.uses_dora = json.get_bool("use_dora", false);
-  return config;
-}
-
-std::optional<double> PeftConfig::alpha_of(const std::string& module) const {
-  for (const auto& [pattern, its_alpha] : alpha_pattern) {
-    if (module == pattern || module.ends_with("." + pattern)) return its_alpha;
-  }
-  return alpha;
-}
-
 /// The tensors of a file by module.
 struct AdapterTensors {
   std::map<std::string, ModuleTensors> modules;
-  std::vector<std::string> others;  // what is no part of an adapter
-  bool is_lokr = false;
+  std::vector<std::string> others;  // tensors that are not part of an adapter
 };
 
-AdapterTensors group_by_module(const Safetensors& file) {
+AdapterTensors group_by_module(const TensorFile& file) {
   AdapterTensors tensors;
   for (const auto& name : file.names()) {
-    const auto parsed = parse_adapter_tensor(name);
+    const auto parsed = parse_adapter_tensor(file, name);
     if (!parsed) {
       tensors.others.push_back(name);
       continue;
     }
     tensors.modules.try_emplace(parsed->module, file, parsed->module).first->second.add(parsed->part, name);
-    if (parsed->part.starts_with("lokr_")) tensors.is_lokr = true;
   }
+  // A module with only an alpha belongs to an unknown kind of adapter.
+  std::erase_if(tensors.modules, [&](const auto& named) {
+    if (named.second.kind()) return false;
+    for (const auto& [part, name] : named.second.names()) tensors.others.push_back(name);
+    return true;
+  });
   return tensors;
 }
 
-AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& target, const PeftConfig& config,
-                        double dora_epsilon) {
-  tensors.forbid("lora_mid", "belongs to a convolution, but " + target.name + " is none");
-  AdapterModule module{.projection = target.name, .w2 = tensors.product("lora_B", "lora_A")};
-  tensors.require_fit(target, module.w2.rows(), module.w2.columns());
-  const auto rank = static_cast<double>(*module.w2.rank());
-  const std::optional<double> stored_alpha = tensors.number("alpha");
-  const double alpha = stored_alpha ? *stored_alpha : config.alpha_of(target.name).value_or(rank);
-  module.scale = alpha / (config.is_rank_stabilized ? std::sqrt(rank) : rank);
-  if (tensors.has("dora_scale")) {
-    module.magnitude = tensors.magnitude("dora_scale", target);
-    module.norm_epsilon = dora_epsilon;
-  } else if (tensors.has("magnitude") || config.uses_dora) {
-    module.magnitude = tensors.magnitude("magnitude", target);
-    module.norm_epsilon = kLoraNormEpsilon;
-  }
-  return module;
-}
-
-/// `alpha` is what the metadata says, for modules that do not say it themselves.
-AdapterModule read_lokr(const ModuleTensors& tensors, const AdapterTarget& target, std::optional<double> alpha,
-                        double dora_epsilon) {
-  tensors.forbid("lokr_t2", "belongs to a convolution, but " + target.name + " is none");
-  AdapterModule module{.projection = target.name, .w1 = tensors.factor("lokr_w1"), .w2 = tensors.factor("lokr_w2")};
-  tensors.require_fit(target, module.w1->rows() * module.w2.rows(), module.w1->columns() * module.w2.columns());
-  // Two whole factors have no rank: their scale is 1, whatever alpha says.
-  if (const auto rank = module.w2.rank() ? module.w2.rank() : module.w1->rank()) {
-    if (const auto stored = tensors.number("alpha")) alpha = stored;
-    const bool is_rank = !alpha || *alpha == 0;
-    module.scale = is_rank ? 1.0 : *alpha / static_cast<double>(*rank);
-  }
-  if (tensors.has("dora_scale")) {
-    module.magnitude = tensors.magnitude("dora_scale", target);
-    module.norm_epsilon = dora_epsilon;
-  }
-  return module;
-}
-
-/// linear_alpha of the metadata that trainers write into LoKr files.
-std::optional<double> lokr_alpha(const Safetensors& file) {
+/// linear_alpha, which trainers write into the metadata of LoKr files.
+std::optional<double> lokr_alpha(const TensorFile& file) {
   const auto found = file.metadata().find(kLokrConfig);
   if (found == file.metadata().end()) return std::nullopt;
   const Json config = Json::parse(found->second, file.path() + " (lokr_config)");
   return config.has("linear_alpha") ? std::optional(config.get_double("linear_alpha")) : std::nullopt;
 }
 
+std::unique_ptr<const TensorFile> open_weights(const std::string& path) {
+  if (is_pickle(path)) return std::make_unique<TorchFile>(TorchFile::open(path));
+  return std::make_unique<Safetensors>(Safetensors::open(path));
+}
+
+/// Advice for a file of the wrong kind.
+constexpr const char* kAdvice = ": choose an adapter that was trained for this model";
+
 }  // namespace
 
 Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& targets, double dora_epsilon) {
   const AdapterLocation location = locate_adapter(path);
-  const PeftConfig config = location.config ? PeftConfig::read(*location.config) : PeftConfig();
-  const Safetensors file = Safetensors::open(location.weights);
-  const auto refuse = [&](const std::string& what) { fail(ErrorCode::kBadCheckpoint, file.path() + ": " + what); };
+  const PeftConfig peft = location.config ? PeftConfig::read(*location.config) : PeftConfig();
+  const auto file = open_weights(location.weights);
+  const auto refuse = [&](const std::string& what) { fail(ErrorCode::kBadCheckpoint, file->path() + ": " + what); };
 
-  const AdapterTensors tensors = group_by_module(file);
-  if (tensors.modules.empty()) refuse("holds no adapter (no tensor is called lora_A, lora_down, lokr_w1 or the like)");
-  const std::optional<double> alpha = tensors.is_lokr ? lokr_alpha(file) : std::nullopt;
+  const AdapterTensors tensors = group_by_module(*file);
+  const auto foreign = [&] { return recognize_foreign(file->names()); };
+  if (tensors.modules.empty()) {
+    const auto what = foreign();
+    refuse(what ? "holds " + *what + ", which cannot be used as an adapter; LoRA, LoKr, LoHa and IA3 can"
+                : "holds no adapter (no tensor is called lora_A, lora_down, lokr_w1, hada_w1_a, ia3_l or the like)");
+  }
+  const AdapterScales scales{peft, lokr_alpha(*file), dora_epsilon};
   const ProjectionIndex index(targets);
-  Adapter adapter{.kind = tensors.is_lokr ? Adapter::Kind::kLokr : Adapter::Kind::kLora,
-                  .modules = {},
-                  .unmatched_tensors = tensors.others};
+  Adapter adapter{.modules = {}, .unmatched_tensors = tensors.others};
   std::set<std::string> seen;
   for (const auto& [name, module] : tensors.modules) {
     const AdapterTarget* target = index.find(name);
     if (target) {
       if (!seen.insert(target->name).second) refuse("module '" + name + "' is " + target->name + ", as another is");
-      adapter.modules.push_back(tensors.is_lokr ? read_lokr(module, *target, alpha, dora_epsilon)
-                                                : read_lora(module, *target, config, dora_epsilon));
+      adapter.modules.push_back(read_module(module, *target, scales));
     } else if (!module.adds_nothing()) {
       for (const auto& [part, tensor] : module.names()) adapter.unmatched_tensors.push_back(tensor);
     }
   }
   if (adapter.modules.empty()) {
-    refuse("none of its " + std::to_string(tensors.modules.size()) + " modules, such as '" +
-           tensors.modules.begin()->first + "', is in this model: the adapter was made for another model");
+    const auto what = foreign();
+    refuse((what ? "holds " + *what : "the adapter was made for another model") + ": none of its " +
+           std::to_string(tensors.modules.size()) + " modules, such as '" + tensors.modules.begin()->first +
+           "', is in this model" + kAdvice);
   }
+  adapter.kind = adapter.modules.front().kind();
   return adapter;
 }
 

@@ -11,23 +11,36 @@
 namespace carillon {
 namespace {
 
-/// Spellings of the parts of an adapter behind their module, and what each is called here.
+/// Suffixes of tensor names, and our name of each part.
 constexpr std::pair<std::string_view, std::string_view> kParts[] = {
     {".lora_A", "lora_A"},       {".lora_down", "lora_A"},      {".lora_B", "lora_B"},
     {".lora_up", "lora_B"},      {".lora_mid", "lora_mid"},     {".lora_magnitude_vector", "magnitude"},
     {".alpha", "alpha"},         {".dora_scale", "dora_scale"}, {".lokr_w1", "lokr_w1"},
     {".lokr_w1_a", "lokr_w1_a"}, {".lokr_w1_b", "lokr_w1_b"},   {".lokr_w2", "lokr_w2"},
-    {".lokr_w2_a", "lokr_w2_a"}, {".lokr_w2_b", "lokr_w2_b"},   {".lokr_t2", "lokr_t2"}};
+    {".lokr_w2_a", "lokr_w2_a"}, {".lokr_w2_b", "lokr_w2_b"},   {".lokr_t2", "lokr_t2"},
+    {".hada_w1_a", "hada_w1_a"}, {".hada_w1_b", "hada_w1_b"},   {".hada_w2_a", "hada_w2_a"},
+    {".hada_w2_b", "hada_w2_b"}, {".hada_t1", "hada_t1"},       {".hada_t2", "hada_t2"},
+    {".ia3_l", "ia3_l"},         {".on_input", "on_input"}};
 
-/// What programs put before the name of a module, dots as underscores.
-constexpr std::string_view kPrefixes[] = {"base_model_model_", "diffusion_model_", "transformer_",
-                                          "decoder_",          "lycoris_",         "model_"};
+/// LyCORIS names IA3 factors `.weight`, as any layer does; the flag beside them distinguishes them.
+constexpr std::string_view kWeight = ".weight", kIa3Flag = ".on_input";
+
+/// Prefixes of part names that identify the kind of adapter.
+constexpr std::pair<std::string_view, AdapterKind> kKinds[] = {{"lora_", AdapterKind::kLora},
+                                                                 {"lokr_", AdapterKind::kLokr},
+                                                                 {"hada_", AdapterKind::kLoha},
+                                                                 {"ia3_", AdapterKind::kIa3},
+                                                                 {"on_input", AdapterKind::kIa3}};
+
+/// Prefixes that programs add to module names, with underscores for dots.
+constexpr std::string_view kPrefixes[] = {"base_model_model_", "diffusion_model_", "transformer_", "decoder_",
+                                          "lycoris_",          "lora_unet_",       "model_"};
 
 /// The diffusers names of projections.
 constexpr std::pair<std::string_view, std::string_view> kEndings[] = {
     {"_to_q", "_q_proj"}, {"_to_k", "_k_proj"}, {"_to_v", "_v_proj"}, {"_to_out_0", "_o_proj"}};
 
-/// LyCORIS writes underscores for dots. That cannot be undone, so all names are compared in this form.
+/// LyCORIS replaces dots by underscores, which cannot be undone. All names are compared in this form.
 std::string flat(std::string name) {
   std::replace(name.begin(), name.end(), '.', '_');
   return name;
@@ -44,14 +57,13 @@ bool strip_prefix(std::string& name) {
 
 /// "", ".weight", ".NAME" or ".NAME.weight".
 bool is_plain_ending(std::string_view ending) {
-  constexpr std::string_view kWeight = ".weight";
   if (ending.ends_with(kWeight)) ending.remove_suffix(kWeight.size());
   return ending.empty() || (ending != ".bias" && ending.find('.', 1) == std::string_view::npos);
 }
 
 }  // namespace
 
-std::optional<AdapterTensorName> parse_adapter_tensor(const std::string& name) {
+std::optional<AdapterTensorName> parse_adapter_tensor(const TensorFile& file, const std::string& name) {
   for (const auto& [spelling, part] : kParts) {
     const size_t at = name.rfind(spelling);
     if (at == std::string::npos || at == 0) continue;
@@ -60,6 +72,8 @@ std::optional<AdapterTensorName> parse_adapter_tensor(const std::string& name) {
       return AdapterTensorName{name.substr(0, at), std::string(part)};
     }
   }
+  const std::string module = name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : "";
+  if (!module.empty() && file.has(module + std::string(kIa3Flag))) return AdapterTensorName{module, "ia3_weight"};
   return std::nullopt;
 }
 
@@ -83,6 +97,20 @@ void ModuleTensors::add(const std::string& part, const std::string& name) {
   if (!is_new) refuse(part, "says the same as '" + name + "'");
 }
 
+std::optional<AdapterKind> ModuleTensors::kind() const {
+  std::optional<AdapterKind> kind;
+  std::string first;
+  for (const auto& [part, name] : names_) {
+    for (const auto& [beginning, its_kind] : kKinds) {
+      if (!part.starts_with(beginning)) continue;
+      if (kind && its_kind != *kind) refuse(part, "and '" + first + "' are of two kinds of adapter");
+      first = name;
+      kind = its_kind;
+    }
+  }
+  return kind;
+}
+
 at::Tensor ModuleTensors::get(const std::string& part) const {
   const auto found = names_.find(part);
   if (found == names_.end()) {
@@ -103,7 +131,7 @@ at::Tensor ModuleTensors::get_matrix(const std::string& part) const {
 
 std::optional<double> ModuleTensors::number(const std::string& part) const {
   if (!has(part)) return std::nullopt;
-  const at::Tensor tensor = get(part);
+  const at::Tensor tensor = part == "on_input" ? file_.tensor(names_.at(part)).to(at::kFloat) : get(part);
   if (tensor.numel() != 1) refuse(part, "has shape " + shape_text(tensor.sizes()) + ", expected []");
   return tensor.item<double>();
 }
@@ -122,6 +150,17 @@ AdapterMatrix ModuleTensors::factor(const std::string& name) const {
   return is_product ? product(name + "_a", name + "_b") : AdapterMatrix{get_matrix(name), {}};
 }
 
+AdapterMatrix ModuleTensors::hadamard_factor(const std::string& number) const {
+  const std::string left = "hada_w" + number + "_a", right = "hada_w" + number + "_b", core = "hada_t" + number;
+  if (!has(core)) return product(left, right);
+  const at::Tensor a = get_matrix(left), b = get_matrix(right), stored = get(core);
+  if (stored.numel() != a.size(0) * b.size(0) || stored.dim() < 2 || stored.size(0) != a.size(0)) {
+    refuse(core, "has shape " + shape_text(stored.sizes()) + ", expected " + shape_text({a.size(0), b.size(0)}) +
+                     ": the change is that of a convolution, or the ranks differ");
+  }
+  return {at::matmul(a.t().to(at::kFloat), stored.view({a.size(0), b.size(0)}).to(at::kFloat)), b};
+}
+
 at::Tensor ModuleTensors::magnitude(const std::string& part, const AdapterTarget& target) const {
   const at::Tensor stored = get(part);
   if (stored.dim() == 1 && stored.size(0) == target.out) return stored.view({-1, 1});
@@ -133,9 +172,24 @@ at::Tensor ModuleTensors::magnitude(const std::string& part, const AdapterTarget
   return stored;
 }
 
+at::Tensor ModuleTensors::gains(const std::string& part, const AdapterTarget& target) const {
+  const at::Tensor stored = get(part).to(at::kFloat);
+  // PEFT distinguishes the two by shape, LyCORIS by a flag.
+  const bool is_peft = part == "ia3_l";
+  const bool on_input = is_peft ? stored.dim() == 2 && stored.size(0) == 1 && target.out != 1 : number("on_input") != 0.0;
+  const int64_t expected = on_input ? target.in : target.out;
+  if (stored.numel() != expected) {
+    refuse(part, "has shape " + shape_text(stored.sizes()) + ", expected " + std::to_string(expected) + " numbers for the " +
+                     (on_input ? "inputs" : "outputs") + " of " + target.name + ": the adapter was made for another model");
+  }
+  return on_input ? stored.view({1, -1}) : stored.view({-1, 1});
+}
+
 bool ModuleTensors::adds_nothing() const {
-  constexpr const char* kFactors[] = {"lora_A",  "lora_B",    "lokr_w1",   "lokr_w1_a", "lokr_w1_b",
-                                      "lokr_w2", "lokr_w2_a", "lokr_w2_b", "lokr_t2"};
+  constexpr const char* kFactors[] = {"lora_A",    "lora_B",    "lokr_w1",   "lokr_w1_a", "lokr_w1_b",
+                                      "lokr_w2",   "lokr_w2_a", "lokr_w2_b", "lokr_t2",   "hada_w1_a",
+                                      "hada_w1_b", "hada_w2_a", "hada_w2_b", "hada_t1",   "hada_t2",
+                                      "ia3_weight"};
   return std::any_of(std::begin(kFactors), std::end(kFactors),
                      [&](const char* factor) { return has(factor) && AdapterMatrix{get(factor), {}}.is_zero(); });
 }

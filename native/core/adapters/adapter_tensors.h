@@ -11,62 +11,69 @@
 
 namespace carillon {
 
-/// The name of a tensor in an adapter file, taken apart.
+/// Parsed name of a tensor of an adapter file.
 struct AdapterTensorName {
   std::string module;  // as the file spells it
-  std::string part;    // lora_A, lora_B, magnitude, alpha, dora_scale, lokr_w1, lokr_w1_a, ...; one word per meaning
+  std::string part;    // lora_A, lora_B, magnitude, alpha, dora_scale, lokr_w1, hada_w1_a, ...; one word per meaning
 };
 
-/// nullopt for a tensor that is no part of an adapter. Endings `.weight`, `.NAME` and `.NAME.weight` (NAME is the
-/// adapter's) are all the same, and so are lora_A and lora_down, lora_B and lora_up.
-std::optional<AdapterTensorName> parse_adapter_tensor(const std::string& name);
+/// nullopt if a tensor of `file` is not part of an adapter. Suffixes `.weight`, `.NAME` and `.NAME.weight` (NAME is the
+/// adapter's name) are equivalent, as are lora_A and lora_down, lora_B and lora_up.
+std::optional<AdapterTensorName> parse_adapter_tensor(const TensorFile& file, const std::string& name);
 
-/// Finds the projection that a module name of an adapter file means, whoever wrote it: PEFT, ComfyUI, diffusers,
-/// LyCORIS, or a name without any prefix.
+/// Finds the projection for a module name of an adapter file by PEFT, ComfyUI, diffusers, LyCORIS or kohya, or without
+/// a prefix.
 class ProjectionIndex {
  public:
   explicit ProjectionIndex(const std::vector<AdapterTarget>& targets);
 
-  /// nullptr where there is none.
+  /// nullptr if there is none.
   const AdapterTarget* find(const std::string& module) const;
 
  private:
   std::map<std::string, AdapterTarget> by_flat_name_;
 };
 
-/// The tensors that an adapter file holds for one module, by part (AdapterTensorName::part). Everything read is
-/// floating-point, finite and owned, so that the file may go; kBadCheckpoint names file and tensor otherwise.
+/// Tensors of one module of an adapter file, by part (AdapterTensorName::part). They are floating-point, finite and
+/// owned copies, so the file may be closed; otherwise throws kBadCheckpoint naming file and tensor.
 class ModuleTensors {
  public:
-  ModuleTensors(const Safetensors& file, std::string module) : file_(file), module_(std::move(module)) {}
+  ModuleTensors(const TensorFile& file, std::string module) : file_(file), module_(std::move(module)) {}
 
   const std::map<std::string, std::string>& names() const { return names_; }  // part to the name in the file
   void add(const std::string& part, const std::string& name);
 
+  /// Kind of adapter; nullopt if no part identifies it. Throws if parts belong to two kinds.
+  std::optional<AdapterKind> kind() const;
   bool has(const std::string& part) const { return names_.count(part) != 0; }
-  /// Throws where it is missing.
+  /// Throws if it is missing.
   at::Tensor get(const std::string& part) const;
-  /// A part of one element; nullopt where it is missing.
+  /// Value of a part with one element; nullopt if it is missing.
   std::optional<double> number(const std::string& part) const;
   /// The matrix `left` times the matrix `right`.
   AdapterMatrix product(const std::string& left, const std::string& right) const;
   /// A factor of LoKr: `name` whole, or `name`_a times `name`_b.
   AdapterMatrix factor(const std::string& name) const;
+  /// A factor of LoHa, "1" or "2": hada_wN_a times hada_wN_b, or with a Tucker core the transpose of hada_wN_a times
+  /// hada_tN times hada_wN_b.
+  AdapterMatrix hadamard_factor(const std::string& number) const;
   /// Norms of rows, stored as [out] or [out, 1], or of columns, [1, in]: [out, 1] or [1, in].
   at::Tensor magnitude(const std::string& part, const AdapterTarget& target) const;
-  /// True where any factor is zero and the module therefore adds nothing to its weight.
+  /// Factors of IA3, one for each row or column of the weight: [out, 1] or [1, in], float32.
+  at::Tensor gains(const std::string& part, const AdapterTarget& target) const;
+  /// Whether a factor is zero, so that the module adds nothing to its weight.
   bool adds_nothing() const;
 
-  /// Throws unless the change [rows, columns] is that of the target's weight.
+  /// Throws unless [rows, columns] is the shape of the target's weight.
   void require_fit(const AdapterTarget& target, int64_t rows, int64_t columns) const;
-  /// Throws where the file holds the part.
+  /// Throws if the file has the part.
   void forbid(const std::string& part, const std::string& why) const;
 
  private:
   at::Tensor get_matrix(const std::string& part) const;
   [[noreturn]] void refuse(const std::string& part, const std::string& what) const;
 
-  const Safetensors& file_;
+  const TensorFile& file_;
   std::string module_;  // as the file spells it
   std::map<std::string, std::string> names_;
 };

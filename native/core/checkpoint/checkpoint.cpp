@@ -10,11 +10,11 @@
 #include <mutex>
 #include <set>
 #include <string_view>
-#include <utility>
 
 #include "core/checkpoint/file_io.h"
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/tensor_file.h"
+#include "core/checkpoint/tensor_names.h"
 #include "core/checkpoint/torch_file.h"
 #include "core/runtime/error.h"
 #include "kernels/linear.h"
@@ -23,55 +23,32 @@ namespace carillon {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-}
-
-std::string canonical_prefix(const std::string& part, const std::string& name) {
-  if (part == "transformer") return "decoder.";
-  if (part == "audio_tokenizer") return "tokenizer.";
-  if (part == "audio_token_detokenizer") return "detokenizer.";
-  return name == "null_condition_emb" || name == "silence_latent" ? "" : "encoder.";
-}
-
-/// The original ACE-Step name of tensor `name` stored in sub-folder `part` of a diffusers directory.
-std::string canonical_name_from_diffusers(const std::string& part, const std::string& name) {
-  static constexpr std::pair<std::string_view, std::string_view> kProjections[] = {
-      {".to_q.", ".q_proj."},     {".to_k.", ".k_proj."},   {".to_v.", ".v_proj."},
-      {".to_out.0.", ".o_proj."}, {".norm_q.", ".q_norm."}, {".norm_k.", ".k_norm."}};
-  std::string canonical = canonical_prefix(part, name) + name;
-  for (const auto& [diffusers, original] : kProjections) replace_all(canonical, diffusers, original);
-  if (canonical.starts_with("decoder.proj_in_conv.")) replace_all(canonical, ".proj_in_conv.", ".proj_in.1.");
-  if (canonical.starts_with("decoder.proj_out_conv.")) replace_all(canonical, ".proj_out_conv.", ".proj_out.1.");
-  return canonical;
-}
-
-/// The name without one leading `model.`: published language models are saved with and without it.
-std::string canonical_name(const std::string& name) {
-  constexpr std::string_view kPrefix = "model.";
-  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
-}
-
-}  // namespace
-
 struct Checkpoint::State {
   struct Entry {
     std::shared_ptr<const TensorFile> file;
     std::string stored_name;
   };
-  std::string directory;
+  std::string path;
+  bool is_file = false;
   std::map<std::string, Entry> entries;  // by canonical name
   std::mutex mutex;                      // guards used
   std::set<std::string> used;
 
   void add(const std::string& canonical, const std::shared_ptr<const TensorFile>& file, const std::string& stored) {
     if (!entries.emplace(canonical, Entry{file, stored}).second) {
-      fail(ErrorCode::kBadCheckpoint, directory + ": tensor '" + canonical + "' is stored twice; the second is '" +
+      fail(ErrorCode::kBadCheckpoint, path + ": tensor '" + canonical + "' is stored twice; the second is '" +
                                           stored + "' in " + file->path());
+    }
+  }
+
+  /// The tensors of a file below the prefix.
+  void add_file(const ModelSource& source) {
+    const auto file = std::make_shared<const Safetensors>(Safetensors::open(source.path));
+    const bool is_stable_audio = file->has(source.prefix + kStableAudioSign);
+    for (const auto& stored : file->names()) {
+      if (!stored.starts_with(source.prefix)) continue;
+      const std::string name = stored.substr(source.prefix.size());
+      add(is_stable_audio ? canonical_name_from_stable_audio(name) : canonical_name(name), file, stored);
     }
   }
 };
@@ -103,7 +80,7 @@ void add_shards(const fs::path& index_path, const Add& add) {
 /// The one GGUF file of `directory`, if any.
 std::optional<fs::path> gguf_file(const fs::path& directory) {
   std::vector<fs::path> found;
-  std::error_code ignored;  // a folder that cannot be read holds none
+  std::error_code ignored;  // an unreadable folder counts as empty
   for (const auto& item : fs::directory_iterator(directory, ignored)) {
     if (item.path().extension() == ".gguf") found.push_back(item.path());
   }
@@ -115,7 +92,7 @@ std::optional<fs::path> gguf_file(const fs::path& directory) {
   return found.empty() ? std::nullopt : std::optional(found[0]);
 }
 
-/// Calls add(file, stored name) for every tensor of `directory`; false where it holds no weights.
+/// Calls add(file, stored name) for every tensor of `directory`; false if it has no weights.
 template <typename Add>
 bool add_directory(const fs::path& directory, const Add& add) {
   for (const char* stem : {"model", "diffusion_pytorch_model"}) {
@@ -140,11 +117,17 @@ bool add_directory(const fs::path& directory, const Add& add) {
 
 }  // namespace
 
-Checkpoint Checkpoint::open(const std::string& directory) {
+Checkpoint Checkpoint::open(const ModelSource& source) {
   Checkpoint checkpoint;
   checkpoint.state_ = std::make_shared<State>();
   State& state = *checkpoint.state_;
-  state.directory = directory;
+  state.path = source.path;
+  state.is_file = source.is_file();
+  if (source.is_file()) {
+    state.add_file(source);
+    return checkpoint;
+  }
+  const std::string& directory = source.path;
   const auto add = [&](const auto& file, const std::string& stored) {
     state.add(canonical_name(stored), file, stored);
   };
@@ -168,13 +151,15 @@ Checkpoint Checkpoint::open(const std::string& directory) {
   return checkpoint;
 }
 
-const std::string& Checkpoint::directory() const { return state_->directory; }
+const std::string& Checkpoint::path() const { return state_->path; }
+
+bool Checkpoint::is_file() const { return state_->is_file; }
 
 Weights Checkpoint::weights(const Placement& placement) const { return Weights(state_, placement, ""); }
 
 void Checkpoint::require_memory(const Placement& placement) const {
   const double of_dtype = static_cast<double>(c10::elementSize(placement.dtype));
-  // The least that a number takes: what is kept as it is stored has 16 bits or more, or codes in a GGUF file.
+  // Least memory of a number: stored forms have 16 bits or more, or are codes of a GGUF file.
   const auto bytes_each = [&](const TensorFile& file) {
     if (placement.weights == WeightForm::kInt4 || (placement.weights == WeightForm::kStored && file.drops_leading_ones())) return 0.5;
     if (placement.weights == WeightForm::kInt8) return 1.0;
@@ -189,7 +174,7 @@ void Checkpoint::require_memory(const Placement& placement) const {
   char sizes[96];
   std::snprintf(sizes, sizeof sizes, "take at least %.1f GB, and %s has %.1f GB", needed / 1e9,
                 placement.device.str().c_str(), available / 1e9);
-  fail(ErrorCode::kOutOfMemory, directory() + ": the weights " + sizes +
+  fail(ErrorCode::kOutOfMemory, path() + ": the weights " + sizes +
                                     ": choose a smaller model, or SVC_QUANTIZATION=int8 or int4, or free memory there");
 }
 
@@ -244,7 +229,7 @@ bool Weights::has(const std::string& name) const { return state_->entries.count(
 Weights::Place Weights::place(const std::string& name) const {
   const auto entry = state_->entries.find(prefix_ + name);
   if (entry == state_->entries.end()) {
-    fail(ErrorCode::kBadCheckpoint, state_->directory + ": tensor '" + prefix_ + name + "' is missing");
+    fail(ErrorCode::kBadCheckpoint, state_->path + ": tensor '" + prefix_ + name + "' is missing");
   }
   const std::lock_guard lock(state_->mutex);
   state_->used.insert(entry->first);
@@ -268,7 +253,7 @@ void Weights::check_shape(const std::string& name, at::IntArrayRef found, at::In
   };
   const bool drops_ones = state_->entries.at(prefix_ + name).file->drops_leading_ones();
   if (drops_ones ? without_leading_ones(found) != without_leading_ones(expected) : found != expected) {
-    fail(ErrorCode::kBadCheckpoint, state_->directory + ": tensor '" + prefix_ + name + "' has shape " +
+    fail(ErrorCode::kBadCheckpoint, state_->path + ": tensor '" + prefix_ + name + "' has shape " +
                                         shape_text(found) + ", expected " + shape_text(expected));
   }
 }
@@ -318,12 +303,14 @@ at::Tensor read_silence_latent(const Checkpoint& checkpoint, int64_t channels) {
     const auto shape = weights.shape(kBuffer);
     if (shape.size() == 2) return weights.get(kBuffer, {shape[0], channels}).unsqueeze(0);  // of a GGUF file
     if (shape.size() != 3) {
-      fail(ErrorCode::kBadCheckpoint, checkpoint.directory() + ": tensor 'silence_latent' is not [1, T, C]");
+      fail(ErrorCode::kBadCheckpoint, checkpoint.path() + ": tensor 'silence_latent' is not [1, T, C]");
     }
     return weights.get(kBuffer, {1, shape[1], channels}).contiguous();
   }
-  const auto path = fs::path(checkpoint.directory()) / "silence_latent.pt";
-  return read_archive(path.string(), channels);
+  const fs::path place = checkpoint.path();
+  const bool is_file = checkpoint.is_file();
+  const fs::path path = (is_file ? place.parent_path() : place) / "silence_latent.pt";
+  return is_file && !fs::exists(path) ? at::Tensor() : read_archive(path.string(), channels);
 }
 
 }  // namespace carillon

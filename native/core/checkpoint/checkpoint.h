@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/checkpoint/model_source.h"
 #include "core/runtime/device.h"
 #include "kernels/matrix.h"
 
@@ -14,28 +15,31 @@ namespace carillon {
 class TensorFile;
 class Weights;
 
-/// The parts of a DiT checkpoint in the diffusers layout, one sub-folder each.
+/// Sub-folders of a DiT checkpoint in the diffusers layout.
 inline constexpr const char* kDiffusersParts[] = {"transformer", "condition_encoder", "audio_tokenizer",
                                                   "audio_token_detokenizer"};
 
-/// The tensors of one checkpoint directory behind canonical names: those of the original ACE-Step layout
-/// (`decoder.layers.0.self_attn.q_proj.weight`), language models without the leading `model.`.
+/// Tensors of one model by canonical names: those of the original ACE-Step layout
+/// (`decoder.layers.0.self_attn.q_proj.weight`), for language models without the leading `model.`.
 ///
-/// A directory holds, in this order of preference, model.safetensors, model.safetensors.index.json,
-/// diffusion_pytorch_model.safetensors or its index, one .gguf file; or the sub-folders of the diffusers layout
-/// (transformer, condition_encoder, audio_tokenizer, audio_token_detokenizer), which are renamed.
-/// Files are mapped once and stay mapped while any tensor on them lives. Copies share their state.
+/// Files of a directory, in order of preference: model.safetensors, model.safetensors.index.json,
+/// diffusion_pytorch_model.safetensors or its index, one .gguf file, or the sub-folders of the diffusers layout
+/// (transformer, condition_encoder, audio_tokenizer, audio_token_detokenizer). Names of the diffusers layout are
+/// renamed, as are those of an autoencoder by stable-audio-tools, which ComfyUI keeps. Files are mapped once and stay
+/// mapped as long as a tensor uses them. Copies share their state.
 class Checkpoint {
  public:
-  /// Throws kBadCheckpoint: no weights there, a shard missing or damaged, an indexed tensor absent.
-  static Checkpoint open(const std::string& directory);
+  /// Throws kBadCheckpoint if weights are missing, a shard is missing or damaged, or an indexed tensor is absent.
+  static Checkpoint open(const ModelSource& source);
 
-  const std::string& directory() const;
+  /// The directory, or the file.
+  const std::string& path() const;
+  bool is_file() const;
   Weights weights(const Placement& placement) const;
-  /// Throws kOutOfMemory where all tensors together take more memory than there is: before any of them is loaded.
+  /// Throws kOutOfMemory before loading if the tensors exceed the available memory.
   void require_memory(const Placement& placement) const;
 
-  /// Names that no Weights handed out yet, sorted: what a loader did not expect. `rotary_emb.inv_freq` is left out.
+  /// Sorted names of tensors that no loader has read. `rotary_emb.inv_freq` is omitted.
   std::vector<std::string> unused() const;
 
  private:
@@ -44,28 +48,28 @@ class Checkpoint {
   std::shared_ptr<State> state_;
 };
 
-/// The tensors below one prefix, placed: what a module's `load` reads. Cheap to copy.
+/// Tensors below a prefix on a placement, for a module's `load`. Cheap to copy.
 class Weights {
  public:
   /// The tensors below `name.`.
   Weights sub(const std::string& name) const;
-  /// The same tensors, all dense, for a module that keeps another dtype than its model's.
+  /// The same tensors, dense, for a module with another dtype than its model's.
   Weights as(at::ScalarType dtype) const;
-  /// The same tensors, codes of 8 bits in place of 4: for tables whose rounding is heard in every token.
+  /// The same tensors with 8-bit instead of 4-bit codes, for tables whose rounding affects every token.
   Weights finer() const;
   bool has(const std::string& name) const;
 
-  /// The tensor `name`, which must have exactly `shape`, on the placement's device in its dtype (or `dtype`).
-  /// On the CPU a tensor already of that dtype is a view on the mapped file: never write to it.
-  /// Throws kBadCheckpoint naming directory, tensor, expected and found shape.
+  /// Tensor `name` of exactly `shape`, on the placement's device in its dtype (or `dtype`). On the CPU a tensor stored
+  /// in that dtype is a view of the mapped file: never write to it. Throws kBadCheckpoint with directory, tensor,
+  /// expected and found shape.
   at::Tensor get(const std::string& name, at::IntArrayRef shape,
                  std::optional<at::ScalarType> dtype = std::nullopt) const;
 
-  /// The weight [outputs, depth] of a projection in the placement's form. One that stays as it is stored is a view on the
-  /// mapped file, or has the codes of a GGUF file.
+  /// Weight [outputs, depth] of a projection in the placement's form. If it stays as stored, it is a view of the mapped
+  /// file or has the codes of a GGUF file.
   kernels::Matrix matrix(const std::string& name, int64_t outputs, int64_t depth) const;
 
-  /// The shape as stored, for the few tensors whose sizes the config does not give.
+  /// Stored shape, for tensors whose sizes are not in the config.
   std::vector<int64_t> shape(const std::string& name) const;
 
   const Placement& placement() const { return placement_; }
@@ -81,9 +85,9 @@ class Weights {
     const std::string& name;
   };
   Place place(const std::string& name) const;
-  /// As stored, on the map.
+  /// View of the mapped file, as stored.
   at::Tensor stored(const std::string& name) const;
-  /// The same of a known shape, or the leaf of a model in training.
+  /// The same with a known shape, or the leaf of a model in training.
   at::Tensor stored(const std::string& name, at::IntArrayRef shape) const;
   void check_shape(const std::string& name, at::IntArrayRef found, at::IntArrayRef expected) const;
 
@@ -92,9 +96,10 @@ class Weights {
   std::string prefix_;  // "" or ending in '.'
 };
 
-/// The VAE latent of silence, [1, T, C] float32 on the CPU, T frames from the start of a song. It is position
-/// dependent: always slice from frame 0. Read from `silence_latent.pt` (a zip archive stored as [1, C, T],
-/// float32 or bfloat16, C = `channels`, T from its size) or from the `silence_latent` buffer of the diffusers condition encoder.
+/// VAE latent of silence, [1, T, C] float32 on the CPU, T frames from the start of a song. It depends on the position:
+/// always slice from frame 0. Read from `silence_latent.pt` (zip archive of [1, C, T], float32 or bfloat16, C =
+/// `channels`) in a directory or beside a file, or from the `silence_latent` buffer of the diffusers condition encoder.
+/// Undefined if a file has none, as those of ComfyUI.
 at::Tensor read_silence_latent(const Checkpoint& checkpoint, int64_t channels);
 
 }  // namespace carillon

@@ -15,13 +15,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The config.json of a directory, which every complaint names.
+/// The config.json of a directory; errors name its path.
 struct ConfigFile {
   std::string path;
   Json json;
 
-  explicit ConfigFile(const fs::path& directory)
-      : path((directory / "config.json").string()), json(Json::read_file(path)) {
+  explicit ConfigFile(const ModelSource& source)
+      : path(source.is_file() ? source.path + " (config)" : (fs::path(source.path) / "config.json").string()),
+        json(source.is_file() ? Json::parse(source.config, path) : Json::read_file(path)) {
     require(json.is_object(), "expected an object");
   }
 
@@ -43,8 +44,8 @@ struct ConfigFile {
   }
 };
 
-/// Flat, or nested in rope_parameters or rope_scaling as newer files have it. Refuses scaled rotary positions (yarn,
-/// linear, ...): read as unscaled ones, the checkpoint would sound wrong.
+/// Either flat, or nested in rope_parameters or rope_scaling in newer files. Rejects scaled rotary positions (yarn,
+/// linear, ...), because unscaled ones would sound wrong.
 double read_rope_theta(const ConfigFile& file) {
   constexpr double kDefault = 1e6;
   std::optional<double> theta;
@@ -76,7 +77,7 @@ std::vector<bool> read_layer_slides(const ConfigFile& file, int64_t num_layers) 
   return slides;
 }
 
-/// Published models of 24 layers and 16 heads leave theirs out: the reference knows them.
+/// Published models of 24 layers and 16 heads omit it; these are the defaults of the reference.
 std::vector<AttentionHead> read_lyric_heads(const ConfigFile& file, int64_t layers, int64_t heads) {
   constexpr const char* kKey = "lyric_alignment_layers_config";
   if (!file.json.has(kKey)) {
@@ -137,7 +138,7 @@ void read_fsq(const ConfigFile& file, DitConfig& out) {
                "fsq_input_num_quantizers is not 1: residual quantizers are not supported");
 }
 
-/// The encoder's own sizes, whose keys begin with `prefix`; those of the DiT stand in for them where it is not empty.
+/// Sizes of the encoder, with keys that begin with `prefix`; those of the DiT are defaults if it is not empty.
 void read_encoders(const ConfigFile& file, const std::string& prefix, DitConfig& out) {
   const auto size = [&](const char* key, int64_t of_dit) {
     return file.positive(prefix + key, prefix.empty() ? std::nullopt : std::optional(of_dit));
@@ -154,8 +155,8 @@ void read_encoders(const ConfigFile& file, const std::string& prefix, DitConfig&
   out.num_timbre_encoder_hidden_layers = file.json.get_int("num_timbre_encoder_hidden_layers", 4);
 }
 
-DitConfig read_original(const fs::path& directory) {
-  const ConfigFile file(directory);
+DitConfig read_original(const ModelSource& source) {
+  const ConfigFile file(source);
   file.require_model_type("acestep");
   DitConfig out;
   read_dit(file, out);
@@ -167,11 +168,11 @@ DitConfig read_original(const fs::path& directory) {
 
 DitConfig read_diffusers(const fs::path& root) {
   DitConfig out;
-  read_dit(ConfigFile(root / "transformer"), out);
-  read_encoders(ConfigFile(root / "condition_encoder"), "", out);
-  // The converter always writes encoder_hidden_size, so its presence no longer tells the family: the widths do.
+  read_dit(ConfigFile((root / "transformer").string()), out);
+  read_encoders(ConfigFile((root / "condition_encoder").string()), "", out);
+  // The converter always writes encoder_hidden_size, so the widths and not its presence determine the family.
   out.timbre_prepends_special_token = out.encoder_hidden_size != out.hidden_size;
-  read_fsq(ConfigFile(root / "audio_tokenizer"), out);
+  read_fsq(ConfigFile((root / "audio_tokenizer").string()), out);
   return out;
 }
 
@@ -182,9 +183,10 @@ int64_t DitConfig::window_of_layer(int64_t index) const {
   return slides ? sliding_window : 0;
 }
 
-DitConfig DitConfig::read(const std::string& directory) {
-  const fs::path root(directory);
-  return fs::is_directory(root / kDiffusersParts[0]) ? read_diffusers(root) : read_original(root);
+DitConfig DitConfig::read(const ModelSource& source) {
+  const fs::path root(source.path);
+  const bool is_diffusers = !source.is_file() && fs::is_directory(root / kDiffusersParts[0]);
+  return is_diffusers ? read_diffusers(root) : read_original(source);
 }
 
 int64_t VaeConfig::samples_per_frame() const {
@@ -211,8 +213,8 @@ VaeConfig::SpectralEncoder read_spectral_encoder(const ConfigFile& file, const V
 
 }  // namespace
 
-VaeConfig VaeConfig::read(const std::string& directory) {
-  const ConfigFile file(directory);
+VaeConfig VaeConfig::read(const ModelSource& source) {
+  const ConfigFile file(source);
   VaeConfig out;
   out.sampling_rate = file.positive("sampling_rate");
   out.audio_channels = file.positive("audio_channels");
@@ -232,6 +234,10 @@ VaeConfig VaeConfig::read(const std::string& directory) {
     for (const Json& value : oscillators.at("deviation").as_array()) {
       out.oscillators.deviation.push_back(value.as_double());
     }
+    out.oscillators.floor = oscillators.get_double("floor", 3e-4);
+    out.oscillators.subtracts_floor = oscillators.has("floor");
+    out.oscillators.loudest = oscillators.get_double("loudest", 2.3);
+    file.require(out.oscillators.floor > 0, "floor of oscillators is not positive");
     const size_t count = out.oscillators.mean.size();
     file.require(count == out.oscillators.deviation.size() &&
                      count <= static_cast<size_t>(out.decoder_input_channels),
@@ -241,8 +247,8 @@ VaeConfig VaeConfig::read(const std::string& directory) {
   return out;
 }
 
-Qwen3Config Qwen3Config::read(const std::string& directory) {
-  const ConfigFile file(directory);
+Qwen3Config Qwen3Config::read(const ModelSource& source) {
+  const ConfigFile file(source);
   file.require_model_type("qwen3");
   Qwen3Config out;
   out.vocab_size = file.positive("vocab_size");

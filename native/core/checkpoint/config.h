@@ -4,12 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "core/checkpoint/model_source.h"
+
 namespace carillon {
 
-// Typed config.json files. Names are those of the files; every reader throws kBadCheckpoint naming file and key
-// for a value that is missing, of the wrong type or impossible.
+// Typed config.json files with the names of the files. Readers throw kBadCheckpoint naming file and key if a value is
+// missing, of the wrong type or impossible.
 
-/// One head of one layer's attention.
+/// An attention head of a layer.
 struct AttentionHead {
   int64_t layer, head;
 
@@ -29,11 +31,11 @@ struct DitConfig {
   int64_t audio_acoustic_hidden_dim;  // latent channels
   int64_t patch_size;
   bool is_turbo;
-  bool is_lego_sft;       // its captions are written in parts: the song, the stem, the mask
-  double timestep_mu;     // the logit-normal law of flow times in training: mean
+  bool is_lego_sft;       // captions have three parts: song, stem, mask
+  double timestep_mu;     // logit-normal distribution of training timesteps: mean
   double timestep_sigma;  // and standard deviation
-  /// Heads of cross-attention that follow the lyrics as they are sung, by layer (`lyric_alignment_layers_config`); none
-  /// where nobody has found some.
+  /// Cross-attention heads that follow the lyrics as they are sung, by layer (`lyric_alignment_layers_config`); empty
+  /// if none are known.
   std::vector<AttentionHead> lyric_heads;
 
   // condition encoder, audio tokenizer, detokenizer
@@ -44,8 +46,8 @@ struct DitConfig {
   int64_t text_hidden_dim;
   int64_t timbre_hidden_dim;
   int64_t timbre_fix_frame;
-  /// True for the XL family, which states its encoder_hidden_size: the timbre encoder then prepends special_token
-  /// and pools there; else it pools the first frame.
+  /// True for the XL family, whose config has encoder_hidden_size: the timbre encoder prepends special_token and pools
+  /// there; otherwise it pools the first frame.
   bool timbre_prepends_special_token;
   int64_t num_lyric_encoder_hidden_layers;
   int64_t num_timbre_encoder_hidden_layers;
@@ -61,37 +63,40 @@ struct DitConfig {
   int64_t sliding_window;  // in tokens; 0: no layer slides
   std::vector<bool> layer_slides;
 
-  /// False for every published model: windows reach both ways. One fork of the reference lets all later tokens through
-  /// in base models; goldens made with it ask for that. No config.json says it.
+  /// False for all published models, whose windows are two-sided. One fork of the reference shows base models all later
+  /// tokens; its goldens need this. No config.json sets it.
   bool one_sided_windows = false;
 
   /// Attention window of layer `index` of any stack (DiT or encoder): |i - j| <= window, 0 for full attention.
   /// Stacks count from 0 in the same list; beyond it even layers slide.
   int64_t window_of_layer(int64_t index) const;
 
-  /// Original layout: `directory`/config.json. diffusers layout: assembled from the configs of the sub-folders.
-  static DitConfig read(const std::string& directory);
+  /// Original layout: config.json of the directory. diffusers layout: assembled from the configs of the sub-folders.
+  static DitConfig read(const ModelSource& source);
 };
 
 /// The Oobleck VAE.
 struct VaeConfig {
   int64_t sampling_rate;
   int64_t audio_channels;
-  int64_t encoder_hidden_size;  // 0 where a spectral encoder stands in its place
+  int64_t encoder_hidden_size;  // 0 with a spectral encoder
   int64_t decoder_channels;
   int64_t decoder_input_channels;  // latent channels
   std::vector<int64_t> downsampling_ratios;
   std::vector<int64_t> channel_multiples;
 
-  /// carillon-nano's: the first latent channels are log amplitudes of semitones from E1 on, which oscillators play
-  /// beside what the decoder makes. Empty where the file has no `oscillators`: published autoencoders have none.
+  /// Of carillon-nano: the first latent channels are log amplitudes of semitones from E1 on, which oscillators play in
+  /// addition to the decoder. Empty without `oscillators` in the file, as for published autoencoders.
   struct Oscillators {
     std::vector<double> mean, deviation;  // of a channel's log amplitude
+    double floor = 0;      // amplitude that the encoder adds to every semitone
+    bool subtracts_floor = false;  // when played; false if the file has no floor
+    double loudest = 0;            // largest played channel value, as one wrong latent would drown a song
   };
   Oscillators oscillators;
 
-  /// carillon-nano's: an encoder without a network (vae/spectral_encoder.h). These channels come after those of the
-  /// oscillators. Nothing where the file has no `spectral_encoder`.
+  /// Of carillon-nano: an encoder without a network (vae/spectral_encoder.h). Its channels follow those of the
+  /// oscillators. nullopt without `spectral_encoder` in the file.
   struct SpectralEncoder {
     int64_t clock_channels, timbre_channels, pitch_classes;
   };
@@ -100,7 +105,7 @@ struct VaeConfig {
   /// Samples of one latent frame: the product of the downsampling ratios.
   int64_t samples_per_frame() const;
 
-  static VaeConfig read(const std::string& directory);
+  static VaeConfig read(const ModelSource& source);
 };
 
 /// A Qwen3 transformer: the text encoder or the 5 Hz language model.
@@ -111,13 +116,13 @@ struct Qwen3Config {
   int64_t num_hidden_layers;
   int64_t num_attention_heads;
   int64_t num_key_value_heads;
-  int64_t head_dim;  // 128 where the file does not say, not hidden_size / heads
+  int64_t head_dim;  // 128 by default, not hidden_size / heads
   double rms_norm_eps;
   double rope_theta;  // also read from rope_parameters or rope_scaling
   bool attention_bias;
   int64_t max_position_embeddings;
 
-  static Qwen3Config read(const std::string& directory);
+  static Qwen3Config read(const ModelSource& source);
 };
 
 }  // namespace carillon

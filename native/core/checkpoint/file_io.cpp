@@ -15,17 +15,22 @@
 namespace carillon {
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail(ErrorCode::kBadCheckpoint, path + ": " + std::strerror(errno));
   struct stat status;
-  const bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  const auto is_regular = [&status](int failed) { return failed == 0 && S_ISREG(status.st_mode); };
+  const auto refuse = [&path](const std::string& why) { fail(ErrorCode::kBadCheckpoint, path + ": " + why); };
+  // Checked before opening, because opening a device can have an effect.
+  if (::stat(path.c_str(), &status) == 0 && !is_regular(0)) refuse("not a regular file");
+  // Does not block if the path has become a pipe meanwhile.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (descriptor < 0) refuse(std::strerror(errno));
+  const bool regular = is_regular(::fstat(descriptor, &status));
   const size_t size = regular ? static_cast<size_t>(status.st_size) : 0;
   void* data = size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0) : MAP_FAILED;
   const int error = errno;
   ::close(descriptor);
-  if (!regular) fail(ErrorCode::kBadCheckpoint, path + ": not a regular file");
-  if (size == 0) fail(ErrorCode::kBadCheckpoint, path + ": the file is empty");
-  if (data == MAP_FAILED) fail(ErrorCode::kBadCheckpoint, path + ": cannot be mapped: " + std::strerror(error));
+  if (!regular) refuse("not a regular file");
+  if (size == 0) refuse("the file is empty");
+  if (data == MAP_FAILED) refuse(std::string("cannot be mapped: ") + std::strerror(error));
   return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const char*>(data), size));
 }
 
@@ -33,7 +38,7 @@ MappedFile::~MappedFile() { ::munmap(const_cast<char*>(data_), size_); }
 
 namespace {
 
-/// A name no other writer of this machine uses: `path` is often in reach of several.
+/// A temporary name that no other process of this machine uses.
 std::string temporary_sibling(const std::string& path) {
   static std::atomic<int64_t> count = 0;
   return path + ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
@@ -75,7 +80,7 @@ void AtomicFile::write(const void* data, size_t size) {
 }
 
 void AtomicFile::commit() {
-  // A full disk may show only here.
+  // A full disk may be reported only here.
   if (::fsync(descriptor_) != 0) refuse(errno);
   if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) refuse(errno);
   ::close(descriptor_);

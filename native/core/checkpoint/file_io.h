@@ -9,7 +9,7 @@ namespace carillon {
 /// A whole file mapped read-only and privately; unmapped with the last owner.
 class MappedFile {
  public:
-  /// Throws kBadCheckpoint naming the path where the file cannot be opened or mapped.
+  /// Throws kBadCheckpoint naming the path if the file cannot be opened or mapped.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -24,13 +24,13 @@ class MappedFile {
   size_t size_;
 };
 
-/// A new file that is at its path whole or not at all: written beside it, flushed to the disk, then renamed over
-/// what was there. Every failure is kStorage naming the path and the system's reason; the old file then stays.
+/// Writes a file atomically: temporary file, fsync, rename. Throws kStorage with path and reason of the system; the old
+/// file then stays.
 class AtomicFile {
  public:
   /// The folder of `path` must exist.
   explicit AtomicFile(const std::string& path);
-  /// Removes what was written without commit().
+  /// Removes the temporary file if commit() was not called.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -46,10 +46,10 @@ class AtomicFile {
   int descriptor_;
 };
 
-/// Writes all of it to an open file, in as many parts as the system takes it; 0, or the errno of a refusal.
+/// Writes all bytes to an open file, in as many calls as needed. Returns 0 or an errno.
 int write_all(int descriptor, const void* data, size_t size);
 
-/// A whole file at once.
+/// Writes a file atomically.
 void write_file_atomically(const std::string& path, std::string_view bytes);
 
 }  // namespace carillon

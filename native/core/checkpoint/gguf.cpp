@@ -11,7 +11,7 @@ namespace {
 
 enum Type : uint32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kBf16 = 30 };
 
-/// How many numbers a block of a type holds, in how many bytes.
+/// Numbers and bytes of a block, by type.
 struct BlockSize {
   int64_t numbers, bytes;
 };
@@ -46,7 +46,7 @@ float read_half(const uint8_t* p) {
   return half;
 }
 
-/// The header's fields one after another; whatever would lie past the end is a fault.
+/// Reads the fields of the header in order; reading past the end is an error.
 class Cursor {
  public:
   Cursor(const MappedFile& file, const std::string& path) : file_(file), path_(path) {}
@@ -70,7 +70,7 @@ class Cursor {
     const auto size = number<uint64_t>();
     return {take(size), size};
   }
-  /// A value of the metadata, of which only unsigned numbers are of interest.
+  /// Skips a metadata value; returns it if it is an unsigned number.
   std::optional<uint64_t> value(uint32_t type) {
     constexpr uint32_t kUint32 = 4, kString = 8, kArray = 9;
     constexpr uint64_t kSizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};

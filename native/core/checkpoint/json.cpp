@@ -3,15 +3,15 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 
+#include "core/checkpoint/file_io.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
 namespace {
 
 constexpr int kMaxDepth = 64;  // deeper than any config; bounds the recursion on a hostile file
+constexpr size_t kMaxFileBytes = 64 << 20;  // the largest index of a checkpoint has a few
 
 void append_utf8(std::string& out, uint32_t code_point) {
   const auto tail = [&](int shift) { out.push_back(static_cast<char>(0x80 | ((code_point >> shift) & 0x3F))); };
@@ -218,10 +218,12 @@ class JsonParser {
 Json Json::parse(std::string_view text, const std::string& source) { return JsonParser(text, source).document(); }
 
 Json Json::read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) fail(ErrorCode::kBadCheckpoint, path + ": cannot be read, or is empty");
-  return parse(text.str(), path);
+  const auto file = MappedFile::open(path);
+  if (file->size() > kMaxFileBytes) {
+    fail(ErrorCode::kBadCheckpoint, path + ": has " + std::to_string(file->size()) + " bytes, more than the " +
+                                        std::to_string(kMaxFileBytes) + " that a JSON file may have");
+  }
+  return parse({file->data(), file->size()}, path);
 }
 
 void Json::wrong_type(const char* expected) const {

@@ -10,11 +10,11 @@
 namespace carillon {
 
 /// A parsed JSON document (RFC 8259, strict: no comments, trailing commas, duplicate keys or NaN).
-/// Every value knows its file and its key path, so that a typed getter that does not fit
-/// throws kBadCheckpoint naming both, e.g. "config.json: rope_scaling.rope_theta is a string, expected a number".
+/// Values know their file and key path. A typed getter that does not match throws kBadCheckpoint with both, e.g.
+/// "config.json: rope_scaling.rope_theta is a string, expected a number".
 class Json {
  public:
-  /// `source` is what errors call the text, usually its path.
+  /// `source` names the text in errors, usually its path.
   static Json parse(std::string_view text, const std::string& source);
   static Json read_file(const std::string& path);
 
@@ -31,9 +31,9 @@ class Json {
   const std::vector<Json>& as_array() const;
   const std::map<std::string, Json>& as_object() const;
 
-  /// Objects only. A member that is there and not null.
+  /// Whether an object has a member that is not null.
   bool has(const std::string& key) const;
-  /// Objects only. Throws where the member is missing.
+  /// Member of an object. Throws if it is missing.
   const Json& at(const std::string& key) const;
 
   int64_t get_int(const std::string& key) const { return at(key).as_int(); }
@@ -64,11 +64,11 @@ class Json {
   std::string path_;
 };
 
-// JSON to be written, as text: each function gives one value, which the others take as a part.
+// Writers of JSON text. Each function returns one value, which others take as a part.
 
 /// A string, quoted and escaped. `text` is UTF-8.
 std::string json_string(std::string_view text);
-/// The shortest text that reads back as the same number; null for what is not finite.
+/// Shortest text that reads back as the same number; null if it is not finite.
 std::string json_number(double value);
 std::string json_bool(bool value);
 /// Items are JSON texts.

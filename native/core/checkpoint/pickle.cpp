@@ -11,9 +11,9 @@
 namespace carillon {
 namespace {
 
-/// What a stream may hold. Data sets need a few kilobytes; lyrics are the largest part.
+/// Size limit of a stream. Data sets need a few kilobytes, mostly lyrics.
 constexpr size_t kMaxBytes = 4 << 20;
-/// Values inside values: a destructor recurses this deep.
+/// Nesting limit, because destructors recurse.
 constexpr int kMaxNesting = 16;
 
 using Text = PickleValue::Text;
@@ -36,7 +36,7 @@ constexpr std::array<std::pair<const char*, at::ScalarType>, 10> kStorages = {{
     {"torch ByteStorage", at::kByte},
 }};
 
-/// The machine of the opcodes: https://github.com/python/cpython/blob/main/Lib/pickletools.py
+/// Interpreter of opcodes: https://github.com/python/cpython/blob/main/Lib/pickletools.py
 class Unpickler {
  public:
   Unpickler(std::string_view bytes, const std::string& source) : bytes_(bytes), source_(source) {}
@@ -191,6 +191,8 @@ class Unpickler {
         return push({storage_of(pop())});
       case 'R':
         return rebuild(pop_many(2));
+      case 'b':  // BUILD: attributes of an OrderedDict, as state_dict() has them
+        return drop_attributes(pop_many(2));
       default:
         bad("opcode " + std::to_string(opcode) + " is not one that data is made of");
     }
@@ -221,7 +223,7 @@ class Unpickler {
 
   void remember(uint32_t index) {
     PickleValue value = pop();
-    // A dictionary may still grow; recalled into itself it would never be freed.
+    // A dictionary that contains itself would never be freed.
     memo_[index] = value.as<Dictionary>() ? PickleValue{Opaque{}} : value;
     push(std::move(value));
   }
@@ -252,11 +254,12 @@ class Unpickler {
     bad("a storage has the type '" + type + "'");
   }
 
-  /// A function and the tuple of its arguments: the two calls that make data, neither of which is made.
+  /// A function and the tuple of its arguments. Only the two calls that describe data are accepted; none is executed.
   void rebuild(const std::vector<PickleValue>& call) {
     const auto function = expect<Global>(call[0], "what is called").name;
     const auto& arguments = *expect<Tuple>(call[1], "a list of arguments");
     if (function == "collections OrderedDict" && arguments.empty()) return push_dictionary();
+    if (function == "torch._utils _rebuild_parameter") return push_parameter(arguments);
     if (function != "torch._utils _rebuild_tensor_v2") bad("it calls '" + function + "'");
     // storage, offset, sizes, strides, requires_grad, hooks, and since torch 2 metadata
     if (arguments.size() < 6 || arguments.size() > 7) bad("a tensor has another number of parts");
@@ -266,6 +269,15 @@ class Unpickler {
     tensor->sizes = integers(arguments[2]);
     tensor->strides = integers(arguments[3]);
     push({Tensor(std::move(tensor))});
+  }
+  /// A tensor that was a parameter: tensor, requires_grad, hooks.
+  void push_parameter(const std::vector<PickleValue>& arguments) {
+    if (arguments.size() != 3) bad("a parameter has another number of parts");
+    push({expect<Tensor>(arguments[0], "a parameter's tensor")});
+  }
+  void drop_attributes(std::vector<PickleValue> parts) {
+    if (!parts[0].as<Dictionary>() || !parts[1].as<Dictionary>()) bad("it sets attributes of an object");
+    push(std::move(parts[0]));
   }
   std::vector<int64_t> integers(const PickleValue& value) const {
     std::vector<int64_t> numbers;

@@ -37,7 +37,7 @@ const std::string& type_name(at::ScalarType dtype) {
   fail(ErrorCode::kBadArgument, std::string("safetensors has no type ") + c10::toString(dtype));
 }
 
-/// prod(shape) * element_size, or nullopt where it does not fit.
+/// prod(shape) * element_size; nullopt on overflow.
 std::optional<size_t> byte_size(const std::vector<int64_t>& shape, size_t element_size) {
   size_t size = element_size;
   for (const int64_t extent : shape) {
@@ -110,9 +110,9 @@ at::Tensor Safetensors::tensor(const std::string& name) const {
   const auto dtype = static_cast<at::ScalarType>(found.type);
   const auto options = at::TensorOptions().dtype(dtype);
   if (reinterpret_cast<uintptr_t>(data) % c10::elementSize(dtype) != 0) {
-    // Writers need not align; an element must be.
+    // Files may be unaligned, elements must not be.
     at::Tensor aligned = at::empty(found.shape, options);
-    // An empty tensor has no memory, which memcpy may not be given.
+    // memcpy does not accept the null pointer of an empty tensor.
     if (found.size > 0) std::memcpy(aligned.data_ptr(), data, found.size);
     return aligned;
   }
@@ -123,7 +123,7 @@ void save_safetensors(const std::string& path, const std::map<std::string, at::T
                       const std::map<std::string, std::string>& metadata) {
   using Item = std::pair<std::string, at::Tensor>;
   std::vector<Item> items(tensors.begin(), tensors.end());
-  // Wide elements first: behind a header of whole 8 bytes, all are aligned without gaps.
+  // Wide elements first: after a header of a multiple of 8 bytes, all are aligned without gaps.
   std::stable_sort(items.begin(), items.end(),
                    [](const Item& a, const Item& b) { return a.second.element_size() > b.second.element_size(); });
 

@@ -12,11 +12,11 @@
 
 namespace carillon {
 
-/// "[2, 3]", as errors show shapes.
+/// Shape as text for errors: "[2, 3]".
 std::string shape_text(at::IntArrayRef shape);
 
-/// A file of named tensors, mapped read-only. Opening one checks its whole header; any fault is kBadCheckpoint naming
-/// file and tensor.
+/// A file of named tensors, mapped read-only. Opening validates the whole header; throws kBadCheckpoint with file and
+/// tensor.
 class TensorFile {
  public:
   virtual ~TensorFile() = default;
@@ -25,13 +25,15 @@ class TensorFile {
   std::vector<std::string> names() const;
   bool has(const std::string& name) const { return entries_.count(name) != 0; }
   const std::vector<int64_t>& shape(const std::string& name) const { return entry(name).shape; }
+  /// Metadata texts; only safetensors has them.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  /// A CPU tensor, on the map where its type can be used as it is stored: no copy, and the map lives as long as the
-  /// tensor. Read-only: a write faults. Throws kBadCheckpoint where there is none of that name.
+  /// A CPU tensor; a view of the mapped file if its type is used as stored, which keeps the file mapped. Read-only: a
+  /// write faults. Throws kBadCheckpoint if there is no tensor of that name.
   virtual at::Tensor tensor(const std::string& name) const = 0;
-  /// A matrix that is stored in codes, in at least as many bits; nullopt for one stored in numbers.
+  /// A matrix stored in codes, with the same or more bits; nullopt if it is stored in numbers.
   virtual std::optional<kernels::Matrix> codes(const std::string&) const { return std::nullopt; }
-  /// Whether the format loses leading dimensions of 1.
+  /// Whether the format drops leading dimensions of 1.
   virtual bool drops_leading_ones() const { return false; }
 
  protected:
@@ -47,6 +49,7 @@ class TensorFile {
   std::string path_;
   std::shared_ptr<const MappedFile> file_;
   std::map<std::string, Entry> entries_;
+  std::map<std::string, std::string> metadata_;
 };
 
 /// A .safetensors file (https://github.com/huggingface/safetensors#format). Bounds, overlap and types are checked.
@@ -54,18 +57,15 @@ class Safetensors : public TensorFile {
  public:
   static Safetensors open(const std::string& path);
 
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
   at::Tensor tensor(const std::string& name) const override;
 
  private:
   using TensorFile::TensorFile;
   void read_header();
-
-  std::map<std::string, std::string> metadata_;
 };
 
-/// Writes a .safetensors file that replaces `path` whole or not at all: offsets without gaps, every element aligned,
-/// tensors of any device and layout. Throws kStorage naming the path where the disk refuses.
+/// Writes a .safetensors file atomically: offsets without gaps, every element aligned, tensors of any device and
+/// layout. Throws kStorage naming the path if writing fails.
 void save_safetensors(const std::string& path, const std::map<std::string, at::Tensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 

@@ -79,10 +79,10 @@ std::vector<StoredEntry> list_stored_zip(const MappedFile& archive, const std::s
 
 namespace {
 
-/// Far beyond what a data set says of a song: every note is a copy of its text.
+/// Limit of notes, far above those of a data set; every note is a copy of its text.
 constexpr size_t kMaxNotes = 256;
 
-/// Elements from the first to behind the last that the view reaches; -1 where that is no number or a size is negative.
+/// Number of elements from the first to the last that a view reads; -1 on overflow or for a negative size.
 int64_t extent_of(const PickleTensor& view) {
   int64_t last = view.offset;
   bool sound = view.offset >= 0;
@@ -95,7 +95,7 @@ int64_t extent_of(const PickleTensor& view) {
   return sound && last < std::numeric_limits<int64_t>::max() ? last + 1 : -1;
 }
 
-/// -1 where it is no number.
+/// -1 if it is not a number.
 int64_t count_of(const PickleTensor& view) {
   int64_t count = 1;
   for (const int64_t size : view.sizes) {
@@ -107,27 +107,35 @@ int64_t count_of(const PickleTensor& view) {
 }  // namespace
 
 TorchFile TorchFile::open(const std::string& path) {
-  TorchFile file(path, MappedFile::open(path));
-  file.read_entries();
-  const PickleValue top = unpickle(file.entry("data.pkl"), path + ": data.pkl");
+  TorchFile file(path);
+  file.read_parts();
+  const PickleValue top = unpickle(file.part("data.pkl"), path + ": data.pkl");
   const auto* const values = top.as<PickleValue::Dictionary>();
   if (!values) file.bad("it does not hold a dictionary");
   file.values_ = *values;
+  for (const auto& [key, value] : *file.values_) {
+    const auto* const view = value.as<std::shared_ptr<const PickleTensor>>();
+    if (view) file.entries_[key] = {.type = static_cast<uint32_t>((*view)->storage.dtype), .shape = (*view)->sizes};
+  }
   return file;
 }
 
-void TorchFile::read_entries() {
+void TorchFile::read_parts() {
+  // torch before 1.6 wrote pickles one after the other, without an archive around them.
+  if (file_->size() > 1 && file_->data()[0] == '\x80') {
+    bad("a bare pickle, as torch before 1.6 wrote it: load and save it again with a newer torch, or as safetensors");
+  }
   for (const auto& entry : list_stored_zip(*file_, path_)) {
     const size_t folder_end = entry.name.find('/');
     if (folder_end == std::string::npos) bad("not a torch file: entry '" + entry.name + "' lies in no folder");
-    entries_[entry.name.substr(folder_end + 1)] = {file_->data() + entry.begin, entry.size};
+    parts_[entry.name.substr(folder_end + 1)] = {file_->data() + entry.begin, entry.size};
   }
-  if (entries_.count("byteorder") > 0 && entry("byteorder") != "little") bad("its numbers are not little-endian");
+  if (parts_.count("byteorder") > 0 && part("byteorder") != "little") bad("its numbers are not little-endian");
 }
 
-std::string_view TorchFile::entry(const std::string& name) const {
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) bad("not a whole torch file: it has no entry '" + name + "'");
+std::string_view TorchFile::part(const std::string& name) const {
+  const auto found = parts_.find(name);
+  if (found == parts_.end()) bad("not a whole torch file: it has no entry '" + name + "'");
   return found->second;
 }
 
@@ -140,22 +148,23 @@ at::Tensor TorchFile::tensor(const std::string& key) const {
   if (!view) bad("key '" + key + "' is not a tensor");
   const auto& [storage, offset, sizes, strides] = **view;
   if (sizes.size() != strides.size()) bad("key '" + key + "' has sizes and strides of different length");
-  const auto bytes = entry("data/" + storage.key);
-  const auto stored = static_cast<int64_t>(bytes.size() / at::elementSize(storage.dtype));
+  const auto bytes = part("data/" + storage.key);
+  const size_t element_size = at::elementSize(storage.dtype);
+  const auto stored = static_cast<int64_t>(bytes.size() / element_size);
   const int64_t extent = extent_of(**view), count = count_of(**view);
-  if (stored != storage.elements || bytes.size() % at::elementSize(storage.dtype) != 0) {
+  if (stored != storage.elements || bytes.size() % element_size != 0) {
     bad("key '" + key + "' says its storage has " + std::to_string(storage.elements) + " elements, but the file has " +
         std::to_string(bytes.size()) + " bytes of it");
   }
-  // A view that repeats elements could ask for more memory than any file has.
+  // A view that repeats elements could require more memory than any file has.
   if (extent < 0 || extent > stored || count < 0 || count > stored) {
     bad("key '" + key + "' is empty or leaves its storage of " + std::to_string(stored) + " elements");
   }
-  // Copied whole, as nothing aligns it in the file.
+  // Copied, because files may be unaligned; only the range of the view, as thousands may share a storage.
   const bool is_bool = storage.dtype == at::kBool;
-  const at::Tensor flat = at::empty({stored}, is_bool ? at::kByte : storage.dtype);
-  std::memcpy(flat.data_ptr(), bytes.data(), bytes.size());
-  const at::Tensor dense = flat.as_strided(sizes, strides, offset).contiguous();
+  const at::Tensor flat = at::empty({extent - offset}, is_bool ? at::kByte : storage.dtype);
+  std::memcpy(flat.data_ptr(), bytes.data() + static_cast<size_t>(offset) * element_size, flat.nbytes());
+  const at::Tensor dense = flat.as_strided(sizes, strides).contiguous();
   return is_bool ? dense.ne(0) : dense;  // a bool of another byte than 0 and 1 is undefined
 }
 
@@ -187,7 +196,7 @@ std::string opcode(char code, const std::string& operand) {
   return bytes += operand;
 }
 
-// Each function below gives the opcodes of one value.
+// Each function below returns the opcodes of one value.
 
 std::string global(const std::string& module, const std::string& name) {
   return opcode('c', module + "\n" + name + "\n");

@@ -1,7 +1,6 @@
 #include "core/diffusion/denoise.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,17 +12,6 @@
 #include "core/runtime/error.h"
 
 namespace carillon {
-
-NoiseStreams::NoiseStreams(const std::vector<uint64_t>& seeds) {
-  require(!seeds.empty(), "a batch needs at least one seed");
-  for (const uint64_t seed : seeds) streams_.push_back(at::detail::createCPUGenerator(seed));
-}
-
-at::Tensor NoiseStreams::next(int64_t frames, int64_t channels, at::Device device) {
-  std::vector<at::Tensor> items;
-  for (const auto& stream : streams_) items.push_back(at::randn({1, frames, channels}, stream, at::kFloat));
-  return upload(at::cat(items), device);
-}
 
 at::Tensor inject_source(const at::Tensor& state, const Repaint& repaint, const at::Tensor& noise, double time) {
   return at::where(repaint.mask.unsqueeze(-1), state, time * noise + (1.0 - time) * repaint.clean);
@@ -101,21 +89,21 @@ class Evaluation {
 
 class Sampler {
  public:
-  Sampler(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise);
+  Sampler(const Dit& dit, const DenoiseJob& job, Noise& noise);
   at::Tensor run(const Control& control);
 
  private:
   bool guided() const { return !dit_.is_turbo() && job_.guidance.scale > 1.0; }
   PreparedConditions prepare(const Conditions& conditions) const;
   void start_from_cover();
-  at::Tensor velocity(size_t step);
-  at::Tensor advanced(const at::Tensor& velocity, size_t step);
+  at::Tensor velocity(const at::Tensor& state, size_t step, bool corrects);
+  at::Tensor advanced(size_t step);
   void inject(size_t step);
   void check_state() const;
 
   const Dit& dit_;
   const DenoiseJob& job_;
-  NoiseStreams& noise_;
+  Noise& noise_;
   const int64_t frames_;
   const at::Device device_;
   Schedule schedule_;
@@ -125,15 +113,17 @@ class Sampler {
   PreparedConditions prepared_;
   Evaluation plain_, guided_;  // under the prepared conditions
   AdaptiveProjectedGuidance projected_;
+  std::unique_ptr<Solver> solver_;
 };
 
-Sampler::Sampler(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise)
+Sampler::Sampler(const Dit& dit, const DenoiseJob& job, Noise& noise)
     : dit_(dit),
       job_(job),
       noise_(noise),
       frames_(job.conditions.context.size(1)),
       device_(job.conditions.context.device()),
-      schedule_(schedule_of(job.denoise, dit.is_turbo())) {
+      schedule_(schedule_of(job.denoise, dit.is_turbo())),
+      solver_(make_solver(job.denoise.infer_method)) {
   require(job.denoise.cover_strength >= 1.0 || job.conditions_after_cover,
           "a cover strength below 1 needs the conditions that follow");
   initial_noise_ = noise_.next(frames_, dit_.latent_channels(), device_);
@@ -155,23 +145,33 @@ void Sampler::start_from_cover() {
   schedule_.erase(schedule_.begin(), schedule_.begin() + static_cast<std::ptrdiff_t>(first));
 }
 
-at::Tensor Sampler::velocity(size_t step) {
+at::Tensor Sampler::velocity(const at::Tensor& state, size_t step, bool corrects) {
   const double time = schedule_[step];
   const Modulation modulation = modulation_.at(static_cast<int64_t>(step));
   const bool guides = guided() && job_.guidance.interval_start <= time && time <= job_.guidance.interval_end;
-  const at::Tensor velocity = (guides ? guided_ : plain_)(dit_, prepared_, state_, modulation, guides);
+  const at::Tensor velocity = (guides ? guided_ : plain_)(dit_, prepared_, state, modulation, guides);
   if (!guides) return velocity;
 
   const auto halves = velocity.chunk(2);
-  return job_.guidance.by_angle ? guide_by_angle(state_, halves[0], halves[1], time, job_.guidance.scale)
-                                : projected_.guide(halves[0], halves[1], job_.guidance.scale);
+  const double scale = job_.guidance.scale;
+  if (job_.guidance.by_angle) return guide_by_angle(state, halves[0], halves[1], time, scale);
+  // Momentum counts steps: an evaluation that corrects one has none.
+  if (corrects) return halves[1] + scale * (halves[0] - halves[1]);
+  return projected_.guide(halves[0], halves[1], scale);
 }
 
-at::Tensor Sampler::advanced(const at::Tensor& velocity, size_t step) {
-  const double time = schedule_[step], next = next_time(schedule_, step);
-  if (job_.denoise.infer_method == InferMethod::kOde || next == 0.0) return state_ - (time - next) * velocity;
-  const at::Tensor data = state_ - time * velocity;
-  return next * noise_.next(frames_, dit_.latent_channels(), device_) + (1.0 - next) * data;
+at::Tensor Sampler::advanced(size_t step) {
+  const double time = schedule_[step];
+  const at::Tensor found = velocity(state_, step, /*corrects=*/false);
+  const auto& wavelets = job_.denoise.wavelets;
+  const at::Tensor data = wavelets ? state_ - time * found : at::Tensor();
+  const at::Tensor next = solver_->advance(
+      state_, found,
+      {.time = time,
+       .next = next_time(schedule_, step),
+       .velocity_at_next = [&](const at::Tensor& state) { return velocity(state, step + 1, /*corrects=*/true); },
+       .noise = [&] { return noise_.next(frames_, dit_.latent_channels(), device_); }});
+  return wavelets ? wavelets->apply(next, data, time) : next;
 }
 
 void Sampler::inject(size_t step) {
@@ -205,7 +205,7 @@ at::Tensor Sampler::run(const Control& control) {
     } else if (step == 0) {
       prepared_ = prepare(job_.conditions);
     }
-    state_ = advanced(velocity(step), step);
+    state_ = advanced(step);
     if (job_.repaint) inject(step);
     control.report(Stage::kDenoise, step + 1, steps);
   }
@@ -224,7 +224,7 @@ Schedule schedule_of(const Denoise& denoise, bool is_turbo) {
   return is_turbo ? turbo_schedule(denoise.inference_steps) : shifted_schedule(denoise.inference_steps, denoise.shift);
 }
 
-at::Tensor denoise(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise, const Control& control) {
+at::Tensor denoise(const Dit& dit, const DenoiseJob& job, Noise& noise, const Control& control) {
   return Sampler(dit, job, noise).run(control);
 }
 

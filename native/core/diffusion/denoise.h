@@ -1,5 +1,4 @@
 #pragma once
-#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -7,25 +6,13 @@
 #include <vector>
 
 #include "core/diffusion/flow_matching.h"
+#include "core/diffusion/noise.h"
+#include "core/diffusion/solver.h"
+#include "core/diffusion/wavelet_correction.h"
 #include "core/dit/dit.h"
 #include "core/runtime/control.h"
 
 namespace carillon {
-
-/// The seeded noise of a batch: one stream per item, so an item's noise does not depend on its neighbours.
-/// Every stream is torch's CPU generator, whatever the device: numbers are drawn in float32 on the host and
-/// moved, so that a seed means the same song on every device. The generator takes the low 32 bits of a seed.
-class NoiseStreams {
- public:
-  explicit NoiseStreams(const std::vector<uint64_t>& seeds);
-
-  /// The next [items, frames, channels] standard normal numbers, float32 on `device`. The first call gives what
-  /// `torch.randn(1, frames, channels)` gives for each seed; later calls go on in the same streams.
-  at::Tensor next(int64_t frames, int64_t channels, at::Device device);
-
- private:
-  std::vector<at::Generator> streams_;
-};
 
 /// Keeping what lies outside a window while the inside is generated anew.
 struct Repaint {
@@ -47,10 +34,6 @@ at::Tensor soft_window(const at::Tensor& mask, int64_t frames);
 /// The finished latents mixed with the source by soft_window. Items whose window covers everything are unchanged.
 at::Tensor blend_edges(const at::Tensor& latents, const Repaint& repaint);
 
-/// How the state moves from one time to the next: along the velocity, or to the predicted data and back with
-/// fresh noise.
-enum class InferMethod { kOde, kSde };
-
 // The groups `denoise` and `guidance` of src/engine/render-parameters.ts, which holds their defaults and ranges.
 
 struct Denoise {
@@ -58,6 +41,8 @@ struct Denoise {
   double shift;                                  // does not act on turbo models
   std::optional<std::vector<double>> timesteps;  // descending to 0; overrides inference_steps and shift
   InferMethod infer_method;
+  std::optional<WaveletCorrection> wavelets;  // after every step
+  double latent_rescale, latent_shift;        // the song's latents become latents * rescale + shift before decoding
   /// The first int(steps * cover_strength) steps read the task's own conditions, the others those that follow.
   double cover_strength;        // 0 .. 1
   double cover_noise_strength;  // 0 .. 1; above 0: denoising starts near the source
@@ -98,6 +83,6 @@ struct DenoiseJob {
 /// Denoises noise to latents [B, T, C] float32. The state stays float32 between steps; only the model's input and
 /// output have its type. Reports Stage::kDenoise after each step and checks for cancellation.
 /// Throws kNotFinite if a state is not finite or the result is all zero.
-at::Tensor denoise(const Dit& dit, const DenoiseJob& job, NoiseStreams& noise, const Control& control);
+at::Tensor denoise(const Dit& dit, const DenoiseJob& job, Noise& noise, const Control& control);
 
 }  // namespace carillon

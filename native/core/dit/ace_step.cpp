@@ -6,15 +6,16 @@
 
 namespace carillon {
 
-AceStep AceStep::load(const std::string& directory, const Placement& placement, const Control& control) {
-  return load(directory, DitConfig::read(directory), placement, control);
+AceStep AceStep::load(const ModelSource& source, const Placement& placement, const Control& control) {
+  return load(source, DitConfig::read(source), placement, control);
 }
 
-AceStep AceStep::load(const std::string& directory, const DitConfig& config, const Placement& placement,
+AceStep AceStep::load(const ModelSource& source, const DitConfig& config, const Placement& placement,
                       const Control& control) {
-  const Checkpoint checkpoint = Checkpoint::open(directory);
+  const Checkpoint checkpoint = Checkpoint::open(source);
   checkpoint.require_memory(placement);
   const Weights weights = checkpoint.weights(placement);
+  const at::Tensor silence = read_silence_latent(checkpoint, config.audio_acoustic_hidden_dim);
   return {.config = config,
           .placement = placement,
           .dit = Dit::load(weights.sub("decoder"), config, control),
@@ -22,8 +23,7 @@ AceStep AceStep::load(const std::string& directory, const DitConfig& config, con
           .tokenizer = AudioTokenizer::load(weights.sub("tokenizer"), config),
           .detokenizer = AudioDetokenizer::load(weights.sub("detokenizer"), config),
           .null_condition = weights.get("null_condition_emb", {1, 1, config.encoder_hidden_size}),
-          .silence =
-              read_silence_latent(checkpoint, config.audio_acoustic_hidden_dim).to(placement.device, placement.dtype),
+          .silence = silence.defined() ? silence.to(placement.device, placement.dtype) : silence,
           .unused_tensors = checkpoint.unused(),
           .decoder_weights = weights.sub("decoder")};
 }

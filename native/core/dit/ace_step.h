@@ -22,14 +22,14 @@ struct AceStep {
   AudioTokenizer tokenizer;
   AudioDetokenizer detokenizer;
   at::Tensor null_condition;                // [1, 1, E]
-  at::Tensor silence;                       // [1, frames, C], the model's dtype and device
+  at::Tensor silence;                       // [1, frames, C], the model's dtype and device; undefined for a file without
   std::vector<std::string> unused_tensors;  // Checkpoint::unused
   Weights decoder_weights;                  // what `dit` was loaded from: the base that adapters start from
 
   /// Original or diffusers layout. Throws kBadCheckpoint; reports Stage::kLoad.
-  static AceStep load(const std::string& directory, const Placement& placement, const Control& control);
-  /// With a config other than the directory's own.
-  static AceStep load(const std::string& directory, const DitConfig& config, const Placement& placement,
+  static AceStep load(const ModelSource& source, const Placement& placement, const Control& control);
+  /// With a config other than its own.
+  static AceStep load(const ModelSource& source, const DitConfig& config, const Placement& placement,
                       const Control& control);
 
   /// The first `frames` frames of silence. Throws kBadArgument beyond the table.

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "core/lm/program.h"
 #include "core/lm/run_ahead.h"
@@ -51,6 +55,7 @@ void check_context(const LanguageJob& job, int64_t max_context_tokens) {
 void check_sampling(const LanguageJob& job) {
   require(std::isfinite(job.temperature), "temperature must be a finite number");
   require(std::isfinite(job.top_p), "topP must be a finite number");
+  require(job.min_p >= 0.0 && job.min_p <= 1.0, "minP must be within 0 .. 1");
   require(std::isfinite(job.cfg_scale) && job.cfg_scale >= 1.0, "cfgScale must be at least 1 (1 is off)");
   require(std::isfinite(job.repetition_penalty) && job.repetition_penalty > 0.0, "repetitionPenalty must be above 0");
   require(job.cfg_scale == 1.0 || !job.negative_prompt.empty(), "cfgScale above 1 needs a negative prompt");
@@ -110,6 +115,7 @@ constexpr int64_t kPrefillChunk = 512;
 constexpr int64_t kWorthRunningAhead = 4;
 
 struct Row {
+  const LanguageJob& job;
   ProgramCursor cursor;
   uint64_t seed;
   size_t fed = 0;  // how many of cursor.ids() the model has seen
@@ -129,17 +135,27 @@ struct Logits {
   at::Tensor conditional, unconditional;  // float32 [n, window]
 };
 
+/// Ids first .. last.
+using Window = std::pair<int64_t, int64_t>;
+
 class Generation {
  public:
-  Generation(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
+  Generation(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, std::span<const LanguageJob> jobs,
              const Control& control)
-      : decoder_(decoder), vocabulary_(vocabulary), job_(job), control_(control), guided_(job.cfg_scale > 1.0) {
-    for (const uint64_t seed : job.seeds) {
-      rows_.push_back({ProgramCursor(job.program, job.max_new_tokens, vocabulary, masks), seed});
+      : decoder_(decoder),
+        vocabulary_(vocabulary),
+        jobs_(jobs),
+        job_(jobs.front()),
+        control_(control),
+        guided_(job_.cfg_scale > 1.0) {
+    for (const LanguageJob& job : jobs) {
+      for (const uint64_t seed : job.seeds) {
+        rows_.push_back({job, ProgramCursor(job.program, job.max_new_tokens, vocabulary, masks), seed});
+      }
     }
   }
 
-  LanguageResult run() {
+  std::vector<LanguageResult> run() {
     auto hidden = prefill();
     for (;;) {
       choose(hidden);
@@ -148,12 +164,13 @@ class Generation {
       if (all_done()) break;
       hidden = feed();
     }
-    LanguageResult result;
+    std::vector<LanguageResult> results(jobs_.size());
     for (const auto& row : rows_) {
+      LanguageResult& result = results[static_cast<size_t>(&row.job - jobs_.data())];
       result.token_ids.push_back(row.cursor.ids());
       result.finished.push_back(row.cursor.finished());
     }
-    return result;
+    return results;
   }
 
  private:
@@ -161,68 +178,108 @@ class Generation {
     return std::all_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.cursor.done(); });
   }
 
-  /// Feeds the prompts once each and copies them to every row.
-  Hidden prefill() {
-    const auto count = static_cast<int64_t>(rows_.size());
-    Hidden hidden;
-    hidden.conditional = prefill(job_.prompt, 0, 0).expand({count, -1});
-    if (guided_) hidden.unconditional = prefill(job_.negative_prompt, count, job_.prompt.size()).expand({count, -1});
-    for (size_t row = 0; row < rows_.size(); ++row) {
-      if (rows_[row].unfed() == 0) hidden.rows.push_back(row);
-    }
-    return hidden;
+  /// The prompts of all rows of the cache: conditional ones, then under guidance unconditional ones.
+  std::vector<const std::vector<int32_t>*> prompts() const {
+    std::vector<const std::vector<int32_t>*> all;
+    for (const Row& row : rows_) all.push_back(&row.job.prompt);
+    for (size_t row = 0; guided_ && row < rows_.size(); ++row) all.push_back(&rows_[row].job.negative_prompt);
+    return all;
   }
 
-  at::Tensor prefill(const std::vector<int32_t>& prompt, int64_t row, size_t done) {
-    const size_t total = job_.prompt.size() + (guided_ ? job_.negative_prompt.size() : 0);
+  /// Feeds every different prompt once, by itself, and copies it to the other rows that have it.
+  Hidden prefill() {
+    const auto of_row = prompts();
+    std::vector<size_t> source(of_row.size());
+    int64_t total = 0, done = 0;
+    for (size_t row = 0; row < of_row.size(); ++row) {
+      const auto same = [&](const std::vector<int32_t>* prompt) { return *prompt == *of_row[row]; };
+      source[row] = static_cast<size_t>(std::find_if(of_row.begin(), of_row.end(), same) - of_row.begin());
+      if (source[row] == row) total += static_cast<int64_t>(of_row[row]->size());
+    }
+    std::vector<at::Tensor> last(of_row.size());
+    for (size_t row = 0; row < of_row.size(); ++row) {
+      const auto line = static_cast<int64_t>(row);
+      if (source[row] == row) {
+        last[row] = prefill(*of_row[row], line, done, total);
+        done += static_cast<int64_t>(of_row[row]->size());
+      } else {
+        decoder_.copy_row(static_cast<int64_t>(source[row]), line);
+        last[row] = last[source[row]];
+      }
+    }
+    Hidden hidden;
+    const auto middle = last.begin() + static_cast<std::ptrdiff_t>(rows_.size());
+    hidden.conditional = at::cat(std::vector<at::Tensor>(last.begin(), middle));
+    if (guided_) hidden.unconditional = at::cat(std::vector<at::Tensor>(middle, last.end()));
+    std::vector<int64_t> lines;
+    for (size_t row = 0; row < rows_.size(); ++row) {
+      if (rows_[row].unfed() > 0 || rows_[row].cursor.done()) continue;
+      hidden.rows.push_back(row);
+      lines.push_back(static_cast<int64_t>(row));
+    }
+    return {hidden.rows, lines_of(hidden.conditional, lines),
+            guided_ ? lines_of(hidden.unconditional, lines) : at::Tensor()};
+  }
+
+  at::Tensor prefill(const std::vector<int32_t>& prompt, int64_t row, int64_t done, int64_t total) {
     const auto ids = at::tensor(prompt, at::kInt).to(at::kLong).unsqueeze(0);
     at::Tensor hidden;
     for (int64_t begin = 0; begin < ids.size(1); begin += kPrefillChunk) {
-      control_.report(Stage::kPrefill, static_cast<int64_t>(done) + begin, static_cast<int64_t>(total));
+      control_.report(Stage::kPrefill, done + begin, total);
       hidden = decoder_.feed(ids.narrow(1, begin, std::min(kPrefillChunk, ids.size(1) - begin)), {row});
     }
-    control_.report(Stage::kPrefill, static_cast<int64_t>(done) + ids.size(1), static_cast<int64_t>(total));
-    for (size_t copy = 1; copy < rows_.size(); ++copy) decoder_.copy_row(row, row + static_cast<int64_t>(copy));
+    control_.report(Stage::kPrefill, done + ids.size(1), total);
     return hidden;
   }
 
-  /// Feeds every unfinished row as many ids as the row with the fewest has, so that rows whose
-  /// programs differ stay in one batch and a forced run common to all takes one forward pass.
+  /// Feeds what each unfinished row has chosen: single ids in one pass for all rows. A row that stands behind a forced
+  /// run is fed in a pass of its own, so that its numbers do not depend on how far the others are.
   Hidden feed() {
-    std::vector<size_t> active;
+    std::vector<size_t> single;
+    std::vector<Hidden> parts;
     for (size_t row = 0; row < rows_.size(); ++row) {
-      if (!rows_[row].cursor.done()) active.push_back(row);
-    }
-    size_t length = rows_[active.front()].unfed();
-    for (const size_t row : active) length = std::min(length, rows_[row].unfed());
-
-    std::vector<int64_t> cache_rows, ids;
-    Hidden hidden;
-    std::vector<int64_t> lines;  // of the batch, those that need logits
-    for (const size_t index : active) {
-      auto& row = rows_[index];
-      const auto begin = row.cursor.ids().begin() + static_cast<int64_t>(row.fed);
-      ids.insert(ids.end(), begin, begin + static_cast<int64_t>(length));
-      row.fed += length;
-      if (row.unfed() == 0) {
-        hidden.rows.push_back(index);
-        lines.push_back(static_cast<int64_t>(cache_rows.size()));
+      if (rows_[row].cursor.done()) continue;
+      if (rows_[row].unfed() == 1) {
+        single.push_back(row);
+      } else {
+        parts.push_back(feed({row}));
       }
+    }
+    if (!single.empty()) parts.push_back(feed(single));
+    if (parts.size() == 1) return parts.front();
+    Hidden all;
+    std::vector<at::Tensor> conditional, unconditional;
+    for (const Hidden& part : parts) {
+      all.rows.insert(all.rows.end(), part.rows.begin(), part.rows.end());
+      conditional.push_back(part.conditional);
+      if (guided_) unconditional.push_back(part.unconditional);
+    }
+    all.conditional = at::cat(conditional);
+    if (guided_) all.unconditional = at::cat(unconditional);
+    return all;
+  }
+
+  /// Feeds rows that have equally many unfed ids.
+  Hidden feed(const std::vector<size_t>& rows) {
+    const size_t length = rows_[rows.front()].unfed();
+    std::vector<int64_t> cache_rows, ids;
+    for (const size_t index : rows) {
+      auto& row = rows_[index];
+      ids.insert(ids.end(), row.cursor.ids().begin() + static_cast<int64_t>(row.fed), row.cursor.ids().end());
+      row.fed += length;
       cache_rows.push_back(static_cast<int64_t>(index));
     }
-    const auto count = static_cast<int64_t>(active.size());
+    const auto count = static_cast<int64_t>(rows.size());
     auto batch = at::tensor(ids, at::kLong).view({count, static_cast<int64_t>(length)});
     if (guided_) {
       batch = at::cat({batch, batch});
-      for (const size_t row : active) cache_rows.push_back(static_cast<int64_t>(row + rows_.size()));
+      for (const size_t row : rows) cache_rows.push_back(static_cast<int64_t>(row + rows_.size()));
     }
     const auto last = decoder_.feed(batch, cache_rows);
-    hidden.conditional = lines_of(last.narrow(0, 0, count), lines);
-    if (guided_) hidden.unconditional = lines_of(last.narrow(0, count, count), lines);
-    return hidden;
+    return {rows, last.narrow(0, 0, count), guided_ ? last.narrow(0, count, count) : at::Tensor()};
   }
 
-  /// The lines [n, ...] of x; x itself where that is all of them.
+  /// The lines [n, ...] of x; x itself where that is all of them in their order.
   static at::Tensor lines_of(const at::Tensor& x, const std::vector<int64_t>& lines) {
     if (static_cast<int64_t>(lines.size()) == x.size(0)) return x;
     return x.index_select(0, upload(at::tensor(lines, at::kLong), x.device()));
@@ -265,8 +322,37 @@ class Generation {
 
   /// Decides the boundaries and makes the choices of the rows whose hidden states are given.
   void choose(const Hidden& hidden) {
-    if (hidden.rows.empty() || rows_[hidden.rows.front()].cursor.done()) return;
-    const auto logits = window_logits(hidden);
+    if (hidden.rows.empty()) return;
+    for (const auto& [window, lines] : by_window(hidden)) {
+      std::vector<size_t> rows;
+      for (const int64_t line : lines) rows.push_back(hidden.rows[static_cast<size_t>(line)]);
+      choose_within(window, {rows, lines_of(hidden.conditional, lines),
+                             guided_ ? lines_of(hidden.unconditional, lines) : at::Tensor()});
+    }
+  }
+
+  /// Lines of Hidden by the ids whose logits they need. A GPU computes one window that holds all of them.
+  std::map<Window, std::vector<int64_t>> by_window(const Hidden& hidden) const {
+    std::map<Window, std::vector<int64_t>> groups;
+    for (size_t line = 0; line < hidden.rows.size(); ++line) {
+      groups[window_of(rows_[hidden.rows[line]].cursor)].push_back(static_cast<int64_t>(line));
+    }
+    if (!hidden.conditional.is_cuda() || groups.size() == 1) return groups;
+    Window all = groups.begin()->first;
+    std::vector<int64_t> lines(hidden.rows.size());
+    std::iota(lines.begin(), lines.end(), 0);
+    for (const auto& group : groups) all.second = std::max(all.second, group.first.second);
+    return {{all, lines}};
+  }
+
+  /// The narrowest run of ids that holds the mask; a boundary needs all ids.
+  Window window_of(const ProgramCursor& cursor) const {
+    if (cursor.at_boundary()) return {0, int64_t{vocabulary_.size()} - 1};
+    return {cursor.mask().first, cursor.mask().last};
+  }
+
+  void choose_within(const Window& window, const Hidden& hidden) {
+    const auto logits = window_logits(window, hidden);
     decide_boundaries(hidden, logits);
     // Rows under the same mask are one group: in the codes phase, all of them.
     std::map<std::pair<const TokenMask*, bool>, std::vector<int64_t>> groups;
@@ -278,15 +364,8 @@ class Generation {
     for (const auto& [key, lines] : groups) choose_group(hidden, logits, *key.first, key.second, lines);
   }
 
-  /// The narrowest run of ids that holds every mask; a boundary needs all ids.
-  Logits window_logits(const Hidden& hidden) {
-    int64_t first = vocabulary_.size(), last = 0;
-    for (const size_t index : hidden.rows) {
-      const auto& cursor = rows_[index].cursor;
-      first = std::min(first, cursor.at_boundary() ? 0 : cursor.mask().first);
-      last = std::max(last, cursor.at_boundary() ? int64_t{vocabulary_.size()} - 1 : cursor.mask().last);
-    }
-    const int64_t width = last - first + 1;
+  Logits window_logits(const Window& window, const Hidden& hidden) {
+    const int64_t first = window.first, width = window.second - first + 1;
     if (!guided_) return {first, decoder_.logits(hidden.conditional, first, width), {}};
     const auto both = decoder_.logits(at::cat({hidden.conditional, hidden.unconditional}), first, width);
     const auto count = static_cast<int64_t>(hidden.rows.size());
@@ -325,7 +404,7 @@ class Generation {
 
   template <class RowAt>
   std::vector<int64_t> sample(const at::Tensor& scores, const RowAt& row_at) {
-    const auto weights = candidate_weights(scores, job_.temperature, job_.top_k).cpu().contiguous();
+    const at::Tensor weights = weights_of(scores).cpu().contiguous();
     const auto width = static_cast<size_t>(weights.size(1));
     std::vector<int64_t> columns;
     for (size_t i = 0; i < static_cast<size_t>(weights.size(0)); ++i) {
@@ -337,39 +416,109 @@ class Generation {
     return columns;
   }
 
+  /// On the CPU row by row: libtorch rounds an exponential otherwise near where it cuts its work.
+  at::Tensor weights_of(const at::Tensor& scores) const {
+    const auto weigh = [&](const at::Tensor& rows) {
+      return candidate_weights(rows, job_.temperature, job_.top_k, job_.min_p);
+    };
+    if (scores.is_cuda() || scores.size(0) == 1) return weigh(scores);
+    std::vector<at::Tensor> rows;
+    for (const at::Tensor& row : scores.split(1)) rows.push_back(weigh(row));
+    return at::cat(rows);
+  }
+
   void report() const {
     size_t done = 0;
-    for (const auto& row : rows_) done = std::max(done, row.cursor.ids().size());
-    control_.report(job_.stage, static_cast<int64_t>(done), exact_length(job_.program).value_or(0));
+    int64_t total = 0;
+    bool is_open = false;
+    for (const auto& row : rows_) {
+      done = std::max(done, row.cursor.ids().size());
+      const auto length = exact_length(row.job.program);
+      is_open |= !length;
+      total = std::max(total, length.value_or(0));
+    }
+    control_.report(job_.stage, static_cast<int64_t>(done), is_open ? 0 : total);
   }
 
   Decoder& decoder_;
   const Vocabulary& vocabulary_;
-  const LanguageJob& job_;
+  const std::span<const LanguageJob> jobs_;
+  const LanguageJob& job_;  // any of them, for the sampling options that they share
   const Control& control_;
   const bool guided_;
   std::vector<Row> rows_;
 };
 
+void check_same_sampling(std::span<const LanguageJob> jobs) {
+  const auto options = [](const LanguageJob& job) {
+    return std::tuple(job.temperature, job.cfg_scale, job.top_k, job.top_p, job.min_p, job.repetition_penalty, job.stage);
+  };
+  for (const LanguageJob& job : jobs) {
+    require(options(job) == options(jobs.front()), "the jobs of a batch must have the same stage and sampling options");
+  }
+}
+
+int64_t longest_row(std::span<const LanguageJob> jobs) {
+  int64_t longest = 0;
+  for (const LanguageJob& job : jobs) {
+    const auto prompt = static_cast<int64_t>(std::max(job.prompt.size(), job.negative_prompt.size()));
+    longest = std::max(longest, prompt + new_token_limit(job));
+  }
+  return longest;
+}
+
 }  // namespace
+
+void check_cache(int64_t rows, int64_t rows_per_song, int64_t row_bytes, int64_t free_bytes) {
+  if (rows * row_bytes <= free_bytes) return;
+  const auto gigabytes = [](int64_t bytes) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f GB", static_cast<double>(bytes) / 1e9);
+    return std::string(text);
+  };
+  const int64_t songs = rows / rows_per_song, fitting = free_bytes / (row_bytes * rows_per_song);
+  fail(ErrorCode::kOutOfMemory,
+       "planning " + std::to_string(songs) + (songs == 1 ? " song" : " songs") + " takes " +
+           gigabytes(rows * row_bytes) + " for keys and values, but " + gigabytes(free_bytes) + " are free: " +
+           (fitting > 0 ? "SVC_BATCH_MAX=" + std::to_string(fitting) + " fits"
+                        : std::string("shorten the song or the lyrics")));
+}
+
+std::vector<LanguageResult> generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks,
+                                     std::span<const LanguageJob> jobs, const Control& control) {
+  return Generation(decoder, vocabulary, masks, jobs, control).run();
+}
 
 LanguageResult generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
                         const Control& control) {
-  return Generation(decoder, vocabulary, masks, job, control).run();
+  return generate(decoder, vocabulary, masks, std::span(&job, 1), control).front();
 }
 
-LanguageResult generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
-                        int64_t max_context_tokens, const Control& control) {
+std::vector<LanguageResult> generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks,
+                                     std::span<const LanguageJob> jobs, int64_t max_context_tokens,
+                                     const Control& control) {
   if (vocabulary.size() > model.config().vocab_size) {
     fail(ErrorCode::kBadArgument, "the tokenizer has " + std::to_string(vocabulary.size()) +
                                       " tokens, but the language model " + std::to_string(model.config().vocab_size) +
                                       ": they do not belong together");
   }
-  check_job(job, vocabulary, max_context_tokens);
-  const auto prompt = static_cast<int64_t>(std::max(job.prompt.size(), job.negative_prompt.size()));
-  const auto rows = static_cast<int64_t>(job.seeds.size()) * (job.cfg_scale > 1.0 ? 2 : 1);
-  const auto decoder = make_decoder(model, rows, prompt + new_token_limit(job));
-  return generate(*decoder, vocabulary, masks, job, control);
+  require(!jobs.empty(), "the batch has no jobs");
+  int64_t songs = 0;
+  for (const LanguageJob& job : jobs) {
+    check_job(job, vocabulary, max_context_tokens);
+    songs += static_cast<int64_t>(job.seeds.size());
+  }
+  check_same_sampling(jobs);
+  const int64_t rows_per_song = jobs.front().cfg_scale > 1.0 ? 2 : 1, tokens = longest_row(jobs);
+  check_cache(songs * rows_per_song, rows_per_song, tokens * model.cache_bytes_per_token(),
+              available_memory(model.placement().device));
+  const auto decoder = make_decoder(model, songs * rows_per_song, tokens);
+  return generate(*decoder, vocabulary, masks, jobs, control);
+}
+
+LanguageResult generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
+                        int64_t max_context_tokens, const Control& control) {
+  return generate(model, vocabulary, masks, std::span(&job, 1), max_context_tokens, control).front();
 }
 
 }  // namespace carillon

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -37,7 +38,7 @@ struct FreeSegment {};
 
 using Segment = std::variant<TokensSegment, PatternSegment, CodesSegment, TextSegment, FreeSegment>;
 
-/// One prompt, one program, one row per seed. Mirrors LanguageJob of src/engine/addon.ts.
+/// One prompt, one program, one row per seed; a batch has one or more jobs. Mirrors LanguageJob of src/engine/addon.ts.
 struct LanguageJob {
   std::vector<int32_t> prompt;
   std::vector<int32_t> negative_prompt;  // needed when cfg_scale is above 1
@@ -48,6 +49,7 @@ struct LanguageJob {
   double cfg_scale = 1.0;     // 1: no unconditional rows run
   int64_t top_k = 0;          // 0 or below: off
   double top_p = 1.0;         // 0 or below, 1 or above: off
+  double min_p = 0.0;         // least probability of a token, as a share of the likeliest's; 0: off
   double repetition_penalty = 1.0;
   Stage stage = Stage::kText;  // what progress is called, and the phase of the random numbers
 };
@@ -72,16 +74,29 @@ int64_t new_token_limit(const LanguageJob& job);
 /// positions per row (prompt and new tokens together).
 void check_job(const LanguageJob& job, const Vocabulary& vocabulary, int64_t max_context_tokens);
 
-/// Runs a job: one row per seed, all from the same prompt, in one batch until each row is finished.
+/// Runs jobs in one batch: one row per seed of each job. A step reads each weight once for all rows.
+/// The jobs may differ in prompts, program, seeds and max_new_tokens; they share stage and sampling options.
+/// On the CPU a row's ids do not depend on the other rows.
 /// `max_context_tokens`: positions of a row, prompt and new tokens together.
-/// Reports kPrefill, then job.stage per token; the total is known when the program's length is.
-/// Throws kBadArgument for a job that cannot run (check_job), kCancelled, kNotFinite.
+/// Reports kPrefill, then the stage per token of the longest row; the total is known when every program's length is.
+/// Throws kBadArgument for a job that cannot run (check_job), kOutOfMemory if the cache does not fit (check_cache),
+/// kCancelled, kNotFinite.
+std::vector<LanguageResult> generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks,
+                                     std::span<const LanguageJob> jobs, int64_t max_context_tokens,
+                                     const Control& control);
+/// One job.
 LanguageResult generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
                         int64_t max_context_tokens, const Control& control);
 
 /// The loop itself over any decoder with a row per seed, and as many again (unconditional) when
-/// cfg_scale is above 1. The job has passed check_job.
+/// cfg_scale is above 1. The jobs have passed check_job.
+std::vector<LanguageResult> generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks,
+                                     std::span<const LanguageJob> jobs, const Control& control);
 LanguageResult generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
                         const Control& control);
+
+/// Throws kOutOfMemory unless caches of `rows` rows of `row_bytes` fit `free_bytes`. The message names how many songs
+/// would fit; `rows_per_song`: 2 with guidance.
+void check_cache(int64_t rows, int64_t rows_per_song, int64_t row_bytes, int64_t free_bytes);
 
 }  // namespace carillon

@@ -95,7 +95,7 @@ void RunAhead::step() {
   const at::Tensor columns =
       job_.temperature < kMinTemperature
           ? most_likely_columns(scores)
-          : draw_columns(candidate_weights(scores, job_.temperature, job_.top_k), job_.top_p,
+          : draw_columns(candidate_weights(scores, job_.temperature, job_.top_k, job_.min_p), job_.top_p,
                          uniforms_.index_select(1, count_).squeeze(1));
   // A failed row goes on with some id, and the host learns of it.
   const at::Tensor column = columns.clamp_min(0);

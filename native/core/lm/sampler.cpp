@@ -125,13 +125,14 @@ std::vector<int64_t> most_likely(const at::Tensor& scores) {
   return {host.begin(), host.end()};
 }
 
-at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64_t top_k) {
+at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64_t top_k, double min_p) {
   auto relative = scores - scores.amax(1, true);
   if (top_k > 0 && top_k < scores.size(1)) {
     const auto least = std::get<0>(relative.topk(top_k, 1, true, true)).narrow(1, top_k - 1, 1);
     relative = relative.masked_fill(relative < least, -std::numeric_limits<double>::infinity());
   }
-  return relative.div(temperature).exp().to(at::kFloat);
+  const at::Tensor weights = relative.div(temperature).exp().to(at::kFloat);
+  return min_p > 0.0 ? weights.masked_fill(weights < min_p, 0.0) : weights;
 }
 
 int64_t draw(std::span<const float> weights, double top_p, double uniform) {

@@ -35,8 +35,9 @@ at::Tensor guide(const at::Tensor& conditional, const at::Tensor& unconditional,
 std::vector<int64_t> most_likely(const at::Tensor& scores);
 
 /// exp((z - max z) / temperature) of the `top_k` highest scores of each row, ties with the lowest of
-/// them included, and 0 elsewhere: float32 [n, K]. top_k 0 or below, or above K: all.
-at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64_t top_k);
+/// them included, and 0 elsewhere, and 0 for weights below `min_p`: the likeliest has 1. float32 [n, K].
+/// top_k 0 or below, or above K: all.
+at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64_t top_k, double min_p);
 
 /// Draws a column with probability proportional to its weight, from the smallest set of the heaviest
 /// columns that holds `top_p` of the total (at least one; top_p at or below 0 or at or above 1: all).

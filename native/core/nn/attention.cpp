@@ -16,7 +16,7 @@ namespace {
 /// Beyond this many windows the blocked form computes less than the dense one (3 windows of keys a query).
 constexpr int64_t kDenseWindows = 4;
 
-/// Hidden pairs as the lowest value that is added to a score; the visible stay as they are.
+/// Additive mask: the lowest float for hidden pairs, 0 for visible ones.
 at::Tensor additive_mask(const at::Tensor& visible, at::ScalarType dtype) {
   const double lowest = dtype == at::kBFloat16 ? static_cast<double>(std::numeric_limits<at::BFloat16>::lowest())
                                                : static_cast<double>(std::numeric_limits<float>::lowest());
@@ -32,7 +32,7 @@ at::Tensor expand_heads(const at::Tensor& x, int64_t num_heads) {
 
 at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::optional<at::Tensor>& mask, bool causal) {
-  // On CUDA only the flash kernel groups heads: no masks, no float32. Others would fall back to a slow path.
+  // On CUDA only the flash kernel supports grouped heads, without masks and not in float32; others use a slow fallback.
   const bool flash = !mask && q.scalar_type() != at::kFloat && at::globalContext().userEnabledFlashSDP();
   const bool grouped = !q.is_cuda() || flash;
   if (grouped || q.size(1) == k.size(1)) {
@@ -88,14 +88,14 @@ at::Tensor blocked_attention(const at::Tensor& q, const at::Tensor& k, const at:
   const at::Tensor key_position =
       at::arange(-1, blocks - 1, positions).unsqueeze(1) * window + slot;  // [blocks, 3 window]
   const at::Tensor real = key_position.ge(0).logical_and(key_position < length);
-  // Queries past the end see no real key; a block's mask would be all hidden and the result is cut off anyway.
+  // Queries past the end have no visible key; their results are cut off.
   const at::Tensor mask = additive_mask(real.view({blocks, 1, 1, 3 * window}).logical_and(band), q.scalar_type());
   const at::Tensor out =
       fused_attention(query_blocks(q), key_blocks(k), key_blocks(v), mask.repeat({batch, 1, 1, 1}), false);
   return out.transpose(1, 2).reshape({batch, blocks * window, -1}).narrow(1, 0, length);
 }
 
-/// A window by the flash kernel's own arguments: no mask, and no head is repeated.
+/// Uses the window of the flash kernel: no mask, and no repeated heads.
 at::Tensor flash_window(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern) {
   const std::optional<int64_t> after = pattern.window_is_one_sided ? std::nullopt : std::optional(pattern.window);
   const at::Tensor out = std::get<0>(at::_flash_attention_forward(

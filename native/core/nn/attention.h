@@ -5,25 +5,25 @@
 
 namespace carillon::nn {
 
-/// Which keys a query sees. The default is all of them.
+/// Visible keys of a query; all by default.
 struct AttentionPattern {
   bool causal = false;               // query i of Sq sees keys 0 .. Sk - Sq + i; excludes window and key_mask
   int64_t window = 0;                // > 0: |i - j| <= window, both ways (Sq = Sk)
-  bool window_is_one_sided = false;  // i - j <= window: every later key is seen (DitConfig::one_sided_windows)
+  bool window_is_one_sided = false;  // i - j <= window: all later keys are visible (DitConfig::one_sided_windows)
   at::Tensor key_mask = {};          // [B, Sk] bool, true = visible; undefined: no key is hidden (faster than all true)
 };
 
 /// softmax(q k^T / sqrt(D)) v with grouped heads: query head h reads kv head h / (Nq / Nkv).
 /// q [B, Nq, Sq, D], k and v [B, Nkv, Sk, D] (views with contiguous D are fine) -> [B, Sq, Nq * D].
-/// A window over a long sequence costs Sq * 3 window, not Sq * Sk, unless it is one-sided or there is a key_mask. A
-/// query that sees no key at all gets the mean of all values, as the reference's additive masks make it.
+/// A window over a long sequence costs Sq * 3 window instead of Sq * Sk, unless it is one-sided or has a key_mask. A
+/// query without visible keys gets the mean of all values, as with additive masks in the reference.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern);
 
-/// How many keys of a cache each row sees, told on the device, so that the shapes stay the same while rows grow.
+/// Number of visible cached keys of each row, on the device, so that shapes stay constant as rows grow.
 struct VisibleKeys {
   at::Tensor counts;                    // int32 [B]
-  at::Tensor query_starts, key_starts;  // int32 [B + 1], for rows that lie one after another; else undefined
-  at::Tensor mask;                      // [B, 1, 1, S], added to the scores; undefined where the kernel takes counts
+  at::Tensor query_starts, key_starts;  // int32 [B + 1], for contiguous rows; else undefined
+  at::Tensor mask;                      // [B, 1, 1, S], added to the scores; undefined if the kernel takes counts
 
   /// `counts` [B] of `keys` [B, Nkv, S, D], for queries of `num_heads` heads.
   static VisibleKeys of(const at::Tensor& counts, const at::Tensor& keys, int64_t num_heads);
@@ -80,8 +80,7 @@ struct CrossAttention {
 
   /// x [B, S, H] -> [B, S, H].
   at::Tensor operator()(const at::Tensor& x, const KeysValues& context) const;
-  /// What the queries of `head` make of each key: softmax(q k^T / sqrt(D)), [B, S, L] float32. All keys count as
-  /// visible.
+  /// Attention weights of `head`: softmax(q k^T / sqrt(D)), [B, S, L] float32, with all keys visible.
   at::Tensor weights(const at::Tensor& x, const KeysValues& context, int64_t head) const;
 
  private:

@@ -12,13 +12,16 @@ Linear Linear::load(const Weights& weights, int64_t in, int64_t out, bool has_bi
 
 Linear Linear::load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                           const std::vector<int64_t>& rows, bool has_bias) {
-  std::vector<kernels::Matrix> parts;
   std::vector<at::Tensor> biases;
-  for (size_t i = 0; i < names.size(); ++i) {
-    parts.push_back(weights.matrix(names[i] + ".weight", rows[i], in));
-    if (has_bias) biases.push_back(weights.get(names[i] + ".bias", {rows[i]}));
-  }
-  return {kernels::concatenate(parts), has_bias ? at::cat(biases) : at::Tensor()};
+  for (size_t i = 0; has_bias && i < names.size(); ++i) biases.push_back(weights.get(names[i] + ".bias", {rows[i]}));
+  return {read_weight(weights, names, in, rows), has_bias ? at::cat(biases) : at::Tensor()};
+}
+
+kernels::Matrix Linear::read_weight(const Weights& weights, const std::vector<std::string>& names, int64_t in,
+                                    const std::vector<int64_t>& rows) {
+  std::vector<kernels::Matrix> parts;
+  for (size_t i = 0; i < names.size(); ++i) parts.push_back(weights.matrix(names[i] + ".weight", rows[i], in));
+  return parts.size() == 1 ? parts[0] : kernels::concatenate(parts);
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x) const {
@@ -33,9 +36,23 @@ SwiGlu SwiGlu::load(const Weights& weights, int64_t hidden_size, int64_t interme
       Linear::load(weights.sub("down_proj"), intermediate_size, hidden_size, false)};
 }
 
+namespace {
+
+/// A step of decoding on the CPU goes row by row: libtorch rounds an exponential otherwise near where it cuts its work,
+/// and a row must not depend on how many there are.
+at::Tensor silu_by_row(const at::Tensor& x) {
+  const bool is_decoding = x.is_cpu() && x.dim() == 3 && x.size(0) > 1 && x.size(1) == 1;
+  if (!is_decoding) return at::silu(x);
+  std::vector<at::Tensor> rows;
+  for (const at::Tensor& row : x.split(1)) rows.push_back(at::silu(row));
+  return at::cat(rows);
+}
+
+}  // namespace
+
 at::Tensor SwiGlu::operator()(const at::Tensor& x) const {
   const auto halves = gate_up(x).chunk(2, -1);
-  return down(at::silu(halves[0]) * halves[1]);
+  return down(silu_by_row(halves[0]) * halves[1]);
 }
 
 }  // namespace carillon::nn

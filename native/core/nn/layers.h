@@ -10,7 +10,7 @@
 
 namespace carillon::nn {
 
-/// What is added to some outputs of a Linear while an adapter of theirs is trained.
+/// An adapter in training, added to some outputs of a Linear.
 struct Branch {
   int64_t first_row = 0, rows = 0;
   std::function<at::Tensor(const at::Tensor&)> delta;  // x [..., in] -> [..., rows]
@@ -20,15 +20,19 @@ struct Branch {
 struct Linear {
   kernels::Matrix weight;             // [out, in]
   at::Tensor bias;                    // [out], undefined for none
-  std::vector<Branch> branches = {};  // empty but in training
+  std::vector<Branch> branches = {};  // only in training
+  bool is_merged = false;             // whether adapters are merged into the weight
 
-  /// Reads `weight` [out, in] and, where `has_bias`, `bias` [out].
+  /// Reads `weight` [out, in] and, with `has_bias`, `bias` [out].
   static Linear load(const Weights& weights, int64_t in, int64_t out, bool has_bias);
 
-  /// Several projections of one input as one: the rows of `names[i]` (`rows[i]` of them) follow one another, in memory
-  /// of their own. An adapter of projection i assigns to `weight.rows(rows before i, rows[i])`.
+  /// Fuses projections of one input: concatenates `rows[i]` rows of each of `names` in new memory.
   static Linear load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                            const std::vector<int64_t>& rows, bool has_bias);
+
+  /// The weight as `load` (one name) and `load_fused` (several) read it: the same bytes in the same form each time.
+  static kernels::Matrix read_weight(const Weights& weights, const std::vector<std::string>& names, int64_t in,
+                                     const std::vector<int64_t>& rows);
 
   at::Tensor operator()(const at::Tensor& x) const;
 };

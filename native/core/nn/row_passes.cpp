@@ -8,7 +8,7 @@
 #include "core/nn/layers.h"
 #include "core/runtime/device.h"
 
-/// Before a function with a plain loop: compiled once per instruction set, and the loader picks the best.
+/// Compiles a function with a plain loop once per instruction set; the loader picks the best.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define CARILLON_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else

@@ -46,7 +46,7 @@ void KvCache::extend(int64_t row, int64_t tokens) { lengths_[static_cast<size_t>
 
 namespace {
 
-/// Neighbouring inputs that lie in neighbouring cache rows of equal length: one attention call.
+/// Consecutive inputs in consecutive cache rows of equal length: one attention call.
 struct Span {
   int64_t first_input;
   int64_t first_row;
@@ -83,7 +83,7 @@ void check_feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, const KvCach
   }
 }
 
-/// Position tables of the new tokens: one table where all rows are equally long, else one per row.
+/// Position tables of the new tokens: one table if all rows have equal length, else one per row.
 nn::Rotary rotary_of(const nn::Rotary& all, const std::vector<Span>& spans, int64_t inputs, int64_t tokens) {
   if (spans.size() == 1) return all.slice(spans[0].length, tokens);
   const at::Tensor first = at::empty({inputs, 1}, at::kLong);
@@ -110,9 +110,9 @@ at::Tensor cached_attention(const nn::SelfAttention::Heads& heads, const std::ve
 
 }  // namespace
 
-CausalLm CausalLm::load(const std::string& directory, const Placement& placement, const Control& control) {
-  const Qwen3Config config = Qwen3Config::read(directory);
-  const Checkpoint checkpoint = Checkpoint::open(directory);
+CausalLm CausalLm::load(const ModelSource& source, const Placement& placement, const Control& control) {
+  const Qwen3Config config = Qwen3Config::read(source);
+  const Checkpoint checkpoint = Checkpoint::open(source);
   checkpoint.require_memory(placement);
   const Weights weights = checkpoint.weights(placement);
   CausalLm model;
@@ -132,6 +132,11 @@ KvCache CausalLm::make_cache(int64_t rows, int64_t max_tokens) const {
                                       std::to_string(rows) + " rows of " + std::to_string(max_tokens));
   }
   return KvCache(config(), placement_, rows, max_tokens);
+}
+
+int64_t CausalLm::cache_bytes_per_token() const {
+  return config().num_hidden_layers * 2 * config().num_key_value_heads * config().head_dim *
+         static_cast<int64_t>(c10::elementSize(placement_.dtype));
 }
 
 at::Tensor CausalLm::forward(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const {

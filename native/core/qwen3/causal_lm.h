@@ -10,8 +10,8 @@
 namespace carillon {
 
 /// Keys and values of every layer for a fixed number of rows (sequences), each with its own length.
-/// Allocated once: [layers, 2, rows, kv_heads, max_tokens, head_dim]; on a GPU the heads of a token are neighbours, as
-/// its kernel for rows that lie one after another takes them. A row is written in place and never moved.
+/// Allocated once as [layers, 2, rows, kv_heads, max_tokens, head_dim]; on a GPU the heads of a token are neighbours,
+/// as the attention kernel expects. A row is written in place and never moved.
 class KvCache {
  public:
   KvCache(const Qwen3Config& config, const Placement& placement, int64_t rows, int64_t max_tokens);
@@ -20,9 +20,9 @@ class KvCache {
   int64_t max_tokens() const { return data_.size(4); }
   int64_t length(int64_t row) const;
 
-  /// Row `to` becomes a copy of row `from`: a common prompt is fed once and shared.
+  /// Copies row `from` to row `to`, so that a common prompt is fed once.
   void copy_row(int64_t from, int64_t to);
-  /// Forgets the tokens of `row` from `length` on; `length` is at most its length.
+  /// Truncates `row` to `length` tokens, at most its length.
   void truncate(int64_t row, int64_t length);
 
   /// Keys and values of one layer: [rows, kv_heads, max_tokens, head_dim].
@@ -40,7 +40,7 @@ class KvCache {
 class CausalLm {
  public:
   /// Throws kBadCheckpoint; reports Stage::kLoad per layer.
-  static CausalLm load(const std::string& directory, const Placement& placement, const Control& control);
+  static CausalLm load(const ModelSource& source, const Placement& placement, const Control& control);
 
   const Qwen3Config& config() const { return stack_.config; }
   const Placement& placement() const { return placement_; }
@@ -49,22 +49,25 @@ class CausalLm {
   /// Throws kBadArgument for no rows or more tokens than max_position_embeddings.
   KvCache make_cache(int64_t rows, int64_t max_tokens) const;
 
+  /// Bytes of the keys and values of one token of one row.
+  int64_t cache_bytes_per_token() const;
+
   /// Feeds ids [n, t] (int64, CPU) to the cache rows `rows` (n different row indices), each continuing at its own
   /// length. Returns the hidden states of the last position after the final norm, [n, H].
   /// Throws kBadArgument: an id outside the vocabulary, a row out of range or repeated, more tokens than the cache
   /// holds.
   at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const;
-  /// As feed, of every position: [n, t, H].
+  /// Like feed, but returns every position: [n, t, H].
   at::Tensor feed_all(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const;
 
-  /// Feeds one id to every row of the cache, all told on the device and in shapes that never change: ids [rows] (int64,
-  /// known to be in the vocabulary), and where each goes, positions [rows] (int64, below max_tokens). Returns the
-  /// hidden states after the final norm, [rows, H]. Who calls this extends the rows.
+  /// Feeds one id to every row of the cache, with all inputs on the device and constant shapes: ids [rows] (int64, in
+  /// the vocabulary) and their positions [rows] (int64, below max_tokens). Returns the hidden states after the final
+  /// norm, [rows, H]. The caller extends the rows.
   at::Tensor step(const at::Tensor& ids, const at::Tensor& positions, KvCache& cache) const;
 
   /// hidden [..., H] -> float32 logits of the whole vocabulary, [..., V].
   at::Tensor logits(const at::Tensor& hidden) const;
-  /// Logits of ids first .. first + count - 1 only, [..., count]: a slice of the head, no copy of it.
+  /// Logits of ids first .. first + count - 1 only, [..., count], by a view of the head.
   at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) const;
 
  private:

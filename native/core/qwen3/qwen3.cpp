@@ -35,11 +35,11 @@ at::Tensor Qwen3Stack::embed(const at::Tensor& ids) const {
   return embeddings.gather(upload(index, embeddings.data.device()), norm.weight.scalar_type());
 }
 
-TextEncoder TextEncoder::load(const std::string& directory, const Placement& placement, const Control& control) {
+TextEncoder TextEncoder::load(const ModelSource& source, const Placement& placement, const Control& control) {
   TextEncoder encoder;
-  const Checkpoint checkpoint = Checkpoint::open(directory);
+  const Checkpoint checkpoint = Checkpoint::open(source);
   checkpoint.require_memory(placement);
-  encoder.stack_ = Qwen3Stack::load(checkpoint.weights(placement), Qwen3Config::read(directory), control);
+  encoder.stack_ = Qwen3Stack::load(checkpoint.weights(placement), Qwen3Config::read(source), control);
   encoder.unused_tensors_ = checkpoint.unused();
   return encoder;
 }

@@ -29,7 +29,7 @@ struct Qwen3Stack {
 class TextEncoder {
  public:
   /// Throws kBadCheckpoint; reports Stage::kLoad per layer.
-  static TextEncoder load(const std::string& directory, const Placement& placement, const Control& control);
+  static TextEncoder load(const ModelSource& source, const Placement& placement, const Control& control);
 
   const Qwen3Config& config() const { return stack_.config; }
   const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }  // Checkpoint::unused
@@ -37,7 +37,7 @@ class TextEncoder {
   /// ids [B, T] (int64, any device) -> last hidden states after the final norm, [B, T, H]. Causal, no padding mask:
   /// right padding cannot reach earlier tokens. Throws kBadArgument for an id outside the vocabulary.
   at::Tensor encode(const at::Tensor& ids) const;
-  /// The embedding rows of ids [B, T]: [B, T, H]. What the lyric encoder reads.
+  /// Embeddings of ids [B, T]: [B, T, H], the input of the lyric encoder.
   at::Tensor embed(const at::Tensor& ids) const;
 
  private:

@@ -17,8 +17,8 @@ struct Progress {
   int64_t total;  // 0: not known
 };
 
-/// The caller's hold on a long call: checked every token, step and tile.
-/// Copyable; the flag must outlive the call. The default never cancels and reports nowhere.
+/// Cancellation and progress of a long call, checked at every token, step and tile. Copyable; the flag must outlive the
+/// call. The default neither cancels nor reports.
 class Control {
  public:
   Control() = default;
@@ -26,12 +26,12 @@ class Control {
       : cancelled_(cancelled), on_progress_(std::move(on_progress)) {}
 
   bool is_cancelled() const { return cancelled_ && cancelled_->load(std::memory_order_relaxed); }
-  /// Throws Error(kCancelled) once the caller asked to stop.
+  /// Throws Error(kCancelled) if the caller has cancelled.
   void check() const;
-  /// check(), then tells the caller. Called on the thread that works.
+  /// check(), then reports progress. Called on the working thread.
   void report(Stage stage, int64_t done, int64_t total) const;
-  /// A hold on the `index`th of `count` equal parts of a stage: progress in that stage counts as its share of the
-  /// whole. This object must outlive it.
+  /// A control for part `index` of `count` equal parts of a stage, whose progress counts as its share of the whole.
+  /// This object must outlive it.
   Control part(Stage stage, int64_t index, int64_t count) const;
 
  private:

@@ -13,8 +13,8 @@
 namespace carillon {
 namespace {
 
-/// The functions of at::cuda::CUDAGraph by the names that libtorch_cuda exports them under. To link it, or to include its
-/// header, would tie the core to one build of libtorch; so it runs with those for the CPU and for any CUDA.
+/// Functions of at::cuda::CUDAGraph, by the names that libtorch_cuda exports. Linking it or including its header would
+/// tie the core to one build of libtorch; this way it runs with those for CPU and for any CUDA.
 struct CudaGraphs {
   void (*construct)(void* graph, bool keep_graph);
   void (*destroy)(void* graph);
@@ -22,7 +22,7 @@ struct CudaGraphs {
   void (*capture_end)(void* graph);
   void (*replay)(void* graph);
 
-  /// Null where one of them is missing.
+  /// Null if a function is missing.
   static const CudaGraphs* get() {
     static const CudaGraphs* const all = load();
     return all;
@@ -51,10 +51,10 @@ class CudaGraph final : public Graph {
   explicit CudaGraph(const CudaGraphs& cuda) : cuda_(cuda) { cuda_.construct(graph_, false); }
   ~CudaGraph() override { cuda_.destroy(graph_); }
 
-  // Other threads go on allocating meanwhile, which only a capture that concerns no thread but its own allows.
+  // Thread-local capture, because other threads allocate meanwhile.
   void begin() { cuda_.capture_begin(graph_, {0, 0}, kCaptureModeThreadLocal); }
   void end() { cuda_.capture_end(graph_); }
-  /// A capture that failed cannot end well; its cause says why.
+  /// Ending a failed capture also fails; the first error is the cause.
   void end_failed() try { end(); } catch (const c10::Error&) {}
   void replay() override { cuda_.replay(graph_); }
 
@@ -64,7 +64,7 @@ class CudaGraph final : public Graph {
   alignas(std::max_align_t) std::byte graph_[4096];  // of which libtorch 2.14 uses 448
 };
 
-/// The stream that all threads share captures nothing; while this lives the thread has another.
+/// Capture does not work on the shared default stream: sets another stream for the thread while this lives.
 class OtherStream {
  public:
   explicit OtherStream(const at::Device& device)
@@ -89,7 +89,7 @@ std::unique_ptr<Graph> Graph::capture(const at::Device& device, const std::funct
     work();
   } catch (const c10::OutOfMemoryError&) {
     graph->end_failed();
-    return nullptr;  // a graph has memory of its own; without one there may be enough
+    return nullptr;  // a graph needs memory of its own; without a graph there may be enough
   } catch (...) {
     graph->end_failed();
     throw;

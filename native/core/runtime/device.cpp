@@ -25,7 +25,7 @@
 namespace carillon {
 namespace {
 
-/// The GPUs that this process computes on: asking others would take memory there.
+/// GPUs in use by this process. Queries of other GPUs would allocate memory there.
 std::vector<c10::DeviceIndex> devices_in_use() {
   std::vector<c10::DeviceIndex> devices;
   if (!at::hasCUDA()) return devices;
@@ -43,9 +43,9 @@ void settle_kernels() {
   static std::once_flag once;
   std::call_once(once, [] {
     auto& context = at::globalContext();
-    // It plans anew for every length of the keys, which grow with each token: a tenth of a second on Hopper.
+    // It replans for every key length, which grows with each token: a tenth of a second on Hopper.
     context.setSDPUseCuDNN(false);
-    // The same job makes the same bytes, and float32 is float32.
+    // Deterministic results, and no TensorFloat-32.
     context.setDeterministicCuDNN(true);
     context.setBenchmarkCuDNN(false);
     context.setAllowTF32CuDNN(false);
@@ -109,7 +109,7 @@ void use_own_stream(const at::Device& device, bool is_urgent) {
 
 namespace {
 
-/// Pinned memory of a thread on its way to a GPU.
+/// Pinned buffers of a thread for copies to a GPU.
 class Staging {
  public:
   /// Copies contiguous bytes to `target`, uint8 [n] on a GPU, on the thread's current stream.
@@ -132,7 +132,7 @@ class Staging {
  private:
   static constexpr int64_t kBytes = 16 << 20, kBytesPerTask = 1 << 20, kAlignment = 64;
 
-  /// Goes on with the other buffer, once all of it has arrived.
+  /// Switches to the other buffer once its transfer is complete.
   void turn(const at::Device& device) {
     sent_[current_].emplace(device.type());
     sent_[current_]->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
@@ -151,7 +151,7 @@ class Staging {
 
 at::Tensor upload(const at::Tensor& host, const at::Device& device) {
   if (!host.is_cpu() || !device.is_cuda()) return host.to(device);
-  thread_local auto* const staging = new Staging;  // never freed: at a thread's end CUDA may be gone
+  thread_local auto* const staging = new Staging;  // never freed: CUDA may be unloaded when a thread ends
   const at::Tensor source = host.contiguous();
   at::Tensor target = at::empty(source.sizes(), source.options().device(device));
   if (source.numel() > 0) staging->send(static_cast<const char*>(source.const_data_ptr()), target.view({-1}).view(at::kByte));
@@ -162,7 +162,7 @@ namespace {
 
 int64_t host_memory() {
   const int64_t physical = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
-  int64_t limit = 0;  // of a container; "max", or no such file, where there is none
+  int64_t limit = 0;  // of a container; "max" or no file if there is none
   std::ifstream("/sys/fs/cgroup/memory.max") >> limit;
   return limit > 0 ? std::min(limit, physical) : physical;
 }

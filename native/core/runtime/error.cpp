@@ -49,7 +49,7 @@ Error out_of_memory(const std::string& cause) {
                    cause + (free.empty() ? "" : "; " + free) + ")");
 }
 
-/// What libtorch says of a fault in words alone: each of its libraries has words of its own for memory that ran out.
+/// libtorch reports some errors in text only, and each of its libraries words out-of-memory differently.
 Error error_of(const std::string& message) {
   if (is_device_lost()) {
     return Error(ErrorCode::kDeviceLost, "the GPU failed for good; only a restart brings it back (" + message + ")");

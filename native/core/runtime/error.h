@@ -32,11 +32,11 @@ class Error : public std::runtime_error {
 /// Throws Error(code, message).
 [[noreturn]] void fail(ErrorCode code, const std::string& message);
 
-/// Throws kBadArgument with the message unless what the caller gave holds.
+/// Throws kBadArgument with the message unless the condition holds.
 void require(bool holds, const std::string& message);
 
-/// The exception being handled as an Error: ours unchanged, libtorch's and the standard library's
-/// with a code and a message without a stack trace. Call it inside a catch block.
+/// Current exception as an Error: ours unchanged, those of libtorch and the standard library with a code and a message
+/// without stack trace. Call it in a catch block.
 Error current_error();
 
 }  // namespace carillon

@@ -15,12 +15,14 @@ at::Tensor timbre_excerpt(const at::Tensor& recording, int64_t samples) {
 
 namespace {
 
+/// A window that reaches the end of the song covers its last frame whole.
 Source read_source(const RenderJob& job, const RendererInfo& info) {
   WindowPlace place = place_window(job.window, job.source_audio.size(1), info.sample_rate);
-  const at::Tensor audio = at::constant_pad_nd(job.source_audio, {place.left, place.right});
-  const int64_t frames = song_frames(job, info), samples = frames * info.samples_per_frame;
-  place.begin = std::min(place.begin, samples - 1);
-  place.end = std::clamp(place.end, place.begin + 1, samples);
+  const int64_t song = song_samples(job, info), frames = song_frames(job, info);
+  const int64_t padded = frames * info.samples_per_frame;
+  const at::Tensor audio = at::constant_pad_nd(job.source_audio, {place.left, place.right + padded - song});
+  place.begin = std::min(place.begin, song - 1);
+  place.end = place.end >= song ? padded : std::max(place.end, place.begin + 1);
   return {.audio = audio, .latents = {}, .frames = frames, .window = place};
 }
 

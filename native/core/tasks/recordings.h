@@ -18,10 +18,11 @@ at::Tensor timbre_excerpt(const at::Tensor& recording, int64_t samples);
 
 /// The recording that a task works on.
 struct Source {
-  at::Tensor audio;    // [channels, samples]: the recording, with silence where the window reaches beyond it
+  at::Tensor audio;    // [channels, samples]: the recording, with silence where the window reaches beyond it, and in what
+                       // is left of the last frame
   at::Tensor latents;  // [1, frames, C] float32 on the CPU; undefined where the audio is silent
-  int64_t frames;      // whole latent frames of the audio
-  WindowPlace window;  // in samples of the audio, within its whole frames
+  int64_t frames;      // latent frames of the audio
+  WindowPlace window;  // in samples of the audio
 
   /// True where the output keeps samples of the source.
   bool keeps_samples(int64_t samples_per_frame) const {

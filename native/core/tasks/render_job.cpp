@@ -30,12 +30,28 @@ const char* task_name(Task task) {
 
 bool reads_source(const RenderJob& job) { return job.task != Task::kText2Music && job.audio_codes.empty(); }
 
-int64_t song_frames(const RenderJob& job, const RendererInfo& info) {
-  if (!job.audio_codes.empty()) return static_cast<int64_t>(job.audio_codes[0].size()) * info.frames_per_code;
-  if (!reads_source(job)) return job.frames;
+namespace {
+
+int64_t whole_frames(int64_t samples, const RendererInfo& info) {
+  return (samples + info.samples_per_frame - 1) / info.samples_per_frame;
+}
+
+int64_t code_samples(const RenderJob& job, const RendererInfo& info) {
+  return static_cast<int64_t>(job.audio_codes[0].size()) * info.frames_per_code * info.samples_per_frame;
+}
+
+}  // namespace
+
+int64_t song_samples(const RenderJob& job, const RendererInfo& info) {
+  if (!job.audio_codes.empty()) return job.samples == 0 ? code_samples(job, info) : job.samples;
+  if (!reads_source(job)) return job.samples;
   const int64_t samples = job.source_audio.size(1);
   const WindowPlace place = place_window(job.window, samples, info.sample_rate);
-  return (place.left + samples + place.right) / info.samples_per_frame;
+  return place.left + samples + place.right;
+}
+
+int64_t song_frames(const RenderJob& job, const RendererInfo& info) {
+  return whole_frames(song_samples(job, info), info);
 }
 
 WindowPlace place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate) {
@@ -74,8 +90,9 @@ void require_share(const char* what, double value) {
   require(value >= 0.0 && value <= 1.0, std::string(what) + " must be within 0 .. 1, not " + text_of(value));
 }
 
-void check_frames(const std::string& what, int64_t frames, const RendererInfo& info) {
-  require(frames >= 1, what + " has less than one latent frame");
+void check_length(const std::string& what, int64_t samples, const RendererInfo& info) {
+  require(samples >= info.samples_per_frame, what + " has less than one latent frame");
+  const int64_t frames = whole_frames(samples, info);
   if (frames <= info.max_frames) return;
   const auto seconds = [&](int64_t count) {
     return std::to_string(count * info.samples_per_frame / info.sample_rate) + " seconds";
@@ -94,8 +111,13 @@ void check_codes(const RenderJob& job, const RendererInfo& info) {
   for (const auto& codes : job.audio_codes) {
     require(!codes.empty(), "an item's audio codes are empty");
     require(codes.size() == job.audio_codes[0].size(), "the items' audio codes differ in length");
+    for (const int32_t code : codes) {
+      require(code >= 0 && code < info.codebook_size, "audio code " + std::to_string(code) + " is outside 0 .. " +
+                                                          std::to_string(info.codebook_size - 1) + " of this model");
+    }
   }
-  check_frames("a song of these audio codes", song_frames(job, info), info);
+  require(job.samples <= code_samples(job, info), "the song is longer than its audio codes");
+  check_length("a song of these audio codes", song_samples(job, info), info);
 }
 
 void check_window(const RenderJob& job, const RendererInfo& info) {
@@ -106,7 +128,7 @@ void check_window(const RenderJob& job, const RendererInfo& info) {
   require(std::isfinite(start) && std::isfinite(end), window + " has no numbers for its ends");
   require(start < end, window + " ends before it begins");
   require(start <= seconds && end >= 0.0, window + " does not touch the source, which has " + text_of(seconds));
-  check_frames("the source with " + window, song_frames(job, info), info);
+  check_length("the source with " + window, song_samples(job, info), info);
 }
 
 void check_source(const RenderJob& job, const RendererInfo& info) {
@@ -128,7 +150,7 @@ void check_reference(const RenderJob& job) {
 
 void check_recording(const std::string& what, const at::Tensor& audio, const RendererInfo& info) {
   require(audio.dim() == 2 && audio.scalar_type() == at::kFloat, what + " must be float32 [channels, samples]");
-  check_frames(what, audio.size(1) / info.samples_per_frame, info);
+  check_length(what, audio.size(1), info);
   require(audio.isfinite().all().item<bool>(), what + " holds a value that is not a number");
 }
 
@@ -141,6 +163,8 @@ void check_render_job(const RenderJob& job, const RendererInfo& info) {
     const auto tokens = static_cast<int64_t>(job.prompts.lyrics.size());
     require(first >= 0 && count >= 1 && count <= tokens - first, "the timed lyrics are no part of the lyric prompt");
   }
+  require(std::isfinite(job.denoise.latent_rescale) && std::isfinite(job.denoise.latent_shift),
+          "latent_rescale or latent_shift is not a number");
   require(std::isfinite(job.guidance.scale), "the guidance scale is not a number");
   require(job.guidance.interval_start <= job.guidance.interval_end, "the guidance interval ends before it starts");
   require_share("the repaint strength", job.edit.repaint_strength);
@@ -155,7 +179,7 @@ void check_render_job(const RenderJob& job, const RendererInfo& info) {
   } else if (reads_source(job)) {
     check_source(job, info);
   } else {
-    check_frames("the song", job.frames, info);
+    check_length("the song", job.samples, info);
   }
   if (job.reference_audio.defined()) check_reference(job);
 }

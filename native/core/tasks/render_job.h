@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/adapters/adapter.h"
 #include "core/diffusion/denoise.h"
 #include "core/runtime/device.h"
 
@@ -31,6 +32,7 @@ struct Edit {
   RepaintMode repaint_mode;
   double repaint_strength;  // 0 .. 1, of the balanced mode
   ChunkMask chunk_mask;
+  bool cover_skips_codes;  // a cover reads the latents of its source, not its audio codes
 };
 
 /// Token ids of the text encoder's tokenizer.
@@ -48,7 +50,7 @@ struct LyricSpan {
 struct RenderJob {
   Task task;
   PromptIds prompts;
-  int64_t frames;  // latent frames to render, where neither codes nor source set them
+  int64_t samples;  // of the song, where no source sets them; with audio codes at most what they say, 0: all of it
   /// text2music, cover: one list per item, all of one length; or empty.
   std::vector<std::vector<int32_t>> audio_codes = {};
   at::Tensor source_audio = {};       // [channels, samples] float32 on the CPU; text2music and codes do without
@@ -58,6 +60,7 @@ struct RenderJob {
   Guidance guidance;
   Edit edit;
   std::optional<LyricSpan> timed_lyrics = {};  // tells when they are sung, where the model can
+  std::vector<ActiveAdapter> adapters = {};    // which act, in the order in which they add up
   std::vector<uint64_t> seeds;                 // one per item: their number is the batch size
 };
 
@@ -89,8 +92,10 @@ struct RendererInfo {
 /// True where the task works on source_audio; text2music and jobs with audio codes ignore it.
 bool reads_source(const RenderJob& job);
 
-/// The length of a song in latent frames, before anything is completed with silence: what its audio codes say, else the
-/// whole frames of its source and of what its window adds, else job.frames.
+/// The length of a song in samples: of its source and what its window adds, else job.samples, else of its audio codes.
+int64_t song_samples(const RenderJob& job, const RendererInfo& info);
+
+/// The latent frames that hold a song, before anything is completed with silence; the last may be used in part.
 int64_t song_frames(const RenderJob& job, const RendererInfo& info);
 
 /// A window on a source that grows where the window leaves it. All in samples.

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "core/runtime/error.h"
@@ -33,8 +34,17 @@ void require_match(const char* what, int64_t found, int64_t expected) {
                                       std::to_string(expected) + "; these checkpoints do not belong together");
 }
 
+/// Rescaling can take a latent beyond float32.
+void require_finite(const at::Tensor& latents) {
+  if (latents.isfinite().all().item<bool>()) return;
+  fail(ErrorCode::kNotFinite, "latent_rescale and latent_shift gave latents that are not finite");
+}
+
 /// The parts of Stage::kConditions: recordings, prompts, and what the model makes of both.
 constexpr int64_t kConditionParts = 3;
+
+/// Ten minutes, as the tables of published models.
+constexpr int64_t kSilenceFrames = 15000;
 
 }  // namespace
 
@@ -46,8 +56,12 @@ struct Renderer::JobPrompts {
 
 Renderer::Renderer(const Directories& directories, const Placement& placement, const Residency& residency,
                    const Control& control)
-    : model_([=, this](const Control& call) { return load_model(directories.model, placement, call); }, residency.model,
-             control),
+    : model_(
+          [=, this](const Control& call) {
+            merged_.reset();
+            return load_model(directories, placement, call);
+          },
+          residency.model, control),
       text_encoder_([=](const Control& call) { return TextEncoder::load(directories.text_encoder, placement, call); },
                     residency.text_encoder_and_vae, control),
       vae_([=](const Control& call) { return Vae::load(directories.vae, placement, call); },
@@ -70,37 +84,34 @@ Renderer::Renderer(const Directories& directories, const Placement& placement, c
            .max_frames = model->max_frames(),
            .timbre_frames = model->config.timbre_fix_frame,
            .unused_tensors = {}};
-  const auto add_unused = [&](const std::string& directory, const std::vector<std::string>& names) {
-    for (const auto& name : names) info_.unused_tensors.push_back(directory + ": " + name);
+  const auto add_unused = [&](const ModelSource& source, const std::vector<std::string>& names) {
+    for (const auto& name : names) info_.unused_tensors.push_back(source.path + ": " + source.prefix + name);
   };
   add_unused(directories.model, model->unused_tensors);
   add_unused(directories.vae, vae->unused_tensors());
   add_unused(directories.text_encoder, text_encoder->unused_tensors());
 }
 
-AceStep Renderer::load_model(const std::string& directory, const Placement& placement, const Control& control) const {
-  AceStep model = AceStep::load(directory, placement, control);
-  if (adapter_) merge_adapter(model.dit, model.decoder_weights, *adapter_, adapter_strength_);
+AceStep Renderer::load_model(const Directories& directories, const Placement& placement, const Control& control) {
+  AceStep model = AceStep::load(directories.model, placement, control);
+  if (model.silence.defined()) return model;
+  if (!silence_.defined()) {
+    silence_ = Vae::load(directories.vae, placement, control).encode_silence(kSilenceFrames, control);
+    require_match("the VAE's latent space", silence_.size(2), model.config.audio_acoustic_hidden_dim);
+  }
+  model.silence = silence_.to(placement.device, placement.dtype);
   return model;
 }
 
-void Renderer::apply_adapter(std::shared_ptr<const Adapter> adapter, double strength) {
-  require(strength >= 0 && strength <= 1, "an adapter's scale is from 0 to 1, not " + std::to_string(strength));
-  AceStep* const model = model_.staying();
-  const std::shared_ptr<const Adapter> before = std::move(adapter_);
-  adapter_.reset();
-  if (model && before && before != adapter) restore_base(model->dit, model->decoder_weights, *before);
-  if (!adapter) return;
-  if (model) {
-    try {
-      merge_adapter(model->dit, model->decoder_weights, *adapter, strength);
-    } catch (...) {
-      restore_base(model->dit, model->decoder_weights, *adapter);
-      throw;
-    }
+std::shared_ptr<const AceStep> Renderer::acquire_model(const std::vector<ActiveAdapter>& adapters,
+                                                       const Control& control) {
+  const auto model = model_.acquire(control);
+  if (merged_ != adapters) {
+    merged_.reset();
+    merge_adapters(model->dit, model->decoder_weights, adapters);
+    merged_ = adapters;
   }
-  adapter_ = std::move(adapter);
-  adapter_strength_ = strength;
+  return model;
 }
 
 RenderResult Renderer::render(const RenderJob& job, const Control& control, const Vae::Listener& listener) {
@@ -114,7 +125,7 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   control.report(Stage::kConditions, 1, kConditionParts);
   const JobPrompts prompts = read_prompts(job, control);
   control.report(Stage::kConditions, 2, kConditionParts);
-  auto model = model_.acquire(control);
+  auto model = acquire_model(job.adapters, control);
   const DenoiseJob denoising = prepare(*model, job, recordings, prompts);
   const int64_t frames = song_frames(job, info_);
   control.report(Stage::kConditions, kConditionParts, kConditionParts);
@@ -127,12 +138,14 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   if (job.timed_lyrics && !model->config.lyric_heads.empty()) {
     result.lyric_seconds = time_lyrics(*model, job, denoising.conditions, latents, control);
   }
+  latents = latents * job.denoise.latent_rescale + job.denoise.latent_shift;
+  require_finite(latents);
   model.reset();  // before the VAE arrives, where the two do not fit together
   result.timings.denoise = stopwatch.lap();
 
-  result.audio = decode(latents.narrow(1, 0, frames), control, listener);
+  result.samples_per_channel = song_samples(job, info_);
+  result.audio = decode(latents.narrow(1, 0, frames), result.samples_per_channel, control, listener);
   for (at::Tensor& audio : result.audio) finish(audio, job, recordings.source);
-  result.samples_per_channel = frames * info_.samples_per_frame;
   result.timings.decode = stopwatch.lap();
   return result;
 }
@@ -178,15 +191,21 @@ std::vector<std::vector<float>> Renderer::time_lyrics(const AceStep& model, cons
   return seconds;
 }
 
-std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, const Control& control,
+std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, int64_t samples, const Control& control,
                                          const Vae::Listener& listener) {
   const auto vae = vae_.acquire(control);
   const int64_t items = latents.size(0);
   std::vector<at::Tensor> audio;
   for (int64_t item = 0; item < items; ++item) {
     const at::Tensor one = latents.narrow(0, item, 1).transpose(1, 2);
-    const Vae::Listener of_item = [&](int64_t, const at::Tensor& part) { listener(item, part); };
-    audio.push_back(vae->decode(one, control.part(Stage::kDecode, item, items), listener ? of_item : nullptr)[0]);
+    int64_t left = samples;
+    const Vae::Listener of_item = [&](int64_t, const at::Tensor& part) {
+      const int64_t heard = std::min(left, part.size(0));
+      left -= heard;
+      if (heard > 0) listener(item, part.narrow(0, 0, heard));
+    };
+    const at::Tensor decoded = vae->decode(one, control.part(Stage::kDecode, item, items), listener ? of_item : nullptr);
+    audio.push_back(decoded[0].narrow(1, 0, samples).contiguous());
   }
   return audio;
 }

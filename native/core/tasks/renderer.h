@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,9 @@ namespace carillon {
 /// One call at a time.
 class Renderer {
  public:
+  /// Directories, or parts of files.
   struct Directories {
-    std::string model, vae, text_encoder;
+    ModelSource model, vae, text_encoder;
   };
   /// What stays on the device between the stages of a job and between jobs.
   struct Residency {
@@ -37,7 +39,8 @@ class Renderer {
   const RendererInfo& info() const { return info_; }
 
   /// Renders all items as one batch; the VAE decodes one after the other. Reports Stage::kConditions, kDenoise and
-  /// kDecode and checks for cancellation between their parts. The result's buffers are the caller's. The listener hears
+  /// kDecode and checks for cancellation between their parts. The result's buffers are the caller's. Exactly the job's
+  /// adapters act on it: without any it is the base model's song, whatever acted before. The listener hears
   /// each item as it is decoded: before its level is settled, and before samples of a source take their places again.
   /// Throws kBadArgument, kSongTooLong, kNotFinite, kCancelled.
   RenderResult render(const RenderJob& job, const Control& control, const Vae::Listener& listener = {});
@@ -58,31 +61,29 @@ class Renderer {
   /// Throws kBadArgument beyond the silence table.
   at::Tensor silent_context(int64_t frames, const Control& control);
 
-  /// Reads an adapter for this DiT, as read_adapter does. Nothing changes yet. Throws kBadCheckpoint.
+  /// Reads an adapter for this DiT, as read_adapter does. It acts on the jobs that name it. Throws kBadCheckpoint.
   Adapter load_adapter(const std::string& path, double dora_epsilon = kLokrNormEpsilon) const {
     return read_adapter(path, adapter_targets_, dora_epsilon);
   }
 
-  /// Merges `adapter` at `strength` in place of the one before; null brings back the base weights, bit for bit.
-  /// A model that does not stay is merged whenever it arrives. After a failure the base weights are there.
-  /// Throws kBadArgument unless `strength` is from 0 to 1.
-  void apply_adapter(std::shared_ptr<const Adapter> adapter, double strength);
-
  private:
-  AceStep load_model(const std::string& directory, const Placement& placement, const Control& control) const;
+  AceStep load_model(const Directories& directories, const Placement& placement, const Control& control);
+  /// The model with exactly these adapters merged into it.
+  std::shared_ptr<const AceStep> acquire_model(const std::vector<ActiveAdapter>& adapters, const Control& control);
   struct JobPrompts;
   JobPrompts read_prompts(const RenderJob& job, const Control& control);
   DenoiseJob prepare(const AceStep& model, const RenderJob& job, const Recordings& recordings,
                      const JobPrompts& prompts);
   std::vector<std::vector<float>> time_lyrics(const AceStep& model, const RenderJob& job, const Conditions& conditions,
                                               const at::Tensor& latents, const Control& control) const;
-  std::vector<at::Tensor> decode(const at::Tensor& latents, const Control& control, const Vae::Listener& listener);
+  std::vector<at::Tensor> decode(const at::Tensor& latents, int64_t samples, const Control& control,
+                                 const Vae::Listener& listener);
   void finish(at::Tensor& audio, const RenderJob& job, const std::optional<Source>& source) const;
 
-  // Before the models: loading one looks at the adapter.
   std::vector<AdapterTarget> adapter_targets_;
-  std::shared_ptr<const Adapter> adapter_;  // the one merged, or null
-  double adapter_strength_ = 0;
+  /// Merged into the model that was loaded last; nullopt: not known. Before the model: loading one changes it.
+  std::optional<std::vector<ActiveAdapter>> merged_;
+  at::Tensor silence_;  // as the VAE hears it, for a model without a table; undefined until then
   Resident<AceStep> model_;
   Resident<TextEncoder> text_encoder_;
   Resident<Vae> vae_;

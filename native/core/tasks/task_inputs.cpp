@@ -49,12 +49,13 @@ at::Tensor make_context(const AceStep& model, const ContextInputs& inputs) {
 
 namespace {
 
-/// Latents of the job's codes, completed with silence: [B, frames, C].
+/// Latents of the job's codes, cut or completed with silence: [B, frames, C].
 at::Tensor code_hints(const AceStep& model, const RenderJob& job, int64_t frames) {
   std::vector<at::Tensor> rows;
   for (const auto& codes : job.audio_codes) rows.push_back(at::tensor(codes, at::kLong));
   const at::Tensor hints = model.detokenizer.hints(model.tokenizer.embed(at::stack(rows).to(model.placement.device)));
-  return at::cat({hints, model.silence_of(frames - hints.size(1)).expand({hints.size(0), -1, -1})}, 1);
+  const int64_t coded = std::min(frames, hints.size(1));
+  return at::cat({hints.narrow(1, 0, coded), model.silence_of(frames - coded).expand({hints.size(0), -1, -1})}, 1);
 }
 
 }  // namespace
@@ -155,7 +156,8 @@ TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::op
     case Task::kText2Music:
       break;  // reads no source
     case Task::kCover:
-      return {.context = cover_source(latents)};
+      if (!job.edit.cover_skips_codes) return {.context = cover_source(latents)};
+      return {.context = recorded_source(latents, at::ones({1, latents.size(1)}, latents.options()))};
     case Task::kRepaint:
     case Task::kLego:
       return windowed_inputs(model, job, *source, latents, info.samples_per_frame);

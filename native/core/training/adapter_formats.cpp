@@ -45,7 +45,7 @@ Members members_of(const LokrDesign& design) {
           {"weight_decompose", json_bool(design.weight_decompose)}};
 }
 
-/// Exactly the keys that PEFT knows: older releases refuse others.
+/// Exactly the keys of PEFT: older releases reject others.
 std::string peft_config(const LoraDesign& design, const std::string& model_name) {
   Members members = {{"peft_type", json_string("LORA")},
                      {"task_type", json_string("FEATURE_EXTRACTION")},
@@ -81,8 +81,8 @@ void save_lora(const TrainableAdapter& adapter, const LoraDesign& design, const 
   write_file_atomically(folder + "/adapter_config.json", peft_config(design, model_name));
 }
 
-/// What LyCORIS rebuilds its network from. The file's tensors have the scalar and w1's product worked in: with
-/// `use_scalar` its reader would give every module that is not in the file a random change.
+/// Config from which LyCORIS rebuilds its network. The tensors include the scalar and the product of w1: with
+/// `use_scalar`, LyCORIS would give modules missing in the file a random change.
 std::string lycoris_config(const LokrDesign& design) {
   const double alpha = design.alpha == 0 ? static_cast<double>(design.dimension) : design.alpha;
   Members members = {{"linear_dim", std::to_string(design.dimension)},
@@ -143,7 +143,7 @@ namespace {
   fail(ErrorCode::kBadArgument, path + " cannot be resumed: " + what);
 }
 
-/// Only what is trained can be gone on with, so nothing else is a target.
+/// Only trained projections can be resumed, so others are not targets.
 Adapter read(const std::string& path, const TrainableAdapter& adapter) {
   std::vector<AdapterTarget> targets;
   for (const auto& module : adapter.modules()) {
@@ -166,7 +166,7 @@ void add_factor(NamedTensors& tensors, const std::string& name, const AdapterMat
   }
 }
 
-/// What a file holds of a projection, in the order and under the names of TrainedDelta::parameters.
+/// Tensors of a projection in a file, in the order and by the names of TrainedDelta::parameters.
 NamedTensors stored_parameters(const AdapterModule& module) {
   NamedTensors tensors;
   if (module.w1) {
@@ -187,8 +187,10 @@ std::string describe(const NamedTensors& tensors) {
 
 void check_fit(const std::string& path, const Adapter& stored, const TrainableAdapter& adapter) {
   const bool is_lora = std::holds_alternative<LoraDesign>(adapter.design());
-  if (is_lora != (stored.kind == Adapter::Kind::kLora)) {
-    refuse(path, std::string("it is a ") + (is_lora ? "LoKr" : "LoRA") + ", not a " + (is_lora ? "LoRA" : "LoKr"));
+  const auto trained = is_lora ? AdapterKind::kLora : AdapterKind::kLokr;
+  for (const auto& module : stored.modules) {
+    const auto kind = module.kind();
+    if (kind != trained) refuse(path, std::string("it is a ") + name_of(kind) + ", not a " + name_of(trained));
   }
   if (!stored.unmatched_tensors.empty()) {
     refuse(path, "tensor '" + stored.unmatched_tensors[0] + "' belongs to nothing that is trained");

@@ -50,22 +50,22 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// The part of a checkpoint that training runs.
+/// The modules of a checkpoint that training uses.
 struct TrainedModel {
   DitConfig config;
   Dit dit;
   at::Tensor null_condition;  // [1, 1, D]
 };
 
-TrainedModel load_model(const std::string& directory, const Placement& placement) {
+TrainedModel load_model(const ModelSource& source, const Placement& placement) {
   const c10::NoGradGuard no_grad;
-  const DitConfig config = DitConfig::read(directory);
-  const Weights weights = carillon::Checkpoint::open(directory).weights(placement);
+  const DitConfig config = DitConfig::read(source);
+  const Weights weights = carillon::Checkpoint::open(source).weights(placement);
   return {config, Dit::load(weights.sub("decoder"), config, Control()),
           weights.get("null_condition_emb", {1, 1, config.encoder_hidden_size})};
 }
 
-/// One run of train(): the loop, what it reports and when it saves.
+/// A run of train(): loop, events and checkpoints.
 class TrainingRun {
  public:
   TrainingRun(const TrainingOptions& options, std::function<void(const TrainingEvent&)> on_event,
@@ -77,12 +77,12 @@ class TrainingRun {
   /// Reads a sample as this run trains on it.
   TrainingSample sample_at(const std::string& path) const;
   void restore(const std::string& folder);
-  /// Both return what is to be told of it.
+  /// Both return the event to report.
   std::optional<std::string> restore_state(const std::string& folder);
   std::string restore_weights(const std::string& folder);
-  /// False where the caller asked to stop.
+  /// False if the caller has cancelled.
   bool run_epoch();
-  /// The mean loss of the next `count` micro-batches, whose gradients add up; nothing where the caller asked to stop.
+  /// Mean loss of the next `count` micro-batches, accumulating gradients; nullopt if the caller has cancelled.
   std::optional<double> accumulate(const std::vector<int64_t>& order, int64_t count);
   /// The loss of one micro-batch of the epoch.
   double micro_step(const std::vector<int64_t>& order, int64_t batch);
@@ -90,7 +90,7 @@ class TrainingRun {
   void finish_epoch(double seconds);
   std::string save_checkpoint(const std::string& name);
   std::string save_final();
-  /// What the files say of the run.
+  /// Description of the run for its files.
   std::string run_json() const;
   std::string config_json() const;
 
@@ -118,7 +118,7 @@ TrainingRun::TrainingRun(const TrainingOptions& options, std::function<void(cons
       on_event_(std::move(on_event)),
       control_(control),
       files_(options.output_directory, options.resume_from.has_value()),
-      model_(load_model(options.model_directory, options.placement)),
+      model_(load_model(options.model, options.placement)),
       adapter_(model_.dit, options.adapter, options.seed),
       parameters_(tensors_of(adapter_.parameters())),
       optimizer_(make_adamw(parameters_)),
@@ -133,7 +133,7 @@ TrainingRun::TrainingRun(const TrainingOptions& options, std::function<void(cons
 
 TrainingResult TrainingRun::execute() {
   for (const auto& path : options_.samples) {
-    if (control_.is_cancelled()) break;  // the first epoch sees it too
+    if (control_.is_cancelled()) break;  // also checked in the first epoch
     check_sample(sample_at(path), model_.config, path);
   }
   on_event_(training_event::Loaded{static_cast<int64_t>(options_.samples.size())});
@@ -322,7 +322,7 @@ void check(const TrainingOptions& options) {
   }
 }
 
-/// Serving goes before training. Threads that libtorch starts from here on inherit this.
+/// Lowers the priority, because serving goes first. Threads that libtorch starts later inherit it.
 void lower_priority() {
 #if defined(__linux__)
   constexpr int kNice = 10;

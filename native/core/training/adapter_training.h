@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/checkpoint/model_source.h"
 #include "core/runtime/control.h"
 #include "core/runtime/device.h"
 
@@ -20,11 +21,11 @@ struct LoraDesign {
 
 /// Kronecker products (Yeh et al., 2023, LyCORIS): delta = alpha / dimension * scalar * kron(w1, w2).
 struct LokrDesign {
-  int64_t dimension;  // rank of a factor that is wide enough to be split in two
-  double alpha;      // counts as `dimension` where both factors are whole, and where it is 0
-  int64_t factor;     // rows and columns of w1, where they divide; -1: the split nearest to a square
+  int64_t dimension;  // rank of factors that are split in two
+  double alpha;       // 0, or both factors whole: same as `dimension`
+  int64_t factor;     // rows and columns of w1, if they divide; -1: nearest to a square
   bool decompose_both;
-  bool use_tucker;  // of convolutions, and adapters have none: no effect
+  bool use_tucker;  // no effect: adapters have no convolutions
   bool use_scalar;
   bool weight_decompose;  // DoRA: a trained magnitude per output row
 };
@@ -38,11 +39,11 @@ enum class TimestepSampling {
 };
 
 struct TrainingOptions {
-  std::string model_directory;
-  std::string model_name;  // named in the files that are written; one with `turbo` in it makes a turbo model
+  ModelSource model;
+  std::string model_name;  // written to files; a name with `turbo` marks a turbo model
   Placement placement;
   AdapterDesign adapter;
-  std::string data_set_name;         // the folder's alone, without its path: named in the files that are written
+  std::string data_set_name;         // folder name without path; written to files
   std::vector<std::string> samples;  // sample files, in the order of the data set
   std::string output_directory;
   double learning_rate;
@@ -54,31 +55,31 @@ struct TrainingOptions {
   uint64_t seed;
   bool gradient_checkpointing;  // less memory for more time; the result is the same
   TimestepSampling timestep_sampling;
-  bool trim_condition;                           // leave out what a sample's encoder_attention_mask says is padding
+  bool trim_condition;                           // drop padding by encoder_attention_mask
   std::optional<double> condition_dropout = {};  // 0 .. 1; absent: 0 for turbo models, 0.15 for others
   std::optional<std::string> resume_from = {};   // a checkpoint folder of an earlier run, or any adapter
 };
 
-// What a run tells while it runs. Epochs count from 1, steps are finished optimiser steps.
+// Events of a run. Epochs count from 1, steps are finished optimiser steps.
 namespace training_event {
 struct Loaded {
   int64_t samples;
 };
-/// All that can be refused has been: the first step is next.
+/// All options and files are valid; the first step is next.
 struct Started {
   std::string device, precision;  // cpu or cuda; bf16-mixed or 32-true
   int64_t trainable_parameters, total_steps;
 };
 struct Resumed {
   int64_t epoch, step;
-  bool has_optimizer;  // false: of an adapter alone, so the optimiser begins anew
+  bool has_optimizer;  // false: the source is only an adapter, so the optimiser starts over
 };
 /// After an optimiser step; `loss` is the mean of its micro-batches.
 struct Step {
   int64_t epoch, step;
   double loss, learning_rate, gradient_norm;
 };
-/// An optimiser step left out because gradients were not finite: those of `not_finite` of all `parameters`.
+/// A skipped optimiser step: `not_finite` of all `parameters` have gradients that are not finite.
 struct Skipped {
   int64_t epoch, step;
   int64_t not_finite, parameters;
@@ -106,14 +107,14 @@ struct TrainingResult {
   int64_t steps;
 };
 
-/// Trains an adapter on the attention projections of its own copy of the model, by the objective the model was trained
-/// on, and writes checkpoints/, logs/ and final/ below the output directory. Once `control` is cancelled, the run ends
-/// before its next micro-batch with a checkpoint to resume from. Events come on the calling thread, whose priority is
-/// lowered for good: give it a thread of its own.
+/// Trains an adapter of the attention projections of its own copy of the model, with the model's training objective,
+/// and writes checkpoints/, logs/ and final/ to the output directory. Once `control` is cancelled, the run saves a
+/// checkpoint and ends before the next micro-batch. Events are sent on the calling thread, which needs to be dedicated
+/// to the run: its priority is lowered permanently.
 ///
-/// Errors: kBadArgument for options out of range, for a checkpoint to resume from that does not fit them or has all
-/// the epochs asked for; kBadCheckpoint for a model or sample that cannot be used; kStorage where the disk refuses
-/// (finished checkpoints stay); kNotFinite where no step of a whole epoch had finite gradients; kOutOfMemory.
+/// Errors: kBadArgument for options out of range, or a checkpoint that does not match them or has finished all epochs;
+/// kBadCheckpoint for an unusable model or sample; kStorage if writing fails (finished checkpoints stay); kNotFinite if
+/// no step of an epoch had finite gradients; kOutOfMemory.
 TrainingResult train(const TrainingOptions& options, const std::function<void(const TrainingEvent&)>& on_event,
                      const Control& control);
 

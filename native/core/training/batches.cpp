@@ -8,7 +8,7 @@
 namespace carillon {
 namespace {
 
-/// One sample with its draws.
+/// A sample and its random draws.
 struct Item {
   at::Tensor data, noise, context;  // [T, C], [T, C], [T, 2C]
   at::Tensor conditions;            // [L, D]
@@ -16,13 +16,13 @@ struct Item {
 };
 
 Item draw(const TrainingSample& sample, const DrawLaw& law, uint64_t seed) {
-  at::Generator generator = seeded_generator(seed, at::kCPU);
+  PhiloxStream stream(seed);
   Item item{.data = sample.target_latents.to(at::kFloat),
-            .noise = at::randn(sample.target_latents.sizes(), generator, at::kFloat),
+            .noise = stream.normal(sample.target_latents.sizes()),
             .context = sample.context_latents,
             .conditions = sample.encoder_hidden_states,
-            .time = law.time.draw(generator)};
-  if (at::rand({}, generator, at::kDouble).item<double>() < law.condition_dropout) {
+            .time = law.time.draw(stream)};
+  if (stream.uniform() < law.condition_dropout) {
     item.conditions = law.null_condition.cpu().to(item.conditions.scalar_type())[0].expand_as(item.conditions);
   }
   return item;

@@ -10,7 +10,7 @@
 
 namespace carillon {
 
-/// What is drawn for each sample: noise, a flow time, and whether it trains without its condition.
+/// Random draws of each sample: noise, timestep, and whether its condition is dropped.
 struct DrawLaw {
   TimeLaw time;
   double condition_dropout;   // 0 .. 1
@@ -18,7 +18,7 @@ struct DrawLaw {
   uint64_t seed;              // of the run
 };
 
-/// The order in which an epoch goes through `count` samples.
+/// Random order of `count` samples in an epoch.
 std::vector<int64_t> epoch_order(int64_t count, uint64_t seed, int64_t epoch);
 
 /// Samples of one length as one batch.
@@ -27,10 +27,9 @@ struct Part {
   double weight;  // its share of the frames of the micro-batch
 };
 
-/// A micro-batch as parts whose losses, weighted, add up to its mean squared error over all real frames. Samples of
-/// equal length make one part: the model neither sees padded frames nor spends time on them. Shorter conditions are
-/// padded and masked. `micro_step` counts the micro-batches of the whole run and decides, with the place of a sample in
-/// the micro-batch, what is drawn.
+/// Splits a micro-batch. The weighted losses of the parts sum to the MSE over unpadded frames. Samples of equal length
+/// form a part, so that no padded frames are computed. Shorter conditions are padded and masked. The draws depend on
+/// `micro_step`, the index of the micro-batch in the run, and on the position of the sample in it.
 std::vector<Part> make_parts(const std::vector<TrainingSample>& samples, const DrawLaw& law, int64_t micro_step,
                              const Placement& placement);
 

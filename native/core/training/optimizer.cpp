@@ -67,7 +67,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// A layer as a value that autograd can keep.
+/// A layer as a value that autograd can store.
 struct KeptLayer : torch::CustomClassHolder {
   explicit KeptLayer(LayerFunction function) : function(std::move(function)) {}
   LayerFunction function;
@@ -77,7 +77,7 @@ struct Pass {
   at::Tensor input, output;
 };
 
-/// Both passes run the layer with gradients on: without them it would take other kernels, which round differently.
+/// Both passes run the layer with gradients enabled: without them other kernels run, which round differently.
 Pass run_from(const LayerFunction& layer, const at::Tensor& x) {
   const c10::AutoGradMode enabled(true);
   const at::Tensor input = x.detach().requires_grad_();

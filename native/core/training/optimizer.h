@@ -13,11 +13,11 @@ struct AdamWParamState;
 
 namespace carillon {
 
-/// libtorch's AdamW (Loshchilov and Hutter, 2019) with its defaults: betas 0.9 and 0.999, epsilon 1e-8, decoupled weight
-/// decay 0.01. Every parameter has its moments from the beginning, so that they can be saved before the first step.
+/// libtorch's AdamW (Loshchilov and Hutter, 2019) with its defaults: betas 0.9 and 0.999, epsilon 1e-8, decoupled
+/// weight decay 0.01. All moments exist from the start, so that they can be saved before the first step.
 torch::optim::AdamW make_adamw(const std::vector<at::Tensor>& parameters);
 
-/// The step count and the moments of one parameter; restoring them is writing into them.
+/// Step count and moments of a parameter, by reference: write into them to restore.
 torch::optim::AdamWParamState& adamw_state(torch::optim::AdamW& optimizer, const at::Tensor& parameter);
 
 /// One step with the gradients that the parameters hold.
@@ -28,10 +28,10 @@ struct GradientNorm {
   int64_t not_finite;  // how many parameters have a gradient whose norm is not finite
 };
 
-/// Scales the gradients together so that their norm is at most `limit`, unless any is not finite; the norm before that.
+/// Clips the common norm of the gradients to `limit` unless one is not finite; returns the norm before.
 GradientNorm clip_gradients(const std::vector<at::Tensor>& parameters, double limit);
 
-/// A rise from a tenth over the warm-up, then half a cosine down to a hundredth.
+/// Learning rate: warm-up from a tenth of the peak, then half a cosine down to a hundredth.
 struct LearningRate {
   double peak;
   int64_t warmup_steps;
@@ -40,12 +40,12 @@ struct LearningRate {
   /// For a run of `total_steps`: a tenth of it is warm-up, at most 100 steps.
   static LearningRate plan(double peak, int64_t total_steps);
 
-  /// The rate of optimiser step `step`, 0 for the first. After the planned steps it begins again at the peak.
+  /// Rate of optimiser step `step`, 0 for the first. After the planned steps it restarts at the peak.
   double at(int64_t step) const;
 };
 
-/// A LayerRunner that keeps nothing of a layer but its input, and runs it a second time in the backward pass (Chen et
-/// al., 2016). The gradients are those of running it once, bit for bit on the CPU.
+/// Gradient checkpointing: a LayerRunner that keeps only the input of a layer and runs it again in the backward pass
+/// (Chen et al., 2016). Gradients are equal to those of a single run, bit for bit on the CPU.
 at::Tensor run_layer_checkpointed(const LayerFunction& layer, const at::Tensor& x);
 
 }  // namespace carillon

@@ -28,7 +28,7 @@ uint64_t stream_seed(uint64_t run_seed, Stream stream, std::initializer_list<int
 }
 
 at::Generator seeded_generator(uint64_t seed, at::Device device) {
-  at::Generator shared = at::globalContext().defaultGenerator(device);  // a handle: libtorch makes new ones by cloning
+  at::Generator shared = at::globalContext().defaultGenerator(device);  // a handle: libtorch clones generators
   at::Generator own = [&] {
     const std::lock_guard lock(shared.mutex());
     return shared.clone();
@@ -62,12 +62,9 @@ TimeLaw TimeLaw::choose(const TrainingOptions& options, const DitConfig& model) 
   return is_discrete ? discrete(options.shift) : logit_normal(model.timestep_mu, model.timestep_sigma);
 }
 
-double TimeLaw::draw(at::Generator& generator) const {
-  if (!times_.empty()) {
-    const auto count = static_cast<int64_t>(times_.size());
-    return times_[static_cast<size_t>(at::randint(count, {}, generator, at::kLong).item<int64_t>())];
-  }
-  const double larger = at::randn({2}, generator, at::kDouble).max().item<double>();
+double TimeLaw::draw(PhiloxStream& stream) const {
+  if (!times_.empty()) return times_[static_cast<size_t>(stream.uniform() * static_cast<double>(times_.size()))];
+  const double larger = stream.normal({2}).max().item<float>();
   return 1.0 / (1.0 + std::exp(-(mean_ + deviation_ * larger)));
 }
 

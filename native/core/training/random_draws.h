@@ -7,36 +7,36 @@
 #include <vector>
 
 #include "core/checkpoint/config.h"
+#include "core/diffusion/noise.h"
 #include "core/training/adapter_training.h"
 
 namespace carillon {
 
-/// What a run draws random numbers for.
+/// Purposes of random numbers in a run.
 enum class Stream : uint64_t { kInitialWeights, kOrder, kSample, kDropout };
 
-/// The seed of one drawing of a run: equal for equal arguments, unrelated for others. Nothing a run draws depends on
-/// what it drew before, so one that goes on from a checkpoint needs no generator's state, and a layer that runs twice
-/// for its gradient drops the same inputs.
+/// Seed of a draw, a hash of the arguments. Draws do not depend on earlier ones: a resumed run needs no generator
+/// state, and a layer that runs twice for its gradient drops the same inputs.
 uint64_t stream_seed(uint64_t run_seed, Stream stream, std::initializer_list<int64_t> counters);
 
-/// A generator of its own on `device`. The numbers of one seed differ between kinds of devices.
+/// A new generator on `device`. The numbers of a seed differ between kinds of devices.
 at::Generator seeded_generator(uint64_t seed, at::Device device);
 
-/// Whether a model was distilled to the eight times of the turbo schedule: its config says so, or its name does.
+/// Whether a model was distilled to the eight timesteps of the turbo schedule, by its config or name.
 bool is_turbo(const TrainingOptions& options, const DitConfig& model);
 
-/// The law by which the flow times of training are drawn.
+/// Distribution of training timesteps.
 class TimeLaw {
  public:
-  /// Each of the times of an eight-step schedule alike; shift 0 means 3, that of turbo models.
+  /// Uniform over the timesteps of an eight-step schedule; shift 0 means 3, that of turbo models.
   static TimeLaw discrete(double shift);
-  /// The larger of two numbers sigmoid(mean + deviation * normal): the model's own training drew both ends of an
-  /// interval and used the upper.
+  /// The larger of two draws of sigmoid(mean + deviation * normal): the model's training drew both ends of an interval
+  /// and used the upper.
   static TimeLaw logit_normal(double mean, double deviation);
-  /// What the options choose for this model. Throws kBadArgument for a shift that is not one.
+  /// Distribution by the options. Throws kBadArgument for an invalid shift.
   static TimeLaw choose(const TrainingOptions& options, const DitConfig& model);
 
-  double draw(at::Generator& generator) const;
+  double draw(PhiloxStream& stream) const;
 
  private:
   std::vector<double> times_;  // empty: logit-normal

@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kLog = "/logs/metrics.jsonl";
 
-/// Runs what may throw a filesystem_error, and says it as kStorage.
+/// Runs `work` and converts filesystem_error to kStorage.
 template <typename Work>
 void on_disk(const std::string& path, const Work& work) {
   try {
@@ -36,7 +36,7 @@ void on_disk(const std::string& path, const Work& work) {
   }
 }
 
-/// The entries of a folder as they are now survive a loss of power.
+/// Flushes the entries of a folder to disk.
 void flush_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
@@ -49,14 +49,16 @@ void flush_folder(const fs::path& folder) {
 RunFiles::RunFiles(const std::string& output_directory, bool is_continued) : root_(output_directory) {
   const std::string path = root_ + kLog;
   on_disk(path, [&] { fs::create_directories(root_ + "/logs"); });
-  log_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (is_continued ? 0 : O_TRUNC), 0666);
+  // Does not block if the path is a pipe.
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  log_ = ::open(path.c_str(), kFlags | (is_continued ? 0 : O_TRUNC), 0666);
   if (log_ < 0) fail(ErrorCode::kStorage, path + " cannot be written: " + std::strerror(errno));
 }
 
 RunFiles::~RunFiles() { ::close(log_); }
 
 std::string RunFiles::publish(const std::string& name, const std::function<void(const std::string& folder)>& fill) {
-  // One run at a time writes here: what lies in these two was left by one that was killed.
+  // One run at a time writes here, so leftovers in these two folders are from a killed run.
   const fs::path target = fs::path(root_) / name, staging = fs::path(root_) / ".partial",
                  replaced = fs::path(root_) / ".replaced";
   try {
@@ -85,7 +87,7 @@ void RunFiles::log(const std::string& json) {
   const off_t end = ::lseek(log_, 0, SEEK_END);
   const int error = write_all(log_, line.data(), line.size());
   if (error == 0) return;
-  // The beginning of a line would spoil the next one, which a continued run writes behind it.
+  // A partial line would corrupt the next one, which a resumed run appends.
   std::error_code ignored;  // the reason to give is the first one
   fs::resize_file(path, static_cast<uintmax_t>(end), ignored);
   fail(ErrorCode::kStorage, path + " cannot be written: " + std::strerror(error));
@@ -113,7 +115,7 @@ class Digest {
   uint64_t state_ = 0xcbf29ce484222325;
 };
 
-/// A digest of some elements of each trained projection: reading all would take as long as loading the model.
+/// Digest of a sample of elements of each trained projection: reading all would take as long as loading the model.
 std::string digest_of_weights(const TrainableAdapter& adapter) {
   constexpr int64_t kElements = 256;
   Digest digest;
@@ -127,7 +129,7 @@ std::string digest_of_weights(const TrainableAdapter& adapter) {
   return digest.text();
 }
 
-/// The tensors of a state under their names in the file.
+/// Tensors of a state by their names in the file.
 std::map<std::string, at::Tensor> state_tensors(const TrainableAdapter& adapter, torch::optim::AdamW& optimizer) {
   std::map<std::string, at::Tensor> tensors;
   for (const auto& [name, parameter] : adapter.parameters()) {
@@ -138,7 +140,7 @@ std::map<std::string, at::Tensor> state_tensors(const TrainableAdapter& adapter,
   return tensors;
 }
 
-/// nullopt where there is none.
+/// nullopt if there is none.
 std::optional<std::string> state_file_of(const std::string& folder) {
   const fs::path root(folder);
   for (const fs::path& place : {root, root.parent_path()}) {
@@ -147,8 +149,7 @@ std::optional<std::string> state_file_of(const std::string& folder) {
   return std::nullopt;
 }
 
-/// What design_json says but for the dropout: like the learning rate, that decides how an adapter is trained, not what
-/// it is.
+/// design_json without the dropout which, like the learning rate, belongs to the training and not to the adapter.
 std::string without_dropout(const std::string& design) {
   static const std::regex kDropout(R"re("dropout": [^,}]*, )re");
   return std::regex_replace(design, kDropout, "");
@@ -221,7 +222,7 @@ RestoredTraining restore_training(const std::string& folder, const TrainingIdent
                              .epoch_steps = position.get_int("epoch_steps"),
                              .epoch_loss_sum = position.get_double("epoch_loss_sum")},
                             text("order") == identity.order};
-  // The optimiser is younger than the run where that began with an adapter of another.
+  // The optimiser has fewer steps than the run if the run started from the adapter of another.
   const int64_t optimizer_steps = restored.position.step - position.get_int("first_step", 0);
   for (const auto& [name, parameter] : adapter.parameters()) adamw_state(optimizer, parameter).step(optimizer_steps);
   if (!restored.is_exact) {

@@ -20,7 +20,7 @@ std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
 
 namespace {
 
-/// A parameter drawn from -bound .. bound.
+/// A parameter drawn uniformly from -bound .. bound.
 at::Tensor uniform_parameter(at::IntArrayRef shape, double bound, at::Generator& generator, at::Device device) {
   at::Tensor values = at::empty(shape, at::kFloat).uniform_(-bound, bound, generator);
   return values.to(device).requires_grad_();
@@ -32,7 +32,7 @@ at::Tensor constant_parameter(at::IntArrayRef shape, double value, at::Device de
 
 double bound_of(int64_t fan_in) { return 1.0 / std::sqrt(static_cast<double>(fan_in)); }
 
-/// Elements of x are zero with probability `rate`; the others grow, so that the mean stays.
+/// Dropout: zeroes elements of x with probability `rate` and scales the others to keep the mean.
 at::Tensor dropped(const at::Tensor& x, double rate, at::Generator generator) {
   if (rate == 0.0 || !generator.defined()) return x;
   if (rate == 1.0) return at::zeros_like(x);
@@ -95,13 +95,13 @@ at::Tensor TrainedLokr::apply(const at::Tensor& x, const at::Tensor& weight, con
   if (!dora_scale.defined()) return apply_factors(x);
   const at::Tensor base = weight.to(dora_scale.scalar_type());
   const at::Tensor changed = base + lokr_delta(scaled_w1(), w2.value(), scale);
-  // The difference is small beside the weight: rounding to the type of x comes after it is taken.
+  // The difference is small compared with the weight, so it is taken before rounding to the type of x.
   const at::Tensor difference = dora_weight(changed, dora_scale, kLokrNormEpsilon) - base;
   return kernels::linear(x, difference.to(x.scalar_type()), {});
 }
 
-/// x kron(w1, w2)^T without the product: x as [b, d] for each position is multiplied by w2 from one side and by w1
-/// from the other.
+/// x kron(w1, w2)^T without computing kron: x of each position, as a matrix [b, d], is multiplied by w2 from one side
+/// and by w1 from the other.
 at::Tensor TrainedLokr::apply_factors(const at::Tensor& x) const {
   std::vector<int64_t> sizes = x.sizes().vec();
   const int64_t width = sizes.back();

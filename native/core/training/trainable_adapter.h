@@ -17,36 +17,35 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 std::vector<at::Tensor> tensors_of(const NamedTensors& named);
 
-/// The change of one projection under training. It begins as exactly nothing.
+/// Trained change of a projection. Initially exactly zero.
 struct TrainedDelta {
   double scale = 1;  // as stored
 
   virtual ~TrainedDelta() = default;
 
-  /// The leaves that are trained, under the names that the parameterisation gives them. They share their storage with
-  /// this object.
+  /// Trained leaves by name. They share storage with this object.
   virtual NamedTensors parameters() const = 0;
 
-  /// What is added to x [..., in] times `weight` [out, in] transposed: [..., out]. Computed in the type of x from
-  /// float32 parameters. `dropout` draws what is dropped; undefined drops nothing.
+  /// Output to add to x [..., in] weight [out, in]^T: [..., out]. Computed in the type of x from float32 parameters.
+  /// `dropout` is the generator of dropout; none if undefined.
   virtual at::Tensor apply(const at::Tensor& x, const at::Tensor& weight, const at::Generator& dropout) const = 0;
 };
 
-/// LoRA under training: y += alpha / rank * dropout(x) A^T B^T.
+/// Trained LoRA: y += alpha / rank * dropout(x) A^T B^T.
 struct TrainedLora : TrainedDelta {
   at::Tensor a;  // [rank, in]
   at::Tensor b;  // [out, rank]
   double dropout_rate;
 
-  /// A as Kaiming's uniform law with slope sqrt(5) has it, B zero. `weight` [out, in] is that of the projection.
+  /// A is initialised by Kaiming's uniform distribution with slope sqrt(5), B by zero. `weight` [out, in] is the
+  /// projection's.
   TrainedLora(const LoraDesign& design, const at::Tensor& weight, at::Generator& generator);
 
   NamedTensors parameters() const override { return {{"lora_A", a}, {"lora_B", b}}; }
   at::Tensor apply(const at::Tensor& x, const at::Tensor& weight, const at::Generator& dropout) const override;
 };
 
-/// LoKr under training, with DoRA where the design asks for it. A factor is one whole matrix or the product of two; a
-/// tensor that the design has no use for is undefined.
+/// Trained LoKr, with or without DoRA. A factor is a whole matrix or a product of two; unused tensors are undefined.
 struct TrainedLokr : TrainedDelta {
   struct Factor {
     at::Tensor whole;  // or
@@ -64,15 +63,15 @@ struct TrainedLokr : TrainedDelta {
   NamedTensors parameters() const override;
   at::Tensor apply(const at::Tensor& x, const at::Tensor& weight, const at::Generator& dropout) const override;
 
-  /// w1 times the scalar: what files hold.
+  /// w1 times the scalar, as stored in files.
   at::Tensor scaled_w1() const;
 
  private:
   at::Tensor apply_factors(const at::Tensor& x) const;
 };
 
-/// An adapter under training: one change of each query, key, value and output projection of the attentions, attached
-/// to the model as branches. The model's own weights are never written. The model must outlive it and stay in place.
+/// A trained adapter: a change of each query, key, value and output projection of the attentions, attached to the model
+/// as branches. The model's own weights never change. The model must outlive it and must not move.
 class TrainableAdapter {
  public:
   struct Module {
@@ -81,7 +80,8 @@ class TrainableAdapter {
     std::shared_ptr<TrainedDelta> delta;
   };
 
-  /// Draws initial weights from `seed`. A design out of range, or a model without such projections, is kBadArgument.
+  /// Draws initial weights from `seed`. Throws kBadArgument for a design out of range, or a model without such
+  /// projections.
   TrainableAdapter(Dit& dit, const AdapterDesign& design, uint64_t seed);
   ~TrainableAdapter();
   TrainableAdapter(const TrainableAdapter&) = delete;
@@ -90,11 +90,11 @@ class TrainableAdapter {
   const AdapterDesign& design() const { return design_; }
   const std::vector<Module>& modules() const { return modules_; }
 
-  /// What is trained, as `module.parameter`, in a fixed order; all of them leaves.
+  /// Trained leaves as `module.parameter`, in a fixed order.
   const NamedTensors& parameters() const { return parameters_; }
   int64_t parameter_count() const;
 
-  /// From now on every forward pass drops inputs as `seed` says, the same ones each time; nullopt: none.
+  /// Sets the seed of dropout: every later forward pass drops the same inputs. nullopt: no dropout.
   void set_dropout(std::optional<uint64_t> seed) { *dropout_seed_ = seed; }
 
  private:

@@ -1,7 +1,6 @@
 #include "core/training/training_sample.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/InferenceMode.h>
 
 #include <filesystem>
@@ -9,6 +8,7 @@
 
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/tensor_file.h"
+#include "core/diffusion/noise.h"
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -144,8 +144,7 @@ uint64_t hash_of(const at::Tensor& audio) {
 }
 
 at::Tensor draw(const Vae::Posterior& posterior, uint64_t seed) {
-  const auto generator = at::detail::createCPUGenerator(seed);
-  return posterior.mean + posterior.std * at::randn(posterior.mean.sizes(), generator, at::kFloat);
+  return posterior.mean + posterior.std * PhiloxStream(seed).normal(posterior.mean.sizes());
 }
 
 }  // namespace

@@ -10,15 +10,14 @@
 
 namespace carillon {
 
-/// One piece of music as adapters train on it: T latent frames, L condition tokens, C latent channels, D condition
-/// width. On the CPU, contiguous.
+/// A training sample, contiguous on the CPU: T latent frames, L condition tokens, C latent channels, D condition width.
 struct TrainingSample {
   at::Tensor target_latents;          // [T, C] floating
   at::Tensor attention_mask;          // [T] bool, true for real frames
   at::Tensor encoder_hidden_states;   // [L, D] floating
   at::Tensor encoder_attention_mask;  // [L] bool, true for real tokens
   at::Tensor context_latents;         // [T, 2 C] floating: source latents, then chunk mask
-  TorchNotes metadata;                // what the file says of its piece of music beside the tensors
+  TorchNotes metadata;                // metadata of the file
 };
 
 struct SampleInfo {
@@ -26,26 +25,25 @@ struct SampleInfo {
   int64_t condition_tokens;  // L
 };
 
-/// Reads a sample file: a `.pt` as any trainer of this model family writes it, nothing in it executed, or a
-/// `.safetensors` of the same tensors, `metadata` a JSON object in its own metadata. Floating tensors come as float32,
-/// whatever the file holds. Metadata of other types than TorchNotes has is left out.
-/// Throws kBadCheckpoint naming file and key: a damaged or foreign file, a key missing, a rank or length that does not
-/// fit the others, a value that is not finite.
+/// Reads a sample file: a `.pt` by any trainer of this model family, without executing code in it, or a `.safetensors`
+/// of the same tensors with `metadata` as a JSON object in its own metadata. Floating tensors become float32. Metadata
+/// of types that TorchNotes lacks are dropped. Throws kBadCheckpoint naming file and key: damaged or foreign file,
+/// missing key, rank or length that does not match the others, value that is not finite.
 TrainingSample read_sample(const std::string& path);
 
-/// Leaves out the tokens of the condition that encoder_attention_mask says are padding. Throws kBadCheckpoint naming
-/// `path` where that is all of them.
+/// Drops padding tokens of the condition by encoder_attention_mask. Throws kBadCheckpoint naming `path` if all are
+/// padding.
 void trim_condition(TrainingSample& sample, const std::string& path);
 
-/// Throws kBadCheckpoint naming `path` and the key where the sample's widths are not those of the model.
+/// Throws kBadCheckpoint naming `path` and key if the widths of the sample are not those of the model.
 void check_sample(const TrainingSample& sample, const DitConfig& model, const std::string& path);
 
-/// Reads and checks one file against a model.
+/// Reads a file and validates it against a model.
 SampleInfo inspect_sample(const std::string& path, const DitConfig& model);
 
-/// Writes a sample file that Python's `torch.load(weights_only=True)` reads; tensors keep their dtypes, and
-/// attention_mask takes that of target_latents, as elsewhere. A file at `path` is replaced once the new one is whole.
-/// Throws kBadArgument for an integer beyond 32 bits, kStorage where the disk refuses.
+/// Atomically writes a sample file that Python's `torch.load(weights_only=True)` reads. Tensors keep their dtypes,
+/// except attention_mask, which gets that of target_latents as in other trainers. Throws kBadArgument for an integer
+/// beyond 32 bits, kStorage if writing fails.
 void write_sample(const std::string& path, const TrainingSample& sample);
 
 /// A piece of music and its prompts.
@@ -55,10 +53,9 @@ struct PreparationJob {
   TorchNotes metadata;  // kept as it is
 };
 
-/// What an adapter is trained on, as inference would see it: the condition of
-/// text2music, of real tokens only and with the timbre of silence; the context of silence; as target the latents of the
-/// audio, drawn from the VAE's posterior as they were when the model was trained. The draw depends on nothing but the
-/// audio, so the same audio gives the same file.
+/// Makes the sample of a recording as inference would see it: condition of text2music, without padding and with the
+/// timbre of silence; context of silence; as target the latents of the audio, drawn from the VAE's posterior as in
+/// training of the model. The draw depends only on the audio, so equal audio gives equal files.
 /// Reports Stage::kConditions. Throws kBadArgument for audio below one frame or beyond the silence table and for a
 /// token outside the vocabulary, kNotFinite, kCancelled.
 TrainingSample prepare_sample(Renderer& renderer, const PreparationJob& job, const Control& control);

@@ -13,7 +13,7 @@ namespace carillon {
 Signal SignalPool::take(int64_t length, int64_t channels, at::ScalarType dtype) {
   const int64_t rows = length + 2 * Signal::kHalo;
   const int64_t elements = rows * channels;
-  // Signals grow through a decoder and shrink through an encoder: what is free and too small will stay so.
+  // Signals grow through a decoder and shrink through an encoder, so a buffer that is too small now remains too small.
   std::erase_if(buffers_, [&](const at::Tensor& buffer) {
     return buffer.storage().use_count() == 1 && (buffer.numel() < elements || buffer.scalar_type() != dtype);
   });
@@ -44,7 +44,7 @@ at::Tensor load_weight(const Weights& weights, at::IntArrayRef shape) {
   return weights.get("weight", shape, at::kFloat);
 }
 
-/// [matrix rows, depth] as the time-major product reads it.
+/// Weight as the matrix [rows, depth] of the time-major product.
 at::Tensor as_matrix(const at::Tensor& weight, const ConvolutionShape& shape) {
   if (!shape.transposed) return weight.permute({0, 2, 1}).reshape({shape.out, shape.kernel * shape.in});
   // Output phase r of input step i is weight r of x[i] and weight r + stride of x[i - 1].
@@ -52,7 +52,7 @@ at::Tensor as_matrix(const at::Tensor& weight, const ConvolutionShape& shape) {
   return taps.permute({3, 1, 2, 0}).reshape({shape.stride * shape.out, 2 * shape.in});
 }
 
-/// The matrix of `steps` outputs in time at once, from inputs that are as many rows more.
+/// Matrix that computes `steps` outputs in time at once, from correspondingly more input rows.
 at::Tensor group_steps(const at::Tensor& matrix, const ConvolutionShape& shape, int64_t steps) {
   if (steps == 1) return matrix;
   const at::Tensor grouped = at::zeros({steps, shape.out, (shape.kernel + steps - 1) * shape.in});
@@ -60,7 +60,7 @@ at::Tensor group_steps(const at::Tensor& matrix, const ConvolutionShape& shape, 
   return grouped.flatten(0, 1);
 }
 
-/// A group's last row reaches beyond the end of the signal, into the halo.
+/// The last row of a group reaches past the end of the signal, into the halo.
 int64_t steps_to_group(const ConvolutionShape& shape) {
   const bool is_plain = !shape.transposed && shape.stride == 1 && shape.dilation == 1 && !shape.bias;
   return is_plain && shape.out <= kernels::kFloatPanel / 2 ? kernels::kFloatPanel / shape.out : 1;
@@ -69,8 +69,9 @@ int64_t steps_to_group(const ConvolutionShape& shape) {
 }  // namespace
 
 Snake Snake::load(const Weights& weights, int64_t channels) {
-  const at::Tensor alpha = weights.get("alpha", {1, channels, 1}, at::kFloat);
-  const at::Tensor beta = weights.get("beta", {1, channels, 1}, at::kFloat);
+  // ComfyUI stores [C], diffusers [1, C, 1].
+  const auto shape = weights.shape("alpha").size() == 1 ? std::vector<int64_t>{channels} : std::vector{int64_t{1}, channels, int64_t{1}};
+  const at::Tensor alpha = weights.get("alpha", shape, at::kFloat), beta = weights.get("beta", shape, at::kFloat);
   return {alpha.exp().reshape({channels}), (beta.exp() + 1e-9).reciprocal().reshape({channels})};
 }
 

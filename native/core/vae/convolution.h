@@ -8,19 +8,18 @@
 
 namespace carillon {
 
-/// One signal inside the network, in one of two layouts: [B, C, T] where libtorch convolves, and time-major rows
-/// [kHalo + T + kHalo, C] where the CPU kernels do. The halo rows are zero: they are the padding of a convolution.
+/// A signal of the network, in one of two layouts: [B, C, T] for libtorch, time-major rows [kHalo + T + kHalo, C] for
+/// the CPU kernels. Halo rows are zero; they are the padding of convolutions.
 struct Signal {
   static constexpr int64_t kHalo = 32;  // the widest reach, 3 * dilation 9, and room for a whole stride
   at::Tensor data;
   int64_t length = 0;  // T
 };
 
-/// Recycles the buffers of time-major signals: fresh memory would cost a page fault every 4 KiB.
+/// Recycles buffers of time-major signals: new memory costs a page fault every 4 KiB.
 class SignalPool {
  public:
-  /// A signal whose rows are not initialised and whose halo is zero. Its memory returns to the pool once no
-  /// tensor on it is left.
+  /// Uninitialised signal with a zeroed halo. Its memory returns to the pool once no tensor uses it.
   Signal take(int64_t length, int64_t channels, at::ScalarType dtype);
 
  private:
@@ -47,19 +46,19 @@ struct ConvolutionShape {
   bool bias = true;
 };
 
-/// What follows a convolution and is computed with it, while its rows are in registers.
+/// Epilogue of a convolution, computed while its rows are in registers.
 struct Then {
   const Signal* residual = nullptr;  // added to the result
   const Snake* snake = nullptr;      // also return snake(result)
   bool keep = false;                 // also return the result itself
 };
 
-/// A one-dimensional convolution, plain or transposed, with fused neighbours. Time-major it is a matrix product over
-/// time-major rows: a dilated convolution reads one row per tap, a strided one a run of rows, and a transposed one of
-/// kernel 2 s and stride s computes the s outputs of a step from two inputs.
+/// A one-dimensional convolution, plain or transposed, with fused epilogue. Time-major it is a matrix product over
+/// rows: a dilated convolution reads one row per tap, a strided one a run of rows, and a transposed one of kernel 2 s
+/// and stride s computes the s outputs of a step from two inputs.
 class Convolution {
  public:
-  /// Weight-normalised pairs are fused in float32; a plain `weight` is taken as it is.
+  /// Fuses weight-normalised pairs in float32; takes a plain `weight` as it is.
   static Convolution load(const Weights& weights, const ConvolutionShape& shape, bool time_major);
 
   struct Result {
@@ -67,7 +66,7 @@ class Convolution {
   };
   Result operator()(const Signal& x, const Then& then, SignalPool& pool) const;
 
-  /// The result as float32 [B, out, T]: the end of a network.
+  /// Result as float32 [B, out, T], for the end of a network.
   at::Tensor to_float(const Signal& x) const;
 
   int64_t output_length(int64_t input_length) const;
@@ -79,9 +78,9 @@ class Convolution {
     return matrix_.panels.scalar_type() == at::kFloat ? at::kFloat : at::kBFloat16;
   }
   at::Tensor with_libtorch(const Signal& x, const at::Tensor& bias) const;
-  /// A dilated convolution that keeps the length, as a plain one over every dilation-th sample: x [B, in, T].
+  /// A dilated convolution of constant length, as a plain one over every dilation-th sample: x [B, in, T].
   at::Tensor by_phases(const at::Tensor& x) const;
-  /// How many outputs in time one row of the product gives.
+  /// Outputs in time of one row of the product.
   int64_t steps_per_row() const { return shape_.transposed ? shape_.stride : grouped_steps_; }
   template <typename Element>
   Result run_time_major(const Signal& x, const Then& then, SignalPool& pool) const;
@@ -94,7 +93,7 @@ class Convolution {
   at::Tensor bias_;               // time-major: float32, one per matrix row; undefined for none
   at::Tensor weight_;             // as libtorch wants it; undefined when time-major
   kernels::PackedMatrix matrix_;  // time-major
-  int64_t grouped_steps_ = 1;     // of a convolution with so few outputs that a panel holds those of several steps
+  int64_t grouped_steps_ = 1;     // steps per panel of a convolution with few outputs
 };
 
 }  // namespace carillon

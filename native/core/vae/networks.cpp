@@ -52,15 +52,15 @@ ConvolutionShape resampling(int64_t in, int64_t out, int64_t stride, bool transp
           .transposed = transposed};
 }
 
-/// A signal on its way through a network: itself (the residual) and its snake (what the next convolution reads).
+/// A signal between units: itself (the residual) and its snake (input of the next convolution).
 using Stream = Convolution::Result;
 
-/// What the signal passes before the units: the snake of the first, or of who follows where there is none.
+/// Snake before the units: that of the first unit, or of the next layer if there are none.
 const Snake& entry(const OobleckBlock& block, const Snake& next) {
   return block.units.empty() ? next : block.units.front().snake1;
 }
 
-/// Runs the units; the last leaves snake(result) for whoever follows.
+/// Runs the units; the last returns snake(result) for the next layer.
 Stream run_units(const OobleckBlock& block, Stream x, const Snake& next, bool keep, SignalPool& pool) {
   for (size_t i = 0; i < block.units.size(); ++i) {
     const ResidualUnit& unit = block.units[i];
@@ -230,12 +230,12 @@ int64_t window_frames(const Placement& placement) {
 
 namespace {
 
-/// Items that run together: the whole batch where it fits one window and the network takes batches.
+/// Items per run: the whole batch if it fits one window and the network supports batches.
 int64_t group_size(const Oobleck& network, int64_t batch, int64_t frames, int64_t window) {
   return !network.time_major && batch * frames <= window ? batch : 1;
 }
 
-/// Only where tiles do not show in the result may they differ in width.
+/// Tiles may differ in width only if tiling does not change the result.
 int64_t first_window(const Oobleck& network, int64_t window) {
   constexpr int64_t kHeardSoon = 128;
   return network.time_major ? std::min(kHeardSoon, window) : window;
@@ -275,7 +275,7 @@ at::Tensor encode_tiled(const Oobleck& encoder, const at::Tensor& audio, const V
   const int64_t batch = audio.size(0), samples = audio.size(2), hop = config.samples_per_frame();
   const int64_t frames = samples / hop;
   const at::Tensor moments = at::empty({batch, config.encoder_hidden_size, frames}, at::kFloat);
-  // The last window ends with the samples of an incomplete frame: none is like the others anyhow.
+  // The last window includes the samples of an incomplete frame, so its shape differs anyway.
   const std::vector<Tile> tiles = plan_tiles(frames, tile_overlap_frames(config), {.window = window});
   const int64_t group = group_size(encoder, batch, frames, window);
   const int64_t total = batch / group * static_cast<int64_t>(tiles.size());

@@ -18,22 +18,21 @@ struct ResidualUnit {
   Convolution conv1, conv2;
 };
 
-/// An encoder block runs its units, then snake and the strided convolution; a decoder block runs snake and the
-/// transposed convolution, then its units.
+/// An encoder block: units, snake, strided convolution. A decoder block: snake, transposed convolution, units.
 struct OobleckBlock {
   std::vector<ResidualUnit> units;  // three, without those whose last convolution is zero: they add nothing
   Snake snake;
   Convolution resample;
 };
 
-/// True where the time-major kernels (convolution.h) can run this network: on a CPU that has them for its type.
-/// libtorch runs it elsewhere, in the reference's order of operations.
+/// Whether the time-major kernels (convolution.h) support this network: on CPUs with kernels for its type. Otherwise
+/// libtorch runs it in the reference's order of operations.
 bool can_run_time_major(const Placement& placement, const VaeConfig& config);
 
-/// Channels from the wide end of a half, where it meets audio, to the narrow: `base`, then a multiple of it a block.
+/// Channels of a half from the audio end on: `base`, then a multiple of it for each block.
 std::vector<int64_t> channel_widths(int64_t base, const VaeConfig& config);
 
-/// Either half of the autoencoder: convolution, blocks, snake, convolution.
+/// Encoder or decoder: convolution, blocks, snake, convolution.
 struct Oobleck {
   Convolution first;
   std::vector<OobleckBlock> blocks;
@@ -52,45 +51,44 @@ struct Oobleck {
 
  private:
   Signal enter(const at::Tensor& x, SignalPool& pool) const;
-  /// The last block, which has no units, and the last convolution, by stretches that stay in the cache: the signal between
-  /// them is the longest of all. Time-major; the same bits as at once.
+  /// Runs the last block, if it has no units, and the last convolution in stretches that fit the cache, because the
+  /// signal between them is the longest. Time-major; bit-equal to a single run.
   at::Tensor end_in_stretches(const Signal& x, SignalPool& pool) const;
 };
 
-/// Latent frames computed beside each tile and thrown away: at least as many as one frame reaches each way in the
-/// decoder, and therefore in the encoder, so that tiled and whole results are the same. 10 for the published VAE,
-/// more where more is done at low rates.
+/// Latent frames that are computed on each side of a tile and discarded. At least the receptive field of the decoder
+/// and thus of the encoder, so that tiled and whole results are equal. 10 for the published VAE.
 int64_t tile_overlap_frames(const VaeConfig& config);
 
-/// Frames [begin, end) are kept of those computed, [window_begin, window_end).
+/// Computes frames [window_begin, window_end) and keeps [begin, end).
 struct Tile {
   int64_t begin, end;
   int64_t window_begin, window_end;
 };
 
-/// How wide the windows of tiles are, in frames.
+/// Widths of tile windows, in frames.
 struct TileWidths {
   int64_t window;  // at most
-  /// Of the first tile; each further one is twice as wide, up to `window`. What is decoded first is heard soon then.
+  /// Of the first tile, narrow so that playback starts soon; each later one is twice as wide, up to `window`.
   int64_t first = window;
-  /// The last has as many as the others and reaches back, as a GPU plans each shape anew.
+  /// The last tile is as wide as the others and overlaps more, because a GPU plans each shape separately.
   bool is_whole = false;
 };
 
-/// Cuts `frames` into tiles; a single one where all fit the first window.
-/// Throws kBadArgument unless the windows are wider than two overlaps.
+/// Cuts `frames` into tiles; one tile if all fit the first window. Throws kBadArgument unless windows are wider than
+/// two overlaps.
 std::vector<Tile> plan_tiles(int64_t frames, int64_t overlap, const TileWidths& widths);
 
-/// The window that suits a placement's memory: the last stage holds three tensors of 128 channels at the sampling
-/// rate, in all about 4.4 MB a frame in bfloat16. Fixed per machine, so that a song's bytes do not depend on its load.
+/// Window width for a placement: the last stage holds three tensors of 128 channels at the sampling rate, about 4.4 MB
+/// a frame in bfloat16. Fixed per machine, so that output does not depend on its load.
 int64_t window_frames(const Placement& placement);
 
-/// Takes the audio that continues some items, [items, audio channels, samples] float32 on their device, from `item` and
-/// from `sample` on. It may be changed in place.
+/// Called with the next audio of some items, [items, audio channels, samples] float32 on their device, from `item` and
+/// `sample` on. It may modify the audio.
 using OnTile = std::function<void(int64_t item, int64_t sample, const at::Tensor& audio)>;
 
-/// latents [B, C, T] -> float32 [B, audio channels, samples_per_frame * T] on the CPU; a GPU gives it at once at the
-/// end. `on_tile` gets each part before it is joined to the others.
+/// latents [B, C, T] -> float32 [B, audio channels, samples_per_frame * T] on the CPU; a GPU copies once at the end.
+/// `on_tile` gets each part before it is joined to the others.
 at::Tensor decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const VaeConfig& config, int64_t window,
                         const Control& control, const OnTile& on_tile = {});
 

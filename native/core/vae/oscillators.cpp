@@ -9,8 +9,6 @@ namespace carillon {
 namespace {
 
 constexpr double kLowestHertz = 41.20344461410875;  // E1 where A4 is 440 Hz
-// Of a log amplitude, in deviations: no semitone of music is louder. Beyond it one wrong latent drowns a song.
-constexpr double kLoudest = 2.3;
 constexpr double kNeighbours = 0.6180339887498949;  // turns between their phases, so that they never start together
 
 at::Tensor column(const std::vector<double>& values) { return at::tensor(values, at::kFloat).unsqueeze(1); }
@@ -22,8 +20,12 @@ at::Tensor semitone_hertz(int64_t count) { return kLowestHertz * at::exp2(at::ar
 at::Tensor play_oscillators(const at::Tensor& latents, const VaeConfig& config) {
   const auto count = static_cast<int64_t>(config.oscillators.mean.size());
   const int64_t hop = config.samples_per_frame(), frames = latents.size(2);
-  const at::Tensor own = latents.narrow(1, 0, count).to(at::kCPU, at::kFloat).clamp_max(kLoudest);
-  const at::Tensor amplitudes = (column(config.oscillators.mean) + column(config.oscillators.deviation) * own).exp();
+  const at::Tensor own = latents.narrow(1, 0, count).to(at::kCPU, at::kFloat).clamp_max(config.oscillators.loudest);
+  at::Tensor amplitudes = (column(config.oscillators.mean) + column(config.oscillators.deviation) * own).exp();
+  if (config.oscillators.subtracts_floor) {  // which the encoder added: silence stays silent
+    const double floor = config.oscillators.floor;
+    amplitudes = (amplitudes.square() - floor * floor).clamp_min(0).sqrt();
+  }
 
   // Stretches of a hop run from middle to middle of frames. A wave within one is a sum of the cosine and the sine of
   // its semitone at the song's first samples: all of them are a product with one table.

@@ -12,9 +12,8 @@ namespace carillon {
 
 namespace {
 
-constexpr double kCycles = 17, kLongestSeconds = 0.25;  // of a window that listens for a semitone
+constexpr double kCycles = 17, kLongestSeconds = 0.25;  // longest window of a semitone
 constexpr int kSharpenings = 30;
-constexpr double kQuietest = 3e-4;  // amplitude
 
 constexpr int64_t kMelBands = 80, kMelsPerFrame = 4, kMelWindow = 2048;
 constexpr double kLowestMelHertz = 250, kHighestMelHertz = 16000, kQuietestMel = 1e-8;
@@ -23,13 +22,13 @@ constexpr int64_t kPitchWindow = 8192;
 constexpr double kLowestPitchHertz = 100, kHighestPitchHertz = 2000, kQuietestPitch = 1e-7;
 constexpr double kPitchCentre = -4.2, kPitchScale = 2.2, kLoudnessKept = 0.2;
 
-constexpr int64_t kFramesAtOnce = 256;  // what the windows of semitones read is many times the audio
+constexpr int64_t kFramesAtOnce = 256;  // limits memory: overlapping windows hold many times the audio
 
 at::Tensor bin_hertz(int64_t window, int64_t rate) {
   return at::arange(window / 2 + 1, at::kDouble) * (static_cast<double>(rate) / static_cast<double>(window));
 }
 
-/// Triangles whose corners are evenly spaced in mel, each of weight 1: [bins, bands].
+/// Triangular filters with corners evenly spaced in mel, each of sum 1: [bins, bands].
 at::Tensor mel_filters(int64_t rate) {
   const auto to_mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const at::Tensor mels = at::linspace(to_mel(kLowestMelHertz), to_mel(kHighestMelHertz), kMelBands + 2, at::kDouble);
@@ -42,7 +41,7 @@ at::Tensor mel_filters(int64_t rate) {
   return (filters / filters.sum(0, true)).to(at::kFloat);
 }
 
-/// Which bins are of which of the pitch classes from A on: [bins, classes].
+/// Pitch class of each bin, from A on, one-hot: [bins, classes].
 at::Tensor pitch_filters(int64_t rate) {
   const at::Tensor hertz = bin_hertz(kPitchWindow, rate);
   const at::Tensor heard = hertz.ge(kLowestPitchHertz).logical_and(hertz.lt(kHighestPitchHertz));
@@ -50,8 +49,8 @@ at::Tensor pitch_filters(int64_t rate) {
   return (semitone.unsqueeze(1) == at::arange(12, at::kDouble)).logical_and(heard.unsqueeze(1)).to(at::kFloat);
 }
 
-/// Squared magnitudes of `count` windows around the middles of stretches of `hop` samples, the first from `begin` on:
-/// [count, bins], of a sine about its amplitude's square.
+/// Squared magnitudes of `count` windows around the middles of stretches of `hop` samples from `begin` on: [count,
+/// bins]. That of a sine is about its squared amplitude.
 at::Tensor energies_around(const at::Tensor& signal, int64_t begin, int64_t count, int64_t hop, int64_t window) {
   const at::Tensor stretch = signal.narrow(0, begin - (window - hop) / 2, (count - 1) * hop + window);
   const at::Tensor bins = at::fft_rfft(stretch.unfold(0, window, hop) * at::hann_window(window));
@@ -119,14 +118,15 @@ at::Tensor SpectralEncoder::hear(const at::Tensor& signal, int64_t first, int64_
   return at::cat({semitones(windows), clock, timbre(signal, first, count), pitch_classes(signal, first, count)}, 1);
 }
 
-/// Windows of a quarter of a second hear their neighbours too; which amplitudes, none below 0, explain what all windows
-/// hear, a multiplicative update finds (Lee and Seung, 2001).
+/// Windows of a quarter of a second also respond to neighbouring semitones. A multiplicative update finds the non-
+/// negative amplitudes that explain all windows (Lee and Seung, 2001).
 at::Tensor SpectralEncoder::semitones(const at::Tensor& windows) const {
   const at::Tensor energy = windows.matmul(cosine_).square() + windows.matmul(sine_).square();  // [frames, semitones]
   const at::Tensor target = energy.matmul(heard_);
-  at::Tensor found = energy + kQuietest * kQuietest;
+  const double floor = config_.oscillators.floor * config_.oscillators.floor;
+  at::Tensor found = energy + floor;
   for (int i = 0; i < kSharpenings; ++i) found = found * target / (found.matmul(heard_.t()).matmul(heard_) + 1e-12);
-  return (0.5 * (found + kQuietest * kQuietest).log() - low_mean_) / low_deviation_;
+  return (0.5 * (found + floor).log() - low_mean_) / low_deviation_;
 }
 
 at::Tensor SpectralEncoder::timbre(const at::Tensor& signal, int64_t first, int64_t count) const {
@@ -137,7 +137,7 @@ at::Tensor SpectralEncoder::timbre(const at::Tensor& signal, int64_t first, int6
   return (rows - timbre_mean_).matmul(timbre_components_.t());
 }
 
-/// Loudness, which moves all classes together, is mostly taken out: what is left is harmony.
+/// Mostly subtracts loudness, which is common to all classes; harmony remains.
 at::Tensor SpectralEncoder::pitch_classes(const at::Tensor& signal, int64_t first, int64_t count) const {
   const int64_t begin = margin_ + first * hop_;
   const at::Tensor energy = energies_around(signal, begin, count, hop_, kPitchWindow).matmul(pitch_filters_);

@@ -7,8 +7,8 @@
 
 namespace carillon {
 
-/// carillon-nano's encoder. Its latents are defined and not learnt: how loud semitones, bands and pitch classes are
-/// around every frame, as scripts/nano/training/latent_space.py has it. Only the components of timbre are data.
+/// Encoder of carillon-nano. Its latents are defined, not learnt: loudness of semitones, bands and pitch classes around
+/// every frame, as in scripts/nano/training/latent_space.py. Only the components of timbre are data.
 class SpectralEncoder {
  public:
   /// Reads `timbre_mean` and `timbre_components`. Throws kBadCheckpoint.

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
+
 #include "core/checkpoint/checkpoint.h"
 #include "core/checkpoint/tensor_file.h"
 #include "core/runtime/error.h"
@@ -12,6 +14,7 @@ namespace carillon {
 namespace {
 
 constexpr double kLeastDeviation = 1e-4;
+constexpr int64_t kSilenceReach = 32;  // frames, far beyond that of any encoder
 
 void check_shape(const char* what, const at::Tensor& x, int64_t channels) {
   require(
@@ -21,13 +24,13 @@ void check_shape(const char* what, const at::Tensor& x, int64_t channels) {
 
 }  // namespace
 
-Vae Vae::load(const std::string& directory, const Placement& placement, const Control& control) {
+Vae Vae::load(const ModelSource& source, const Placement& placement, const Control& control) {
   const c10::InferenceMode inference;
   Vae vae;
-  vae.config_ = VaeConfig::read(directory);
+  vae.config_ = VaeConfig::read(source);
   vae.placement_ = placement;
   vae.window_ = window_frames(placement);
-  const Checkpoint checkpoint = Checkpoint::open(directory);
+  const Checkpoint checkpoint = Checkpoint::open(source);
   checkpoint.require_memory(placement);
   const Weights weights = checkpoint.weights(placement);
   const bool time_major = can_run_time_major(placement, vae.config_);
@@ -52,7 +55,7 @@ at::Tensor Vae::decode(const at::Tensor& latents, const Control& control, const 
   const OnTile complete = [&](int64_t item, int64_t sample, const at::Tensor& audio) {
     if (low_band.defined()) audio.add_(low_band.narrow(0, item, audio.size(0)).narrow(2, sample, audio.size(2)));
     for (int64_t i = 0; listener && i < audio.size(0); ++i) {
-      // The CPU's kernels leave it interleaved: nothing is copied then.
+      // No copy with CPU kernels, whose output is interleaved.
       listener(item + i, audio[i].t().contiguous().to(at::kCPU));
     }
   };
@@ -71,6 +74,16 @@ Vae::Posterior Vae::encode(const at::Tensor& audio, const Control& control) cons
   const at::Tensor moments = encode_tiled(encoder_, audio.to(placement().device), config(), window_, control);
   const auto halves = moments.chunk(2, 1);
   return {halves[0], at::softplus(halves[1]) + kLeastDeviation};
+}
+
+at::Tensor Vae::encode_silence(int64_t frames, const Control& control) const {
+  // Farther from the ends than its receptive field, all frames of silence are equal.
+  const int64_t reach = std::max(kSilenceReach, tile_overlap_frames(config()));
+  const int64_t heard = 2 * reach * config().samples_per_frame();
+  const at::Tensor mean = encode(at::zeros({1, config().audio_channels, heard}), control).mean.transpose(1, 2);
+  const at::Tensor start = mean.narrow(1, 0, std::min(frames, reach));
+  const at::Tensor rest = mean.narrow(1, reach - 1, 1).expand({1, frames - start.size(1), -1});
+  return at::cat({start, rest}, 1);
 }
 
 }  // namespace carillon

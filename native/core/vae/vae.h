@@ -18,18 +18,18 @@ namespace carillon {
 class Vae {
  public:
   /// Throws kBadCheckpoint.
-  static Vae load(const std::string& directory, const Placement& placement, const Control& control);
+  static Vae load(const ModelSource& source, const Placement& placement, const Control& control);
 
   const VaeConfig& config() const { return config_; }
   const Placement& placement() const { return placement_; }
   const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }  // Checkpoint::unused
 
-  /// Hears an item from its first sample on, part after part: interleaved, [samples, audio_channels] float32 on the
-  /// CPU, contiguous, and the listener's to keep.
+  /// Called with consecutive parts of an item: interleaved [samples, audio_channels] float32, contiguous on the CPU;
+  /// the listener may keep them.
   using Listener = std::function<void(int64_t item, const at::Tensor& audio)>;
 
   /// latents [B, C, T] -> audio [B, audio_channels, samples_per_frame * T], float32 on the CPU.
-  /// Reports Stage::kDecode per tile, each of which the listener hears; throws kBadArgument for another shape.
+  /// Reports Stage::kDecode and calls the listener for each tile; throws kBadArgument for another shape.
   at::Tensor decode(const at::Tensor& latents, const Control& control, const Listener& listener = {}) const;
 
   /// The Gaussian over latents, [B, C, frames] each, float32 on the CPU. Its mean is what tasks use.
@@ -39,6 +39,10 @@ class Vae {
   /// audio [B, audio_channels, samples] -> floor(samples / samples_per_frame) frames.
   /// Reports Stage::kConditions per tile; throws kBadArgument for another shape or less than one frame.
   Posterior encode(const at::Tensor& audio, const Control& control) const;
+
+  /// Latents of `frames` frames of silence from the start of a song, [1, frames, C] float32 on the CPU. They vary near
+  /// the start and are constant afterwards.
+  at::Tensor encode_silence(int64_t frames, const Control& control) const;
 
  private:
   VaeConfig config_;
@@ -52,9 +56,9 @@ class Vae {
 /// Frequencies of semitones from E1 (41.2 Hz) on, [count] float64.
 at::Tensor semitone_hertz(int64_t count);
 
-/// What the config's oscillators, a semitone apart from E1 (41.2 Hz) on, play of latents [B, C, T] on any device:
-/// [B, 1, samples_per_frame * T], float32 on the CPU. Amplitudes run straight from the middle of one frame to that of
-/// the next. A sample depends on its place in the whole song alone, so this is done once for all tiles.
+/// Plays the low band: oscillators a semitone apart from E1 (41.2 Hz) on, for latents [B, C, T] on any device: [B, 1,
+/// samples_per_frame * T], float32 on the CPU. Amplitudes are linear from the middle of a frame to the middle of the
+/// next. A sample depends on its position in the whole song, so this runs once for all tiles.
 at::Tensor play_oscillators(const at::Tensor& latents, const VaeConfig& config);
 
 }  // namespace carillon

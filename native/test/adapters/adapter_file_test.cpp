@@ -97,8 +97,11 @@ TEST("adapter file: every spelling of names gives the same LoRA") {
     }
     return "transformer." + replaced(name, "o_proj", "to_out.0") + "." + part + ".weight";
   };
-  const auto old_names = [](const std::string& module, const std::string& part) {
-    return "diffusion_model." + module + (part == "lora_A" ? ".lora_down" : ".lora_up") + ".weight";
+  const auto old_names = [](const std::string& prefix, bool is_flat) {
+    return [=](std::string module, const std::string& part) {
+      if (is_flat) std::replace(module.begin(), module.end(), '.', '_');
+      return prefix + module + (part == "lora_A" ? ".lora_down" : ".lora_up") + ".weight";
+    };
   };
   const std::function<std::string(const std::string&, const std::string&)> keys[] = {
       dotted("base_model.model.", ".default.weight"),
@@ -108,8 +111,11 @@ TEST("adapter file: every spelling of names gives the same LoRA") {
       dotted("decoder.", ".weight"),
       dotted("diffusion_model.", ".weight"),
       dotted("diffusion_model.decoder.", ".weight"),
+      dotted("model.diffusion_model.decoder.", ".weight"),
       diffusers,
-      old_names};
+      old_names("diffusion_model.", false),
+      old_names("lora_unet_", true),
+      old_names("lora_unet_decoder_", true)};
   for (const auto& key : keys) expect_same(read(write_peft(lora_tensors(attention(), key))), reference);
 }
 
@@ -313,19 +319,22 @@ TEST("adapter file: damage is named") {
 
 TEST("adapter file: a place without an adapter says what was looked for") {
   const std::string folder = write_peft(peft_tensors());
-  write_file(folder + "/adapter_config.json", R"({"peft_type": "LOHA"})");
-  EXPECT_THROWS(read(folder), "peft_type is LOHA");
+  write_file(folder + "/adapter_config.json", R"({"peft_type": "VERA"})");
+  EXPECT_THROWS(read(folder), "peft_type is VERA");
   write_file(folder + "/adapter_config.json", "{}");
   EXPECT_THROWS(read(folder), "peft_type");
   write_file(folder + "/adapter_config.json", peft_config(R"(, "alpha_pattern": {"q_pro.*": 1})"));
   EXPECT_THROWS(read(folder), "regular expression");
   std::filesystem::remove(folder + "/adapter_config.json");
   EXPECT_THROWS(read(folder), "there is no adapter_config.json");
+  write_file(folder + "/adapter_config.json", peft_config());
+  std::filesystem::remove(folder + "/adapter_model.safetensors");
+  EXPECT_THROWS(read(folder), "there is no adapter_model.safetensors or adapter_model.bin");
   EXPECT_THROWS(read(folder + "/absent"), "there is no such file or folder");
   EXPECT_THROWS(read(fixture_directory()), "there is no adapter here");
   const std::string text = fixture_directory() + "/notes.txt";
   write_file(text, "notes");
-  EXPECT_THROWS(read(text), ".safetensors files");
+  EXPECT_THROWS(read(text), "adapters are read from .safetensors and .bin files");
   const std::string broken = write_single(peft_tensors());
   std::filesystem::resize_file(broken, 3000);
   EXPECT_THROWS(read(broken), broken);

@@ -15,10 +15,48 @@ AceStep load(at::ScalarType dtype = at::kFloat) {
   return AceStep::load(write_tiny_ace_step({}), {at::kCPU, dtype}, Control());
 }
 
+/// A checkpoint in bfloat16, as models are published.
+AceStep load_published(const Placement& placement) {
+  const auto halve = [](Tensors& tensors) {
+    for (auto& [name, tensor] : tensors) tensor = tensor.to(at::kBFloat16);
+  };
+  return AceStep::load(write_tiny_ace_step({}, halve), placement, Control());
+}
+
+ActiveAdapter acting(const Adapter& adapter, double strength) {
+  return {std::make_shared<const Adapter>(adapter), strength};
+}
+
+void merge(AceStep& model, const Adapter& adapter, double strength) {
+  merge_adapters(model.dit, model.decoder_weights, {acting(adapter, strength)});
+}
+
+void restore(AceStep& model) { merge_adapters(model.dit, model.decoder_weights, {}); }
+
 std::map<std::string, at::Tensor> weights_of(Dit& dit) {
   std::map<std::string, at::Tensor> weights;
   for (const auto& projection : dit.projections()) weights[projection.name] = projection.weight().data.clone();
   return weights;
+}
+
+/// What decides how a weight is multiplied, and its bytes.
+void expect_same(const nn::Linear& found, const nn::Linear& expected) {
+  EXPECT_EQ(found.weight.data.scalar_type(), expected.weight.data.scalar_type());
+  EXPECT(found.weight.data.equal(expected.weight.data));
+  EXPECT_EQ(found.weight.is_quantized(), expected.weight.is_quantized());
+  if (expected.weight.is_quantized()) EXPECT(found.weight.scales.equal(expected.weight.scales));
+}
+
+/// Whether every weight is as the model of `before` has it; `is_mapped`: and lies on the mapped file.
+void expect_base(Dit& dit, Dit& before, bool is_mapped = true) {
+  const auto found = dit.projections(), expected = before.projections();
+  for (size_t i = 0; i < expected.size(); ++i) {
+    expect_same(*found[i].linear, *expected[i].linear);
+    EXPECT(!found[i].linear->is_merged);
+    const bool is_fused = expected[i].rows != expected[i].linear->weight.outputs();
+    if (!is_mapped || is_fused) continue;  // memory of its own
+    EXPECT(found[i].linear->weight.data.data_ptr() == expected[i].linear->weight.data.data_ptr());
+  }
 }
 
 bool equal(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b) {
@@ -87,11 +125,11 @@ TEST("adapter merge: merged weights do what the adapter does beside them") {
   const Adapters adapters(model.dit);
   const at::Tensor base = velocity(model.dit);
   for (const Adapter* adapter : adapters.all()) {
-    merge_adapter(model.dit, model.decoder_weights, *adapter, 1);
+    merge(model, *adapter, 1);
     const at::Tensor merged = velocity(model.dit), beside = velocity(with_branches(*adapter).dit);
     EXPECT(largest_difference(merged, beside) < 1e-5 * std::max(1.0, beside.abs().max().item<double>()));
     EXPECT(largest_difference(merged, base) > 1e-3);
-    restore_base(model.dit, model.decoder_weights, *adapter);
+    restore(model);
   }
 }
 
@@ -103,10 +141,10 @@ TEST("adapter merge: the base weights come back bit for bit, after any sequence,
     const at::Tensor before = velocity(model.dit, dtype);
     for (const Adapter* adapter : adapters.all()) {
       for (const double strength : {1.0, 0.3, 0.0, 0.7}) {
-        merge_adapter(model.dit, model.decoder_weights, *adapter, strength);
+        merge(model, *adapter, strength);
         EXPECT_EQ(equal(weights_of(model.dit), base), strength == 0.0);
       }
-      restore_base(model.dit, model.decoder_weights, *adapter);
+      restore(model);
       EXPECT(equal(weights_of(model.dit), base));
       EXPECT(velocity(model.dit, dtype).equal(before));
     }
@@ -116,9 +154,9 @@ TEST("adapter merge: the base weights come back bit for bit, after any sequence,
 TEST("adapter merge: what is merged does not depend on what was merged before") {
   AceStep model = load(), fresh = load();
   const Adapters adapters(model.dit);
-  merge_adapter(model.dit, model.decoder_weights, adapters.lokr_dora, 1);
-  merge_adapter(model.dit, model.decoder_weights, adapters.lokr_dora, 0.25);
-  merge_adapter(fresh.dit, fresh.decoder_weights, adapters.lokr_dora, 0.25);
+  merge(model, adapters.lokr_dora, 1);
+  merge(model, adapters.lokr_dora, 0.25);
+  merge(fresh, adapters.lokr_dora, 0.25);
   EXPECT(equal(weights_of(model.dit), weights_of(fresh.dit)));
 }
 
@@ -127,13 +165,13 @@ TEST("adapter merge: half a strength is half the way, for DoRA too") {
   const Adapters adapters(model.dit);
   const auto base = weights_of(model.dit);
   for (const Adapter* adapter : adapters.all()) {
-    merge_adapter(model.dit, model.decoder_weights, *adapter, 1);
+    merge(model, *adapter, 1);
     const auto full = weights_of(model.dit);
-    merge_adapter(model.dit, model.decoder_weights, *adapter, 0.5);
+    merge(model, *adapter, 0.5);
     for (const auto& [name, weight] : weights_of(model.dit)) {
       EXPECT(largest_difference(weight, (base.at(name) + full.at(name)) / 2) < 1e-6);
     }
-    restore_base(model.dit, model.decoder_weights, *adapter);
+    restore(model);
   }
 }
 
@@ -141,7 +179,7 @@ TEST("adapter merge: bfloat16 weights are the float32 sum, rounded once") {
   AceStep model = load(at::kBFloat16);
   const Adapters adapters(model.dit);
   const auto base = weights_of(model.dit);
-  merge_adapter(model.dit, model.decoder_weights, adapters.lokr, 0.6);
+  merge(model, adapters.lokr, 0.6);
   const auto merged = weights_of(model.dit);
   for (const auto& module : adapters.lokr.modules) {
     const at::Tensor expected = module.adapt(base.at(module.projection).to(at::kFloat), 0.6).to(at::kBFloat16);
@@ -155,7 +193,7 @@ TEST("adapter merge: only what the adapter names is changed, in its rows of a fu
   const std::string name = "layers.1.cross_attn.v_proj";
   const Adapter adapter =
       read_adapter(write_peft(lora_tensors({{name, 16, 32}}, peft_key)), adapter_targets(model.dit));
-  merge_adapter(model.dit, model.decoder_weights, adapter, 1);
+  merge(model, adapter, 1);
   for (const auto& [projection, weight] : weights_of(model.dit)) {
     EXPECT_EQ(weight.equal(base.at(projection)), projection != name);
   }
@@ -166,34 +204,84 @@ TEST("adapter merge: what derives from the time embeddings is renewed") {
   const Adapters adapters(model.dit);
   const at::Tensor times = at::tensor({0.3f});
   const at::Tensor before = model.dit.modulate(times).layers;
-  merge_adapter(model.dit, model.decoder_weights, adapters.time, 1);
+  merge(model, adapters.time, 1);
   EXPECT(largest_difference(model.dit.modulate(times).layers, model.dit.modulate(times, times).layers) < 1e-5);
   EXPECT(largest_difference(model.dit.modulate(times).layers, before) > 1e-3);
-  restore_base(model.dit, model.decoder_weights, adapters.time);
+  restore(model);
   EXPECT(model.dit.modulate(times).layers.equal(before));
 }
 
-TEST("adapter merge: without an adapter, and for modules that were not trained, weights lie on the mapped file") {
-  AceStep model = load();
-  const auto addresses = [&] {
-    std::map<std::string, const void*> found;
-    for (const auto& projection : model.dit.projections())
-      found[projection.name] = projection.linear->weight.data.data_ptr();
-    return found;
-  };
-  const auto before = addresses();
-  const Adapters adapters(model.dit);
-  for (const Adapter* adapter : adapters.all()) {
-    merge_adapter(model.dit, model.decoder_weights, *adapter, 1);
-    EXPECT(addresses() != before);
-    restore_base(model.dit, model.decoder_weights, *adapter);
-    EXPECT(addresses() == before);
+TEST("adapter merge: the base comes back in the form in which it was loaded, whatever form that is") {
+  using enum WeightForm;
+  const Placement placements[] = {{at::kCPU, at::kFloat, kDense},     {at::kCPU, at::kBFloat16, kDense},
+                                  {at::kCPU, at::kFloat, kStored},    {at::kCPU, at::kBFloat16, kStored},
+                                  {at::kCPU, at::kFloat, kInt8},      {at::kCPU, at::kFloat, kInt4},
+                                  {at::kCPU, at::kBFloat16, kInt8}};
+  for (const Placement& placement : placements) {
+    const bool is_mapped = placement.weights == kDense && placement.dtype == at::kFloat;
+    AceStep model = is_mapped ? load() : load_published(placement);
+    Dit before = model.dit;  // shares the weights
+    const Adapters adapters(model.dit);
+    const at::Tensor velocity_before = velocity(model.dit, placement.dtype);
+    for (const Adapter* adapter : adapters.all()) {
+      merge(model, *adapter, 1);
+      EXPECT(!velocity(model.dit, placement.dtype).equal(velocity_before));
+      merge(model, *adapter, 0);
+      expect_base(model.dit, before, is_mapped);
+      EXPECT(velocity(model.dit, placement.dtype).equal(velocity_before));
+      merge_adapters(model.dit, model.decoder_weights, {acting(*adapter, -0.5), acting(adapters.lokr, 2)});
+      restore(model);
+      expect_base(model.dit, before, is_mapped);
+    }
   }
+}
+
+TEST("adapter merge: weights that only another adapter changed are the base's again") {
+  AceStep model = load(), fresh = load();
+  const Adapters adapters(model.dit);
+  merge(model, adapters.time, 1);
+  merge(model, adapters.lora, 1);
+  merge(fresh, adapters.lora, 1);
+  EXPECT(equal(weights_of(model.dit), weights_of(fresh.dit)));
+}
+
+TEST("adapter merge: several add up what each of them changes, at its strength, LoRA, LoKr and DoRA alike") {
+  AceStep model = load();
+  const Adapters adapters(model.dit);
+  const auto base = weights_of(model.dit);
+  const std::pair<const Adapter*, double> all[] = {
+      {&adapters.lora, 0.5}, {&adapters.lokr, -1}, {&adapters.lora_dora, 1}, {&adapters.lokr_dora, 2}, {&adapters.time, 1}};
+  auto expected = base;
+  std::vector<ActiveAdapter> together;
+  for (const auto& [adapter, strength] : all) {
+    merge(model, *adapter, strength);
+    for (const auto& [name, weight] : weights_of(model.dit)) expected.at(name) = expected.at(name) + weight - base.at(name);
+    together.push_back(acting(*adapter, strength));
+  }
+  merge_adapters(model.dit, model.decoder_weights, together);
+  for (const auto& [name, weight] : weights_of(model.dit)) {
+    EXPECT(largest_difference(weight, expected.at(name)) < 1e-4);
+  }
+}
+
+TEST("adapter merge: a merge that fails leaves the base model") {
+  AceStep model = load();
+  Dit before = model.dit;
+  const Adapters adapters(model.dit);
+  merge(model, adapters.time, 1);
+  Adapter broken = adapters.lora;
+  broken.modules.back().w2.left = at::zeros({3, kTinyRank});
+  EXPECT_THROWS(merge(model, broken, 1), "");
+  expect_base(model.dit, before);
+}
+
+TEST("adapter merge: modules that were not trained leave their weights on the mapped file") {
+  AceStep model = load();
+  Dit before = model.dit;
   const std::string o = "layers.0.self_attn.o_proj";
   Tensors untrained;
   untrained[lycoris_name(o) + ".lokr_w1"] = at::ones({4, 4});
   untrained[lycoris_name(o) + ".lokr_w2"] = at::zeros({8, 8});
-  const Adapter adapter = read_adapter(write_single(untrained), adapter_targets(model.dit));
-  merge_adapter(model.dit, model.decoder_weights, adapter, 1);
-  EXPECT(addresses() == before);
+  merge(model, read_adapter(write_single(untrained), adapter_targets(model.dit)), 1);
+  expect_base(model.dit, before);
 }

@@ -91,7 +91,7 @@ TEST("config: impossible DiT configs are refused by key") {
   EXPECT_THROWS(dit(R"(, "pool_window_size": "five")"), "pool_window_size is a string, expected an integer");
   EXPECT_THROWS(DitConfig::read(directory_with(R"({"hidden_size": 48})")), "intermediate_size is missing");
   EXPECT_THROWS(DitConfig::read(directory_with("<html>")), "config.json: not JSON");
-  EXPECT_THROWS(DitConfig::read(test::fixture_directory()), "config.json: cannot be read");
+  EXPECT_THROWS(DitConfig::read(test::fixture_directory()), "config.json: No such file");
 }
 
 TEST("config: the diffusers layout assembles the same config from its parts") {
@@ -144,6 +144,14 @@ TEST("config: the VAE's frame is the product of its ratios") {
   EXPECT(vae("{" + kVae + "}").oscillators.mean.empty());
   const VaeConfig playing = vae("{" + kVae + R"(, "oscillators": {"mean": [-2, -3.5], "deviation": [1, 2]}})");
   EXPECT((playing.oscillators.mean == std::vector<double>{-2, -3.5}));
+  EXPECT_NEAR(playing.oscillators.floor, 3e-4, 1e-9);
+  EXPECT(!playing.oscillators.subtracts_floor);
+  const std::string floored = R"(, "oscillators": {"mean": [-2], "deviation": [1], "loudest": 4, "floor": )";
+  const VaeConfig quiet = vae("{" + kVae + floored + "0.002}}");
+  EXPECT(quiet.oscillators.subtracts_floor);
+  EXPECT_NEAR(quiet.oscillators.floor, 0.002, 1e-9);
+  EXPECT_NEAR(quiet.oscillators.loudest, 4, 1e-9);
+  EXPECT_THROWS(vae("{" + kVae + floored + "0}}"), "floor of oscillators is not positive");
   EXPECT_THROWS(vae("{" + kVae + R"(, "oscillators": {"mean": [-2], "deviation": [1, 2]}})"),
                 "oscillators has other than one mean");
   const std::string two = R"(, "oscillators": {"mean": [-2, -3], "deviation": [1, 2]}, "spectral_encoder": )";

@@ -1,9 +1,11 @@
 #include "core/checkpoint/file_io.h"
 
 #include <ATen/ATen.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
+#include "core/checkpoint/json.h"
 #include "core/checkpoint/tensor_file.h"
 #include "core/runtime/error.h"
 #include "test/checkpoint_files.h"
@@ -37,6 +39,20 @@ std::string storage_error(const Write& write) {
 }
 
 }  // namespace
+
+TEST("mapped file: a pipe, a socket or a device is refused without waiting for it") {
+  const std::string directory = test::fixture_directory(), pipe = directory + "/pipe", link = directory + "/link";
+  EXPECT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  fs::create_symlink(pipe, link);
+  for (const std::string& path : {pipe, link, directory, std::string("/dev/zero")}) {
+    EXPECT_THROWS(MappedFile::open(path), path + ": not a regular file");
+    EXPECT_THROWS(Json::read_file(path), path + ": not a regular file");
+  }
+}
+
+TEST("mapped file: a file that the kernel makes up is refused") {
+  EXPECT_THROWS(MappedFile::open("/proc/self/status"), "the file is empty");
+}
 
 TEST("atomic file: nothing is at the path before the commit, everything after") {
   const std::string directory = test::fixture_directory(), path = directory + "/a.txt";

@@ -1,8 +1,10 @@
 #include "core/checkpoint/json.h"
 
 #include <cmath>
+#include <filesystem>
 
 #include "core/runtime/error.h"
+#include "test/checkpoint_files.h"
 #include "test/test.h"
 
 using namespace carillon;
@@ -87,8 +89,15 @@ TEST("json: a file that is not there is a bad checkpoint") {
     EXPECT(false);
   } catch (const Error& error) {
     EXPECT(error.code() == ErrorCode::kBadCheckpoint);
-    EXPECT(std::string(error.what()).find("config.json: cannot be read") != std::string::npos);
+    EXPECT(std::string(error.what()).find("config.json: No such file") != std::string::npos);
   }
+}
+
+TEST("json: a file that is too large is refused unread") {
+  const std::string path = test::fixture_directory() + "/sparse.json";
+  test::write_file(path, "{}");
+  std::filesystem::resize_file(path, uintmax_t{1} << 40);
+  EXPECT_THROWS(Json::read_file(path), "has 1099511627776 bytes, more than");
 }
 
 TEST("json text: what is written reads back") {

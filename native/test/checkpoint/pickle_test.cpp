@@ -73,6 +73,15 @@ TEST("pickle: a tensor is its storage, offset, sizes and strides") {
   EXPECT((tensor->sizes == std::vector<int64_t>{2, 3}) && (tensor->strides == std::vector<int64_t>{1, 4}));
 }
 
+TEST("pickle: a parameter is its tensor, and the attributes of a dictionary are passed over") {
+  const std::string parameter = "ctorch._utils\n_rebuild_parameter\n(" + kTensor + "\x88" "ccollections\nOrderedDict\n)RtR";
+  EXPECT_EQ(read_as<std::shared_ptr<const PickleTensor>>(parameter)->storage.key, "7");
+  const auto state = *read_as<PickleValue::Dictionary>("}" + text("a") + "K\x01s}" + text("_metadata") + "}sb");
+  EXPECT_EQ(state.size(), size_t{1});
+  EXPECT_THROWS(read("K\x01}b"), "it sets attributes of an object");
+  EXPECT_THROWS(read("ctorch._utils\n_rebuild_parameter\n(K\x01tR"), "a parameter has another number of parts");
+}
+
 TEST("pickle: whatever would run code is refused") {
   EXPECT_THROWS(read("cos\nsystem\n(" + text("true") + "tR"), "it calls 'os system'");
   EXPECT_THROWS(read("\x8c\x02os\x8c\x06system\x93" + text("true") + "\x85R"), "it calls 'os system'");

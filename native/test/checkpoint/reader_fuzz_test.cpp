@@ -147,3 +147,20 @@ TEST("damaged files: adapters") {
   const std::string path = test::write_single(test::lora_tensors(test::attention_of(model.dit), test::peft_key));
   expect_calm_file(path, [&] { read_adapter(path, targets); });
 }
+
+TEST("damaged files: LoHa, IA3 and adapters in pickles") {
+  const AceStep model = test::tiny_ace_step({});
+  const auto targets = adapter_targets(model.dit);
+  const std::string q = "lycoris_layers_0_self_attn_q_proj.", k = "lycoris_layers_0_self_attn_k_proj.";
+  const std::string path = test::write_single({{q + "hada_w1_a", at::randn({32, 2})},
+                                               {q + "hada_w1_b", at::randn({2, 32})},
+                                               {q + "hada_w2_a", at::randn({32, 2})},
+                                               {q + "hada_w2_b", at::randn({2, 32})},
+                                               {q + "alpha", at::scalar_tensor(1.0)},
+                                               {k + "weight", at::randn({1, 32})},
+                                               {k + "on_input", at::scalar_tensor(1, at::kLong)}});
+  expect_calm_file(path, [&] { read_adapter(path, targets); });
+  const std::string pickle = test::fixture_directory() + "/adapter_model.bin";
+  test::write_file(pickle, read_file("native/test/fixtures/python_adapter.bin"));
+  expect_calm_file(pickle, [&] { read_adapter(pickle, targets); });
+}

@@ -49,16 +49,22 @@ std::vector<int32_t> token_ids(int32_t count) {
 RenderJob song() {
   return {.task = Task::kText2Music,
           .prompts = {.text = token_ids(20), .lyrics = token_ids(10)},
-          .frames = 675,
+          .samples = 675 * int64_t{1920},
           .source_audio = {},
           .denoise = {.inference_steps = 4,
                       .shift = 3.0,
                       .timesteps = {},
                       .infer_method = InferMethod::kOde,
+                      .wavelets = {},
+                      .latent_rescale = 1.0,
+                      .latent_shift = 0.0,
                       .cover_strength = 1.0,
                       .cover_noise_strength = 0.0},
           .guidance = {.scale = 1.0, .by_angle = false, .interval_start = 0.0, .interval_end = 1.0},
-          .edit = {.repaint_mode = RepaintMode::kBalanced, .repaint_strength = 0.5, .chunk_mask = ChunkMask::kExplicit},
+          .edit = {.repaint_mode = RepaintMode::kBalanced,
+                   .repaint_strength = 0.5,
+                   .chunk_mask = ChunkMask::kExplicit,
+                   .cover_skips_codes = false},
           .seeds = {1}};
 }
 

@@ -88,10 +88,11 @@ TEST("run_ahead: rows of a guided job with prompts of different length") {
   expect_same(job);
 }
 
-TEST("run_ahead: with top k, top p and a repetition penalty, after ids that were given") {
+TEST("run_ahead: with top k, top p, min p and a repetition penalty, after ids that were given") {
   LanguageJob job = job_of({TokensSegment{{7, 3000, 8}}, CodesSegment{40}, TokensSegment{{9}}});
   job.top_k = 40;
   job.top_p = 0.9;
+  job.min_p = 0.05;
   job.repetition_penalty = 1.3;
   expect_same(job);
 }

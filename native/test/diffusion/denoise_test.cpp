@@ -33,11 +33,11 @@ at::Tensor run(const AceStep& model, const DenoiseJob& job, const std::vector<ui
 
 }  // namespace
 
-TEST("denoise: an item of a batch is what it is alone, guided or not, ode or sde") {
+TEST("denoise: an item of a batch is what it is alone, guided or not, by every solver") {
   const AceStep model = tiny_ace_step({});
   for (const double scale : {1.0, 5.0}) {
     for (const bool by_angle : {false, true}) {
-      for (const auto method : {InferMethod::kOde, InferMethod::kSde}) {
+      for (const auto method : {InferMethod::kOde, InferMethod::kSde, InferMethod::kHeun, InferMethod::kDpm3m, InferMethod::kStork4}) {
         DenoiseJob both = job_for(model, 2), alone = job_for(model, 1);
         both.guidance = alone.guidance = {scale, by_angle, 0.0, 1.0};
         both.denoise.infer_method = alone.denoise.infer_method = method;
@@ -47,6 +47,31 @@ TEST("denoise: an item of a batch is what it is alone, guided or not, ode or sde
       }
     }
   }
+}
+
+TEST("denoise: solvers and the wavelet correction give songs of their own, on turbo models too") {
+  for (const bool is_turbo : {false, true}) {
+    const AceStep model = tiny_ace_step({.is_turbo = is_turbo});
+    DenoiseJob job = job_for(model, 1);
+    const at::Tensor plain = run(model, job, {1});
+    for (const auto method : {InferMethod::kSde, InferMethod::kHeun, InferMethod::kDpm3m, InferMethod::kStork4}) {
+      job.denoise.infer_method = method;
+      EXPECT(largest_difference(run(model, job, {1}), plain) > 1e-4);
+    }
+    job.denoise.infer_method = InferMethod::kOde;
+    for (const auto band : {WaveletBand::kLow, WaveletBand::kHigh, WaveletBand::kDouble, WaveletBand::kPixel}) {
+      job.denoise.wavelets = {band, 0.2, 0.2};
+      EXPECT(largest_difference(run(model, job, {1}), plain) > 1e-4);
+    }
+  }
+}
+
+TEST("denoise: stork4 accepts times that repeat after snapping to those of turbo models") {
+  const AceStep model = tiny_ace_step({.is_turbo = true});
+  DenoiseJob job = job_for(model, 1);
+  job.denoise.infer_method = InferMethod::kStork4;
+  job.denoise.timesteps = {1.0, 0.999, 0.998, 0.5, 0.499, 0.3};
+  EXPECT(run(model, job, {1}).isfinite().all().item<bool>());
 }
 
 TEST("denoise: guidance acts inside its interval only, and never on turbo") {

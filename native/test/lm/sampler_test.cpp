@@ -14,8 +14,9 @@ namespace {
 
 const float kNone = -std::numeric_limits<float>::infinity();
 
-std::vector<float> weights_of(const std::vector<float>& scores, double temperature = 1.0, int64_t top_k = 0) {
-  const auto weights = candidate_weights(at::tensor(scores).unsqueeze(0), temperature, top_k);
+std::vector<float> weights_of(const std::vector<float>& scores, double temperature = 1.0, int64_t top_k = 0,
+                              double min_p = 0.0) {
+  const auto weights = candidate_weights(at::tensor(scores).unsqueeze(0), temperature, top_k, min_p);
   return {weights.const_data_ptr<float>(), weights.const_data_ptr<float>() + weights.numel()};
 }
 
@@ -85,6 +86,14 @@ TEST("sampler: top k keeps the k highest and everything tied with the last of th
   EXPECT(kept(0) == (Columns{0, 1, 2, 3, 4}));
   EXPECT(kept(-1) == kept(0) && kept(5) == kept(0) && kept(100) == kept(0));
   EXPECT(reachable(weights_of({1.0f, std::nextafter(1.0f, 2.0f)}, 1.0, 1), 1.0) == (Columns{1}));
+}
+
+TEST("sampler: min p keeps what is likely enough beside the likeliest, as sharp as the temperature makes it") {
+  const float half = std::log(0.5f);
+  EXPECT((reachable(weights_of({half - 0.01f, 0.0f, half + 0.01f}, 1.0, 0, 0.5), 1.0) == Columns{1, 2}));
+  EXPECT((reachable(weights_of({half, 0.0f, half * 0.49f}, 0.5, 0, 0.5), 1.0) == Columns{1, 2}));
+  EXPECT((reachable(weights_of({-1.0f, 0.0f, -2.0f}, 1.0, 0, 1.0), 1.0) == Columns{1}));
+  EXPECT((reachable(weights_of({-1.0f, 0.0f, -2.0f}, 1.0, 0, 0.0), 1.0) == Columns{0, 1, 2}));
 }
 
 TEST("sampler: top p keeps the smallest set that reaches the mass, at least one") {

@@ -87,7 +87,7 @@ TEST("nn: a fused projection is its parts side by side, and a part can be change
   fused.weight.rows(4, 2).data.zero_();
   EXPECT(distance(fused(x), at::cat({a(x), b.bias.expand({5, 2})}, -1)) < 1e-6);
   EXPECT(distance(b(x), b.bias.expand({5, 2})) > 1e-3);
-  EXPECT_THROWS(nn::Linear::load_fused(weights, {"a", "b"}, 3, {4, 3}, true), "'b.weight' has shape [2, 3]");
+  EXPECT_THROWS(nn::Linear::load_fused(weights, {"a", "b"}, 3, {4, 3}, true), "'b.bias' has shape [2], expected [3]");
 }
 
 TEST("nn: rms norm follows its formula; in bfloat16 it rounds before the weight") {

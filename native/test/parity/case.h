@@ -13,10 +13,10 @@ namespace carillon::parity {
 /// One golden file: its inputs, its parameters and the comparison of what a module computed with its outputs.
 class Case {
  public:
-  Case(const std::string& root, const std::string& golden_path, const Placement& placement);
+  Case(const std::string& checkpoints, const std::string& golden_path, const Placement& placement);
 
   std::string name, module;
-  std::string checkpoint_directory;  // root/checkpoints/NAME
+  std::string checkpoint_directory;  // of the folder `checkpoints`
   Json params;
   Placement placement;
 

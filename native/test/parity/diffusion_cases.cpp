@@ -29,6 +29,26 @@ std::vector<double> numbers(const Json& list) {
   return values;
 }
 
+InferMethod method_of(const std::string& name) {
+  if (name == "ode") return InferMethod::kOde;
+  if (name == "sde") return InferMethod::kSde;
+  if (name == "heun") return InferMethod::kHeun;
+  if (name == "dpm3m") return InferMethod::kDpm3m;
+  if (name == "stork4") return InferMethod::kStork4;
+  fail(ErrorCode::kBadArgument, "the golden names a solver that is not known: " + name);
+}
+
+std::optional<WaveletCorrection> wavelets_of(const Json& params) {
+  if (!params.has("dcw_mode")) return std::nullopt;
+  const std::string mode = params.at("dcw_mode").as_string();
+  return WaveletCorrection{.band = mode == "low"    ? WaveletBand::kLow
+                                   : mode == "high" ? WaveletBand::kHigh
+                                   : mode == "pix"  ? WaveletBand::kPixel
+                                                    : WaveletBand::kDouble,
+                           .low = params.get_double("dcw_scaler"),
+                           .high = params.get_double("dcw_high_scaler")};
+}
+
 Denoise denoise_of(const Json& params, bool is_turbo) {
   const double shift = params.get_double("shift", 1.0);
   std::optional<std::vector<double>> timesteps;
@@ -37,7 +57,10 @@ Denoise denoise_of(const Json& params, bool is_turbo) {
   return {.inference_steps = static_cast<int>(params.get_int("num_inference_steps", 0)),
           .shift = shift,
           .timesteps = timesteps,
-          .infer_method = params.get_string("infer_method", "ode") == "sde" ? InferMethod::kSde : InferMethod::kOde,
+          .infer_method = method_of(params.get_string("infer_method", "ode")),
+          .wavelets = wavelets_of(params),
+          .latent_rescale = 1.0,
+          .latent_shift = 0.0,
           .cover_strength = params.get_double("audio_cover_strength", 1.0),
           .cover_noise_strength = params.get_double("cover_noise_strength", 0.0)};
 }
@@ -104,21 +127,50 @@ DenoiseJob job_of(const Case& golden, const AceStep& model) {
   return job;
 }
 
+/// The noise that a golden was made from. No golden draws twice.
+class GivenNoise final : public Noise {
+ public:
+  explicit GivenNoise(at::Tensor noise) : noise_(std::move(noise)) {}
+  at::Tensor next(int64_t, int64_t, at::Device device) override { return noise_.to(device, at::kFloat); }
+
+ private:
+  at::Tensor noise_;
+};
+
 void sampler(Case& golden) {
-  std::vector<uint64_t> seeds;
-  for (const int64_t seed : golden.params.get_ints("seeds")) seeds.push_back(static_cast<uint64_t>(seed));
-  const at::Tensor stored = golden.stored_input("noise");
-  const at::Tensor drawn = NoiseStreams(seeds).next(stored.size(1), stored.size(2), at::kCPU);
-  // The same draws, but their logarithms round differently from one instruction set to the next.
-  if (!drawn.allclose(stored, /*rtol=*/1e-4, /*atol=*/1e-5)) {
-    fail(ErrorCode::kInternal, "the noise of the seeds is not the golden's");
-  }
   const AceStep model = load_reference_model(golden);
-  NoiseStreams noise(seeds);
+  GivenNoise noise(golden.stored_input("noise"));
   golden.compare("latents", denoise(model.dit, job_of(golden, model), noise, Control()));
 }
 
+/// A solver on the field tanh(x A) + t b.
+void solver(Case& golden) {
+  const auto input = [&](const char* name) { return golden.stored_input(name).to(golden.placement.device); };
+  const at::Tensor field = input("field"), slope = input("slope"), noise = input("noise");
+  const auto velocity = [&](const at::Tensor& x, double time) { return at::tanh(x.matmul(field)) + time * slope; };
+  const Schedule times = numbers(golden.params.at("times"));
+  const auto solver = make_solver(method_of(golden.params.get_string("infer_method", "")));
+  at::Tensor state = input("state");
+  for (size_t step = 0; step < times.size(); ++step) {
+    const double next = next_time(times, step);
+    state = solver->advance(state, velocity(state, times[step]),
+                            {.time = times[step],
+                             .next = next,
+                             .velocity_at_next = [&](const at::Tensor& x) { return velocity(x, next); },
+                             .noise = [&] { return noise[static_cast<int64_t>(step)]; }});
+  }
+  golden.compare("final", state);
+}
+
+void wavelet_correction(Case& golden) {
+  const auto input = [&](const char* name) { return golden.stored_input(name).to(golden.placement.device); };
+  golden.compare("corrected", wavelets_of(golden.params)->apply(input("state"), input("data"),
+                                                                golden.params.get_double("time")));
+}
+
 [[maybe_unused]] const bool registered[] = {
+    register_module("solver", Depth::kModule, solver),
+    register_module("wavelet_correction", Depth::kModule, wavelet_correction),
     register_module("guidance", Depth::kModule, guidance),
     register_module("sampler", Depth::kSampler, sampler),
 };

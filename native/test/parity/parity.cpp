@@ -1,8 +1,8 @@
-// carillon-parity --root DIR [--device auto|cpu|cuda] [--dtype float32|bfloat16]
+// carillon-parity --root DIR [--checkpoints DIR] [--device auto|cpu|cuda] [--dtype float32|bfloat16]
 //
-// Runs every DIR/goldens/*.safetensors against DIR/checkpoints: a line a case with its relative error,
-// then `N passed, N failed` (reported cases count as neither); exit 1 if any failed. Golden format and limits:
-// README.md.
+// Compares the engine with every golden of ROOT/goldens, with the weights in ROOT/checkpoints or --checkpoints. Prints a
+// line a case with its relative error, then `N passed, N failed` (reported cases count as neither); exits with 1 if any
+// failed. README.md has the format of goldens and the limits.
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 
@@ -15,6 +15,7 @@
 
 #include "core/runtime/error.h"
 #include "test/parity/case.h"
+#include "test/parity/noise_check.h"
 
 namespace carillon::parity {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string root, device = "cpu", dtype = "float32", quantization = "none";
+  std::string root, checkpoints, device = "cpu", dtype = "float32", quantization = "none";
 };
 
 bool is_quantized(const Placement& placement) {
@@ -105,6 +106,7 @@ Options parse_options(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     std::string* value = name == "--root"           ? &options.root
+                         : name == "--checkpoints"  ? &options.checkpoints
                          : name == "--device"       ? &options.device
                          : name == "--dtype"        ? &options.dtype
                          : name == "--quantization" ? &options.quantization
@@ -115,6 +117,7 @@ Options parse_options(int argc, char** argv) {
   }
   if (options.root.empty())
     fail(ErrorCode::kBadArgument, "--root DIR is needed: a directory with goldens/ and checkpoints/");
+  if (options.checkpoints.empty()) options.checkpoints = (fs::path(options.root) / "checkpoints").string();
   return options;
 }
 
@@ -135,10 +138,10 @@ int run_all(const Options& options) {
   // Full float32: the limits do not allow for TensorFloat-32.
   at::globalContext().setFloat32MatmulPrecision("highest");
   at::globalContext().setAllowTF32CuDNN(false);
-  int passed = 0, failed = 0;
+  int passed = 0, failed = check_noise(options.root) ? 0 : 1;
   for (const auto& path : list_goldens(options.root)) {
     try {
-      Case golden(options.root, path, placement);
+      Case golden(options.checkpoints, path, placement);
       const Verdict verdict = run(golden);
       passed += verdict == Verdict::kPassed;
       failed += verdict == Verdict::kFailed;

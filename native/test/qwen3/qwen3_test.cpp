@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "core/lm/score.h"
 #include "core/qwen3/causal_lm.h"
 #include "core/qwen3/qwen3.h"
 #include "core/runtime/error.h"
@@ -160,6 +161,34 @@ TEST("qwen3: bfloat16 stays close to float32") {
   const auto narrow = CausalLm::load(test::write_qwen3(tensors), {at::kCPU, at::kBFloat16}, Control());
   const at::Tensor wide = alone(load(tensors), kIds), close = alone(narrow, kIds).to(at::kFloat);
   EXPECT(((wide - close).norm() / wide.norm()).item<double>() < 2e-2);
+}
+
+TEST("score: probabilities and ranks of given texts behind a prompt follow the formulas") {
+  const test::Tensors tensors = test::tiny_qwen3_weights("");
+  const CausalLm model = load(tensors);
+  const std::vector<int32_t> prompt{3, 1, 4, 1, 5};
+  std::vector<int32_t> longer;
+  for (int32_t i = 0; i < 40; ++i) longer.push_back(i * 7 % static_cast<int32_t>(kVocabulary));
+  const std::vector<std::vector<int32_t>> targets{{9, 2}, longer, {9, 2}};
+  const auto all = score(model, prompt, targets, 64, Control());
+  EXPECT_EQ(all.size(), targets.size());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    std::vector<int64_t> ids(prompt.begin(), prompt.end());
+    ids.insert(ids.end(), targets[i].begin(), targets[i].end());
+    const at::Tensor hidden = plain_forward(tensors, ids);
+    const at::Tensor logits = at::matmul(hidden, tensors.at("embed_tokens.weight").to(at::kDouble).t());
+    const at::Tensor expected = at::log_softmax(logits, 1);
+    EXPECT_EQ(all[i].ranks.size(), targets[i].size());
+    for (size_t at = 0; at < targets[i].size(); ++at) {
+      const auto place = static_cast<int64_t>(prompt.size() + at) - 1;
+      const double own = expected[place][targets[i][at]].item<double>();
+      EXPECT_NEAR(all[i].log_probabilities[at], own, 1e-3);
+      const at::Tensor clearly = expected[place] > own + 1e-3, perhaps = expected[place] > own - 1e-3;
+      EXPECT(all[i].ranks[at] > clearly.sum().item<int64_t>() && all[i].ranks[at] <= perhaps.sum().item<int64_t>());
+    }
+  }
+  EXPECT_THROWS(score(model, prompt, {{}}, 64, Control()), "has no tokens");
+  EXPECT_THROWS(score(model, prompt, {longer}, 44, Control()), "45 tokens, but the language model takes 44");
 }
 
 TEST("qwen3: what cannot be fed is refused before anything changes") {

@@ -39,11 +39,3 @@ TEST("resident: what does not stay is there only while it is held") {
   model.acquire(Control());
   EXPECT_EQ(Counted::loads, 2);
 }
-
-TEST("resident: what stays can be changed, what does not cannot") {
-  Resident<int> staying([](const Control&) { return 1; }, true, Control());
-  *staying.staying() = 2;
-  EXPECT_EQ(*staying.acquire(Control()), 2);
-  Resident<int> passing([](const Control&) { return 1; }, false, Control());
-  EXPECT(passing.staying() == nullptr);
-}

@@ -44,7 +44,7 @@ Renderer::Directories with_lyric_heads() {
   });
   std::string config = tiny_config({});
   config.insert(1, R"("lyric_alignment_layers_config": {"0": [1], "1": [0, 3]}, )");
-  write_file(directories.model + "/config.json", config);
+  write_file(directories.model.path + "/config.json", config);
   return directories;
 }
 

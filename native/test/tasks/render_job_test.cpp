@@ -30,8 +30,11 @@ TEST("render: a job whose parts contradict each other is refused") {
   refused([](RenderJob& job) { job.seeds.clear(); }, "at least one seed");
   refused([](RenderJob& job) { job.prompts.text.clear(); }, "text prompt");
   refused([](RenderJob& job) { job.prompts.lyrics.clear(); }, "lyric prompt");
-  refused([](RenderJob& job) { job.frames = 0; }, "less than one latent frame");
+  refused([](RenderJob& job) { job.samples = 0; }, "less than one latent frame");
   refused([](RenderJob& job) { job.audio_codes = {{1, 2}}; }, "1 items and seeds for 2");
+  refused([](RenderJob& job) { job.audio_codes = {{1, 2}, {1, 64000}}; }, "audio code 64000 is outside 0 .. 63999");
+  refused([](RenderJob& job) { job.audio_codes = {{1, -2}, {1, 2}}; }, "audio code -2 is outside 0 .. 63999");
+  refused([](RenderJob& job) { job.audio_codes = {{1, 2}, {1, 2}}; }, "the song is longer than its audio codes");
   refused([](RenderJob& job) { job.audio_codes = {{1, 2}, {3}}; }, "differ in length");
   refused([](RenderJob& job) { job.audio_codes = {{}, {}}; }, "empty");
   refused([](RenderJob& job) { job.guidance = {1.0, false, 0.9, 0.1}; }, "ends before it starts");
@@ -84,10 +87,10 @@ TEST("render: a song beyond the silence table is refused as too long, whatever s
     expect_refused(std::move(job), change, fragment, ErrorCode::kSongTooLong);
   };
   refused(
-      plain_job(), [](RenderJob& job) { job.frames = kTinySilence + 1; },
+      plain_job(), [](RenderJob& job) { job.samples = (kTinySilence + 1) * kSamplesPerFrame; },
       "the song has 201 latent frames (8 seconds), but the silence table of this checkpoint ends at 200 (8 seconds)");
   refused(
-      plain_job({1, 2}), [](RenderJob& job) { job.audio_codes.assign(2, std::vector<int32_t>(41)); },
+      plain_job({1, 2}), [](RenderJob& job) { job.samples = 0, job.audio_codes.assign(2, std::vector<int32_t>(41)); },
       "has 205 latent frames");
   for (const Task task : {Task::kCover, Task::kRepaint, Task::kLego, Task::kExtract, Task::kComplete}) {
     refused(
@@ -117,14 +120,17 @@ TEST("render: text2music starts from silence, at least 128 frames of it") {
   EXPECT(source.source.equal(model.silence_of(kFrames)));
   EXPECT(source.chunk_mask.equal(at::ones_like(source.source)));
   EXPECT(!source.is_cover.defined());
-  job.frames = 40;
+  job.samples = 40 * kSamplesPerFrame;
   EXPECT_EQ(text2music_source(model, job, song_frames(job, kTinyInfo)).source.size(1), 128);
   EXPECT_EQ(song_frames(job, kTinyInfo), 40);
+  ++job.samples;
+  EXPECT_EQ(song_frames(job, kTinyInfo), 41);
 }
 
 TEST("render: audio codes set the length and stand in for the source, item by item") {
   const AceStep model = tiny_ace_step({});
   RenderJob job = plain_job({1, 2});
+  job.samples = 0;
   job.audio_codes = {std::vector<int32_t>(30, 7), std::vector<int32_t>(30, 63999)};
   EXPECT_EQ(song_frames(job, kTinyInfo), 150);
   const ContextInputs source = text2music_source(model, job, song_frames(job, kTinyInfo));

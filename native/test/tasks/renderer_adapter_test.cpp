@@ -18,7 +18,12 @@ const Renderer::Directories& checkpoints() {
 
 Renderer load(const Renderer::Residency& residency = {}) { return test::load(checkpoints(), residency); }
 
-at::Tensor song(Renderer& renderer) { return first_song(renderer, plain_job()); }
+/// One job of a renderer under these adapters.
+at::Tensor song(Renderer& renderer, const std::vector<ActiveAdapter>& adapters = {}) {
+  RenderJob job = plain_job();
+  job.adapters = adapters;
+  return first_song(renderer, job);
+}
 
 std::string write_style(int64_t layer) {
   const std::string name = "layers." + std::to_string(layer) + ".self_attn.v_proj";
@@ -31,47 +36,43 @@ std::shared_ptr<const Adapter> read(const Renderer& renderer, const std::string&
 
 }  // namespace
 
-TEST("renderer: an adapter changes songs, another takes its place, and none brings the first song back") {
+TEST("renderer: the adapters of a job act on that job alone, whatever acted before") {
   Renderer renderer = load();
   const at::Tensor base = song(renderer);
   const auto first = read(renderer, write_style(0)), second = read(renderer, write_style(1));
   EXPECT(song(renderer).equal(base));
-  renderer.apply_adapter(first, 1);
-  const at::Tensor with_first = song(renderer);
+  const at::Tensor with_first = song(renderer, {{first, 1}});
   EXPECT(!with_first.equal(base));
-  renderer.apply_adapter(second, 1);
-  const at::Tensor with_second = song(renderer);
+  const at::Tensor with_second = song(renderer, {{second, 1}});
   EXPECT(!with_second.equal(base) && !with_second.equal(with_first));
-  renderer.apply_adapter(first, 0.5);
-  EXPECT(!song(renderer).equal(with_first) && !song(renderer).equal(base));
-  renderer.apply_adapter(first, 0);
-  EXPECT(song(renderer).equal(base));
-  renderer.apply_adapter(first, 1);
-  EXPECT(song(renderer).equal(with_first));
-  renderer.apply_adapter(nullptr, 0);
+  const at::Tensor with_half = song(renderer, {{first, 0.5}});
+  EXPECT(!with_half.equal(with_first) && !with_half.equal(base));
+  EXPECT(song(renderer, {{first, 0}}).equal(base));
+  EXPECT(song(renderer, {{first, 1}}).equal(with_first));
+  const at::Tensor with_both = song(renderer, {{first, 1}, {second, -0.5}});
+  EXPECT(!with_both.equal(with_first) && !with_both.equal(base));
+  EXPECT(song(renderer, {{first, 1}, {second, 0}}).equal(with_first));
+  EXPECT(song(renderer, {{first, 1}, {second, -0.5}}).equal(with_both));
   EXPECT(song(renderer).equal(base));
 }
 
-TEST("renderer: a model that is read for each use is merged each time") {
+TEST("renderer: a model that is read for each use makes the same songs under adapters") {
   Renderer resident = load(), passing = load({.model = false, .text_encoder_and_vae = false});
   const std::string path = write_style(0);
   const at::Tensor base = song(resident);
-  resident.apply_adapter(read(resident, path), 0.8);
-  passing.apply_adapter(read(passing, path), 0.8);
-  const at::Tensor expected = song(resident);
-  EXPECT(song(passing).equal(expected));
-  EXPECT(song(passing).equal(expected));
-  passing.apply_adapter(nullptr, 0);
+  const auto resident_style = read(resident, path), passing_style = read(passing, path);
+  const at::Tensor expected = song(resident, {{resident_style, 0.8}});
+  EXPECT(song(passing, {{passing_style, 0.8}}).equal(expected));
+  EXPECT(song(passing, {{passing_style, 0.8}}).equal(expected));
   EXPECT(song(passing).equal(base));
 }
 
-TEST("renderer: an adapter at a strength that is none is refused, and what acts goes on acting") {
+TEST("renderer: a job whose adapters cannot be merged fails, and the next is the base model's") {
   Renderer renderer = load();
-  const auto adapter = read(renderer, write_style(0));
-  renderer.apply_adapter(adapter, 1);
-  const at::Tensor styled = song(renderer);
-  for (const double strength : {-0.1, 1.1, std::nan("")}) {
-    EXPECT_THROWS(renderer.apply_adapter(nullptr, strength), "from 0 to 1");
-  }
-  EXPECT(song(renderer).equal(styled));
+  const at::Tensor base = song(renderer);
+  const auto style = read(renderer, write_style(0));
+  Adapter broken = *style;
+  broken.modules[0].w2.left = at::zeros({3, kTinyRank});
+  EXPECT_THROWS(song(renderer, {{style, 1}, {std::make_shared<const Adapter>(broken), 1}}), "");
+  EXPECT(song(renderer).equal(base));
 }

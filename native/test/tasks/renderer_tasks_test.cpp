@@ -77,22 +77,35 @@ TEST("tasks: a silent source is heard as text2music hears silence") {
   RenderJob job = source_job(Task::kComplete);
   job.source_audio = at::zeros_like(job.source_audio);
   RenderJob unsourced = plain_job();
-  unsourced.frames = kSourceFrames;
+  unsourced.samples = kSourceFrames * kSamplesPerFrame;
   EXPECT(first_song(renderer, job).equal(first_song(renderer, unsourced)));
 }
 
-TEST("tasks: of a source that ends within a frame the song leaves that out") {
+TEST("tasks: a song has every sample of a source that ends within a frame") {
+  constexpr int64_t kSamples = 41 * kSamplesPerFrame - 1;
   Renderer renderer = load(write_checkpoints());
-  RenderJob job = source_job(Task::kExtract);
-  job.source_audio = recording(41, 60).slice(1, 0, 41 * kSamplesPerFrame - 1);
-  EXPECT_EQ(first_song(renderer, job).size(1), 40 * kSamplesPerFrame);
+  for (const Task task : kSourceTasks) {
+    RenderJob job = source_job(task);
+    job.source_audio = recording(41, 60).slice(1, 0, kSamples);
+    const at::Tensor whole = first_song(renderer, job);
+    EXPECT_EQ(whole.size(1), kSamples);
+    if (task != Task::kRepaint && task != Task::kLego) continue;
+    job.window = {0.5, static_cast<double>(kSamples) / kSampleRate};
+    const at::Tensor to_its_end = first_song(renderer, job);
+    EXPECT_EQ(to_its_end.size(1), kSamples);
+    EXPECT(seconds_of(to_its_end, 0.0, 0.45).equal(seconds_of(job.source_audio, 0.0, 0.45)));
+    job.window = {0.5, 1.0};
+    const at::Tensor within = first_song(renderer, job);
+    EXPECT_EQ(within.size(1), kSamples);
+    EXPECT(within.slice(1, 50400).equal(job.source_audio.slice(1, 50400)));  // to the last sample
+  }
 }
 
 TEST("repaint, lego: outside the window the song is the source within the codec's error, inside it is new") {
   const Renderer::Directories directories = write_checkpoints();
   Renderer renderer = load(directories);
   const at::Tensor source = recording(60, 60);
-  const at::Tensor decoded = through_the_codec(renderer, directories.vae, source);
+  const at::Tensor decoded = through_the_codec(renderer, directories.vae.path, source);
   for (const Task task : {Task::kRepaint, Task::kLego}) {
     for (const RepaintMode mode : kModes) {
       if (task == Task::kLego && mode != RepaintMode::kBalanced) continue;  // the same way
@@ -142,8 +155,8 @@ TEST("repaint: a window beyond either end makes the song longer") {
   Renderer renderer = load(write_checkpoints());
   const at::Tensor source = windowed_job(Task::kRepaint).source_audio;
   const at::Tensor earlier = first_song(renderer, windowed_job(Task::kRepaint, {-0.5, 0.5}));
-  EXPECT_EQ(earlier.size(1), 37 * kSamplesPerFrame);
-  EXPECT(seconds_of(earlier, 1.05, 1.48).equal(seconds_of(source, 0.55, 0.98)));  // 37.5 frames: the half is left out
+  EXPECT_EQ(earlier.size(1), kSampleRate * 3 / 2);  // 37.5 frames
+  EXPECT(seconds_of(earlier, 1.05, 1.5).equal(seconds_of(source, 0.55, 1.0)));
   const at::Tensor later = first_song(renderer, windowed_job(Task::kRepaint, {0.5, 2.0}));
   EXPECT_EQ(later.size(1), 2 * kSampleRate);
   EXPECT(seconds_of(later, 0.0, 0.45).equal(seconds_of(source, 0.0, 0.45)));
@@ -199,7 +212,7 @@ TEST("cover: strength shares the steps out between the cover and text2music") {
   cover.denoise.cover_strength = 0.0;
   RenderJob plain = plain_job();
   plain.denoise.inference_steps = 8;
-  plain.frames = kSourceFrames;
+  plain.samples = kSourceFrames * kSamplesPerFrame;
   plain.prompts.text = cover.prompts.plain_text;
   EXPECT(first_song(renderer, cover).equal(first_song(renderer, plain)));
 }
@@ -225,7 +238,7 @@ TEST("cover: noise strength starts nearer to the source, in fewer steps") {
 TEST("reference: another timbre is another song, for every item and after the cover switch") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = plain_job({3, 4});
-  job.frames = kSourceFrames;
+  job.samples = kSourceFrames * kSamplesPerFrame;
   const std::vector<at::Tensor> without = renderer.render(job, Control()).audio;
   job.reference_audio = recording(20, 70);
   const std::vector<at::Tensor> with = renderer.render(job, Control()).audio;

@@ -69,13 +69,32 @@ TEST("renderer: prompt and lyrics change the song") {
 TEST("renderer: audio codes set the length and the song") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = plain_job();
-  job.frames = 0;
+  job.samples = 0;
   job.audio_codes = {some_codes(7)};
   const at::Tensor audio = first_song(renderer, job);
   EXPECT_EQ(audio.size(1), kFrames * kSamplesPerFrame);
   EXPECT(distance(audio, first_song(renderer, plain_job())) > 1e-2);
   job.audio_codes = {some_codes(8)};
   EXPECT(distance(first_song(renderer, job), audio) > 1e-2);
+}
+
+TEST("renderer: a song ends within its last frame, as a listener hears it, with codes or without") {
+  constexpr int64_t kSamples = 129 * kSamplesPerFrame + 77;
+  Renderer renderer = load(write_checkpoints());
+  for (const bool has_codes : {false, true}) {
+    RenderJob job = plain_job();
+    job.samples = kSamples;
+    if (has_codes) job.audio_codes = {some_codes(7)};
+    std::vector<at::Tensor> parts;
+    const RenderResult result =
+        renderer.render(job, Control(), [&](int64_t, const at::Tensor& audio) { parts.push_back(audio); });
+    EXPECT_EQ(result.samples_per_channel, kSamples);
+    EXPECT((result.audio[0].sizes() == at::IntArrayRef{2, kSamples}));
+    EXPECT(result.audio[0].is_contiguous());
+    at::Tensor heard = at::cat(parts).t().contiguous();
+    normalize_peak(heard);
+    EXPECT(heard.equal(result.audio[0]));
+  }
 }
 
 TEST("renderer: an item of a batch is what it is alone, in either family, with codes or without") {
@@ -119,8 +138,8 @@ TEST("renderer: guidance acts on base models and is ignored on turbo") {
 TEST("renderer: a song below 128 frames is the beginning of one of 128") {
   Renderer renderer = load(write_checkpoints());
   RenderJob brief = plain_job(), whole = plain_job();
-  brief.frames = 40;
-  whole.frames = 128;
+  brief.samples = 40 * kSamplesPerFrame;
+  whole.samples = 128 * kSamplesPerFrame;
   const at::Tensor audio = first_song(renderer, brief);
   EXPECT_EQ(audio.size(1), 40 * kSamplesPerFrame);
   // The decoder sees 9 frames ahead, and the peaks differ.
@@ -220,7 +239,7 @@ TEST("renderer: tensors that nothing reads are listed") {
   directories.model =
       write_tiny_ace_step({}, [](Tensors& tensors) { tensors["decoder.layers.2.mlp_norm.weight"] = at::ones({32}); });
   EXPECT(load(directories).info().unused_tensors ==
-         std::vector<std::string>{directories.model + ": decoder.layers.2.mlp_norm.weight"});
+         std::vector<std::string>{directories.model.path + ": decoder.layers.2.mlp_norm.weight"});
 }
 
 TEST("renderer: weights that are not numbers give an error and no audio") {

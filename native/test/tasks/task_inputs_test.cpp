@@ -59,15 +59,15 @@ TEST("window: times become samples, samples whole frames, and never none") {
 }
 
 TEST("repaint: a mode says how firmly the surroundings are held") {
-  const RepaintHold balanced = repaint_hold({RepaintMode::kBalanced, 0.5, ChunkMask::kExplicit});
+  const RepaintHold balanced = repaint_hold({RepaintMode::kBalanced, 0.5, ChunkMask::kExplicit, false});
   EXPECT_EQ(balanced.injection_ratio, 0.5);
   EXPECT_EQ(balanced.crossfade_frames, 12);  // half to even
   EXPECT_NEAR(balanced.crossfade_seconds, 0.025, 1e-12);
-  const RepaintHold conservative = repaint_hold({RepaintMode::kConservative, 0.9, ChunkMask::kExplicit});
+  const RepaintHold conservative = repaint_hold({RepaintMode::kConservative, 0.9, ChunkMask::kExplicit, false});
   EXPECT_EQ(conservative.injection_ratio, 1.0);
   EXPECT_EQ(conservative.crossfade_frames, 25);
   EXPECT_NEAR(conservative.crossfade_seconds, 0.05, 1e-12);
-  const RepaintHold aggressive = repaint_hold({RepaintMode::kAggressive, 0.1, ChunkMask::kExplicit});
+  const RepaintHold aggressive = repaint_hold({RepaintMode::kAggressive, 0.1, ChunkMask::kExplicit, false});
   EXPECT_EQ(aggressive.injection_ratio, 0.0);
   EXPECT_EQ(aggressive.crossfade_frames, 0);
   EXPECT(balanced.keeps_waveform && conservative.keeps_waveform && !aggressive.keeps_waveform);
@@ -120,6 +120,16 @@ TEST("extract, complete: the model hears all of the source and may change everyt
     EXPECT(inputs.context.chunk_mask.eq(1).all().item<bool>());
     EXPECT(!inputs.repaint && !inputs.context.is_cover.defined());
   }
+}
+
+TEST("cover: without codes the model hears all of the source") {
+  const AceStep model = tiny_ace_step({});
+  RenderJob job = job_of(Task::kCover);
+  job.edit.cover_skips_codes = true;
+  const TaskInputs inputs = task_inputs(model, job, source_of(150), kTinyInfo);
+  EXPECT(inputs.context.source.equal(source_of(150).latents));
+  EXPECT(inputs.context.chunk_mask.eq(1).all().item<bool>());
+  EXPECT(!inputs.repaint && !inputs.context.is_cover.defined());
 }
 
 TEST("cover: the model hears the source through its codes, and after its share of steps silence") {

@@ -39,8 +39,8 @@ at::Tensor some_velocity(const Dit& dit, double time = 0.5) {
 at::Tensor merged_velocity(const std::string& directory, const std::string& files, double strength) {
   AceStep model = AceStep::load(directory, {at::kCPU, at::kFloat}, Control());
   const auto checkpoint = Checkpoint::open(directory);
-  merge_adapter(model.dit, checkpoint.weights({at::kCPU, at::kFloat}).sub("decoder"),
-                read_adapter(files, adapter_targets(model.dit)), strength);
+  merge_adapters(model.dit, checkpoint.weights({at::kCPU, at::kFloat}).sub("decoder"),
+                 {{std::make_shared<const Adapter>(read_adapter(files, adapter_targets(model.dit))), strength}});
   return some_velocity(model.dit);
 }
 

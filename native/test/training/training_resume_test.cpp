@@ -161,7 +161,7 @@ TEST("training resume: what does not fit is not resumed, and said why") {
   refused([](TrainingOptions& o) { o.resume_from = fixture_directory(); }, "there is no training_state.safetensors");
   refused(
       [](TrainingOptions& o) {
-        o.model_directory = write_tiny_ace_step(
+        o.model = write_tiny_ace_step(
             {.is_turbo = true}, [](Tensors& tensors) { tensors["decoder.layers.1.cross_attn.o_proj.weight"].mul_(2); });
       },
       "it was trained on other model weights");
@@ -239,7 +239,7 @@ TEST("training resume: an adapter whose name says no epoch is where a run begins
 }
 
 TEST("training resume: an adapter that another program wrote is gone on with") {
-  const AceStep model = AceStep::load(tiny_training(kLora).model_directory, {at::kCPU, at::kFloat}, Control());
+  const AceStep model = AceStep::load(tiny_training(kLora).model, {at::kCPU, at::kFloat}, Control());
   const LoraDesign design = Lora{.rank = kTinyRank, .alpha = kTinyAlpha, .dropout = 0};
   Tensors tensors = lora_tensors(attention_of(model.dit), [](const std::string& module, const std::string& part) {
     return "diffusion_model." + module + (part == "lora_A" ? ".lora_down" : ".lora_up") + ".weight";

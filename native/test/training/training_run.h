@@ -47,7 +47,7 @@ inline TrainingOptions tiny_training(const AdapterDesign& adapter) {
   static const std::string model = write_tiny_ace_step({.is_turbo = true});
   static const std::vector<std::string> samples =
       write_samples({random_sample(12, 5, 1), random_sample(9, 4, 11), random_sample(12, 3, 21)});
-  return {.model_directory = model,
+  return {.model = model,
           .model_name = "tiny",
           .placement = {at::kCPU, at::kFloat},
           .adapter = adapter,

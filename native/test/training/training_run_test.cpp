@@ -98,7 +98,7 @@ TEST("training run: conditions are dropped for models that guidance steers, whic
   const std::string base = write_tiny_ace_step({});
   const auto dropout = [](const std::string& model, const std::string& name, std::optional<double> asked) {
     TrainingOptions options = tiny_training(kLora);
-    options.model_directory = model;
+    options.model = model;
     options.model_name = name;
     options.condition_dropout = asked;
     options.epochs = 1;
@@ -108,7 +108,7 @@ TEST("training run: conditions are dropped for models that guidance steers, whic
   };
   EXPECT_EQ(dropout(base, "base", {}), 0.15);
   EXPECT_EQ(dropout(base, "fork-of-turbo", {}), 0.0);
-  EXPECT_EQ(dropout(tiny_training(kLora).model_directory, "tiny", {}), 0.0);
+  EXPECT_EQ(dropout(tiny_training(kLora).model.path, "tiny", {}), 0.0);
   EXPECT_EQ(dropout(base, "fork-of-turbo", 0.5), 0.5);
 }
 
@@ -158,7 +158,7 @@ TEST("training run: it learns a sample by heart, and a model with the adapter of
   for (const AdapterDesign& design :
        {AdapterDesign(Lora{.rank = 16, .alpha = 32, .dropout = 0.0}), AdapterDesign(Lokr{.factor = 1})}) {
     TrainingOptions options = tiny_training(design);
-    options.model_directory = model;
+    options.model = model;
     options.samples = write_samples({sample});
     options.gradient_accumulation = 1;
     options.epochs = options.save_every_epochs = 400;
@@ -176,8 +176,9 @@ TEST("training run: it learns a sample by heart, and a model with the adapter of
     };
     const double before = loss();
     const auto weights = carillon::Checkpoint::open(model).weights(options.placement);
-    const Adapter adapter = read_adapter(run.result.path, adapter_targets(reloaded.dit));
-    merge_adapter(reloaded.dit, weights.sub("decoder"), adapter, 1.0);
+    const auto adapter = std::make_shared<const Adapter>(
+        read_adapter(run.result.path, adapter_targets(reloaded.dit)));
+    merge_adapters(reloaded.dit, weights.sub("decoder"), {{adapter, 1.0}});
     const double after = loss();
     EXPECT(after < 0.1 * before);
     EXPECT(after < 8);  // no velocity at all would have a loss of about 17
@@ -326,5 +327,5 @@ TEST("training run: options out of range and unusable samples are refused before
   EXPECT(code([](TrainingOptions& o) { o.condition_dropout = 1.5; }) == refused);
   EXPECT(code([](TrainingOptions& o) { o.adapter = Lora{.rank = 0}; }) == refused);
   EXPECT(code([](TrainingOptions& o) { o.samples[1] += ".absent"; }) == ErrorCode::kBadCheckpoint);
-  EXPECT(code([](TrainingOptions& o) { o.model_directory += "/absent"; }) == ErrorCode::kBadCheckpoint);
+  EXPECT(code([](TrainingOptions& o) { o.model.path += "/absent"; }) == ErrorCode::kBadCheckpoint);
 }

@@ -85,10 +85,10 @@ TEST("time law: the discrete one draws the eight turbo times alike") {
   const double expected[] = {1.0, 0.9545454545454546, 0.9, 0.8333333333333334, 0.75, 0.6428571428571429, 0.5, 0.3};
   for (const double shift : {3.0, 0.0}) {
     const TimeLaw law = TimeLaw::discrete(shift);
-    at::Generator generator = seeded_generator(1, at::kCPU);
+    PhiloxStream stream(1);
     constexpr int kDraws = 8000;
     std::map<double, int> counts;
-    for (int i = 0; i < kDraws; ++i) ++counts[law.draw(generator)];
+    for (int i = 0; i < kDraws; ++i) ++counts[law.draw(stream)];
     EXPECT_EQ(counts.size(), size_t{8});
     double chi_square = 0;
     for (const double time : expected) {
@@ -98,20 +98,20 @@ TEST("time law: the discrete one draws the eight turbo times alike") {
     }
     EXPECT(chi_square < 24.3);  // 7 degrees of freedom, one in a thousand
   }
-  at::Generator generator = seeded_generator(1, at::kCPU);
+  PhiloxStream stream(1);
   std::set<double> unshifted;
-  for (int i = 0; i < 500; ++i) unshifted.insert(TimeLaw::discrete(1.0).draw(generator));
+  for (int i = 0; i < 500; ++i) unshifted.insert(TimeLaw::discrete(1.0).draw(stream));
   EXPECT(unshifted == (std::set<double>{1.0, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125}));
 }
 
 TEST("time law: the logit-normal one is the larger of two") {
   const TimeLaw law = TimeLaw::logit_normal(-0.4, 1.0);
-  at::Generator generator = seeded_generator(1, at::kCPU);
+  PhiloxStream stream(1);
   std::vector<double> times;
   double sum = 0, squares = 0;
   constexpr int kDraws = 20000;
   for (int i = 0; i < kDraws; ++i) {
-    times.push_back(law.draw(generator));
+    times.push_back(law.draw(stream));
     sum += times.back(), squares += times.back() * times.back();
   }
   std::sort(times.begin(), times.end());
@@ -129,10 +129,10 @@ TEST("time law: auto follows the model, a choice does not") {
   const auto is_discrete = [&](bool is_turbo, TimestepSampling sampling) {
     model.is_turbo = is_turbo;
     options.timestep_sampling = sampling;
-    at::Generator generator = seeded_generator(1, at::kCPU);
+    PhiloxStream stream(1);
     const TimeLaw law = TimeLaw::choose(options, model);
     std::set<double> times;
-    for (int i = 0; i < 50; ++i) times.insert(law.draw(generator));
+    for (int i = 0; i < 50; ++i) times.insert(law.draw(stream));
     return times.size() <= 8;
   };
   EXPECT(is_discrete(true, TimestepSampling::kAuto));

@@ -135,7 +135,7 @@ TEST("vae: tiled decoding and encoding equal the whole") {
 }
 
 TEST("vae: float32 kernels follow libtorch") {
-  if (!kernels::has_float_tiles()) return;
+  if (!kernels::has_float_tiles()) SKIP("float tiles need AVX2");
   const c10::InferenceMode inference;
   const Loaded fast = load(write_tiny_vae(Spelling::kWeightNorm), at::kFloat);
   const Loaded plain = load(write_tiny_vae(Spelling::kWeightNorm), at::kFloat, /*time_major=*/false);
@@ -331,6 +331,12 @@ TEST("vae: oscillators play their semitones beside the decoder, from the first s
   latents[1][0].fill_(9);  // louder than music ever is: an error, and not heard as loud
   const at::Tensor loudest = play_oscillators(latents, vae.config())[1];
   EXPECT_NEAR(loudest.abs().max().item<double>(), std::exp(0.3) + std::exp(-3.5), 0.01);
+
+  VaeConfig above = vae.config();
+  above.oscillators.subtracts_floor = true;
+  above.oscillators.floor = std::exp(-3.5);  // as loud as the second semitone
+  const at::Tensor first = play_oscillators(latents, above)[0];
+  EXPECT_NEAR(first.abs().max().item<double>(), std::sqrt(std::exp(-3.0) - std::exp(-7.0)), 1e-3);
 
   latents[0][0][75] = 1.5;  // a louder frame is heard from the middle of the one before to that of the one after
   const at::Tensor change = (play_oscillators(latents, vae.config()) - played)[0][0];

@@ -21,7 +21,7 @@ export class Accompanist {
     return readGrid(grid).flatMap(({ step, steps, symbol }) => {
       const start = firstStep + step;
       const voices = this.#voices(spanAt(start));
-      const velocity = (symbol === "X" ? 92 : symbol === "u" ? 68 : 76) * (0.8 + 0.2 * energy);
+      const velocity = (symbol === "X" ? 92 : symbol === "u" ? 68 : 76) * (0.65 + 0.35 * energy);
       return this.#notes(symbol, voices).map((pitch) => ({ start, length: steps * 0.95, pitch, velocity }));
     });
   }

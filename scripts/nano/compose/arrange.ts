@@ -1,16 +1,17 @@
-/** Who plays in which section, and what: the parts of a piece from its harmony. */
+/** Arranges a piece: which part plays in which section, and its notes, from the harmony. */
 import type { Genre, MetreStyle } from "../genres/genre.js";
 import { Accompanist } from "./accompaniment.js";
 import { bassBar } from "./bass.js";
 import { crash, type DrumPattern, drumBar, drumFill } from "./drums.js";
+import { readGrid } from "./grid.js";
 import type { ChordSpan } from "./harmony.js";
 import type { Instrument } from "./instruments.js";
-import { composeMotif, sectionMelody } from "./melody.js";
+import { composeMotif, composeTheme, sectionMelody } from "./melody.js";
 import { perform } from "./performance.js";
 import type { Note, Part, Role, Section, SectionName } from "./piece.js";
 import type { Random } from "./random.js";
 
-/** All that the players read. */
+/** Input of every part. */
 export interface Score {
   genre: Genre;
   style: MetreStyle;
@@ -43,11 +44,47 @@ const attendance: Record<SectionName, Partial<Record<Role, number>>> = {
 
 export function playParts(score: Score, parts: readonly Omit<Part, "notes">[], random: Random): Part[] {
   const attends = drawAttendance(score, random);
+  const stops = drawStops(score, random);
   return parts.map(({ role, instrument }) => {
     const sections = score.sections.filter(({ name }) => attends(role, name));
-    const written = writers[role](score, sections, instrument, random);
-    return { role, instrument, notes: perform(written, score.genre.feel, score.stepSeconds, random) };
+    const written = swell(writers[role](score, sections, instrument, random), score);
+    const played = stopped.has(role) ? stops.reduce(silenceWithin, written) : written;
+    return { role, instrument, notes: perform(played, score.genre.feel, score.stepSeconds, random) };
   });
+}
+
+/** How much louder the end of a bar before a chorus is than its start. */
+const swellShare = 0.2;
+
+/** Grows louder through the bar before every chorus. */
+function swell(notes: Note[], { sections, barSteps }: Score): Note[] {
+  const choruses = sections.filter(({ name }) => name === "Chorus").map(({ firstBar }) => firstBar);
+  return notes.map((note) => {
+    const bar = Math.floor(note.start / barSteps);
+    if (!choruses.includes(bar + 1)) return note;
+    return { ...note, velocity: note.velocity * (1 + swellShare * (note.start / barSteps - bar)) };
+  });
+}
+
+/** Share of pieces whose accompaniment stops before choruses, and the roles that stop. */
+const stopShare = 0.35;
+const stopped: ReadonlySet<Role> = new Set(["bass", "comp", "pulse", "pad"]);
+
+/** The last half of the bar before every chorus, in some pieces. */
+function drawStops({ sections, barSteps }: Score, random: Random): { start: number; end: number }[] {
+  const choruses = sections.filter(({ name, firstBar }) => name === "Chorus" && firstBar > 0);
+  const hasStops = random.chance(stopShare);
+  return choruses.flatMap(({ firstBar }) =>
+    hasStops ? [{ start: (firstBar - 0.5) * barSteps, end: firstBar * barSteps }] : [],
+  );
+}
+
+function silenceWithin(notes: Note[], { start, end }: { start: number; end: number }): Note[] {
+  return notes
+    .filter((note) => note.start < start || note.start >= end)
+    .map((note) =>
+      note.start < start && note.start + note.length > start ? { ...note, length: start - note.start } : note,
+    );
 }
 
 function drawAttendance(score: Score, random: Random): (role: Role, name: SectionName) => boolean {
@@ -77,33 +114,50 @@ const writers: Record<Role, Writer> = {
 function writeDrums(score: Score, sections: Section[], _: Instrument, random: Random): Note[] {
   const { style, genre, barSteps, beatSteps } = score;
   if (style.drums === undefined) return [];
-  const light = random.pick(style.drums.light);
-  const full = random.pick(style.drums.full);
+  const { light, full } = style.drums;
+  const patterns = { light: twoOf(light, random), full: twoOf(full, random) };
+  const crashesOn = new Set(["Chorus", "Bridge"]);
   const notes: Note[] = [];
   for (const section of sections) {
     const energy = energies[section.name];
-    const pattern: DrumPattern = energy > 0.9 ? full : light;
-    const end = (section.firstBar + section.bars) * barSteps;
-    const fillSteps = section.bars > 1 ? random.pick([0, beatSteps, 2 * beatSteps]) : 0;
-    for (let bar = 0; bar < section.bars; bar++) {
-      const firstStep = (section.firstBar + bar) * barSteps;
-      notes.push(...drumBar(pattern, firstStep, energy).filter(({ start }) => start < end - fillSteps));
+    const [usual, turn] = energy > 0.9 ? patterns.full : patterns.light;
+    for (const bar of barsOf(section)) {
+      const start = bar * barSteps;
+      const end = start + barSteps;
+      const isLast = bar === section.firstBar + section.bars - 1;
+      // A fill leads to the next section, sometimes a shorter one closes a phrase of four bars.
+      const lengths = isLast && section.bars > 1 ? [beatSteps, 2 * beatSteps] : [0, beatSteps / 2, beatSteps];
+      const fillSteps = isTurn(bar, section) ? random.pick(lengths) : 0;
+      const pattern = isTurn(bar, section) ? turn : usual;
+      notes.push(...drumBar(pattern, start, energy).filter((note) => note.start < end - fillSteps));
+      notes.push(...drumFill(genre.fill, end, fillSteps, random));
     }
-    notes.push(...drumFill(genre.fill, end, fillSteps, random));
-    if (section.name === "Chorus") notes.push(crash(section.firstBar * barSteps));
+    if (crashesOn.has(section.name)) notes.push(crash(section.firstBar * barSteps));
   }
   const finalStep = score.bars * barSteps;
   return [...notes, ...drumBar({ kick: "X" }, finalStep, 1), crash(finalStep)];
 }
 
+/** The pattern of most bars, and the one that closes phrases. */
+function twoOf(patterns: readonly DrumPattern[], random: Random): [DrumPattern, DrumPattern] {
+  const [usual, turn] = random.shuffled(patterns);
+  if (usual === undefined) throw new RangeError("a style with drums needs a pattern");
+  return [usual, turn ?? usual];
+}
+
+/** The fourth bar of every phrase, and the last of a section. */
+function isTurn(bar: number, { firstBar, bars }: Section): boolean {
+  const place = bar - firstBar;
+  return place % 4 === 3 || (place === bars - 1 && bars > 1);
+}
+
 function writeBass(score: Score, sections: Section[], instrument: Instrument, random: Random): Note[] {
   const { style, barSteps, bars, totalSteps } = score;
-  const usual = random.pick(style.bass);
-  const lively = random.pick(style.bass);
+  const [usual, lively] = sparserFirst(style.bass, random);
   const notes = sections.flatMap((section) =>
     barsOf(section).flatMap((bar) => {
       const energy = energies[section.name];
-      const grid = energy > 0.9 ? lively : usual;
+      const grid = energy > 0.9 || isTurn(bar, section) ? lively : usual;
       return bassBar(grid, bar * barSteps, spanAt(score), instrument, energy);
     }),
   );
@@ -119,17 +173,23 @@ function writeGrids(
   grids: readonly string[],
   centre: number,
 ): Note[] {
-  const usual = random.pick(grids);
-  const other = random.pick(grids);
+  const [usual, lively] = sparserFirst(grids, random);
   const player = new Accompanist(within(centre, instrument), instrument);
   const notes = sections.flatMap((section) =>
     barsOf(section).flatMap((bar) => {
-      const grid = section.name === "Chorus" || section.name === "Bridge" ? other : usual;
+      const isContrast = section.name === "Chorus" || section.name === "Bridge";
+      const grid = isContrast !== isTurn(bar, section) ? lively : usual;
       return player.bar(grid, bar * score.barSteps, spanAt(score), energies[section.name]);
     }),
   );
   const final = player.bar("x", score.bars * score.barSteps, spanAt(score), 0.6);
   return [...notes, ...lasting(final, score.totalSteps)];
+}
+
+/** Two grids: the one with fewer notes for verses, the other for choruses. */
+function sparserFirst(grids: readonly string[], random: Random): [string, string] {
+  const [one = "", other = one] = random.shuffled(grids);
+  return readGrid(one).length <= readGrid(other).length ? [one, other] : [other, one];
 }
 
 function writePad(score: Score, sections: Section[], instrument: Instrument): Note[] {
@@ -145,21 +205,22 @@ function writePad(score: Score, sections: Section[], instrument: Instrument): No
 
 function writeLead(score: Score, sections: Section[], instrument: Instrument, random: Random): Note[] {
   const { barSteps, beatSteps } = score;
-  const motif = () => composeMotif(score.genre.melody, barSteps, beatSteps, random);
-  const [verse, chorus, other] = [motif(), motif(), motif()];
+  const { melody } = score.genre;
+  const motif = (share: number) =>
+    composeMotif({ ...melody, density: share * melody.density }, barSteps, beatSteps, random);
+  const [verse, chorus, other] = [motif(0.85), motif(1.15), motif(1)];
+  const themes = {
+    verse: composeTheme(verse, other, random),
+    chorus: composeTheme(chorus, other, random),
+    bridge: composeTheme(other, verse, random),
+  };
   const centre = within(70, instrument, 6);
   const frame = { barSteps, beatSteps, range: instrument, spanAt: spanAt(score) };
   const notes = sections.flatMap((section) => {
     const isChorus = section.name === "Chorus";
-    const main = isChorus ? chorus : section.name === "Bridge" ? other : verse;
-    const lift = isChorus ? 3 : 0;
-    return sectionMelody(
-      { main, other },
-      section,
-      { ...frame, centre: centre + lift },
-      energies[section.name],
-      random,
-    );
+    const theme = isChorus ? themes.chorus : section.name === "Bridge" ? themes.bridge : themes.verse;
+    const lift = isChorus ? 4 : 0;
+    return sectionMelody(theme, section, { ...frame, centre: centre + lift }, energies[section.name]);
   });
   const last = notes.at(-1);
   if (last === undefined) return [];

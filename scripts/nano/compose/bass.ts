@@ -26,7 +26,7 @@ export function bassBar(
       start,
       length: steps * 0.95,
       pitch: fold(degree(symbol, root, span, spanAt), range),
-      velocity: (step === 0 ? 98 : 86) * (0.8 + 0.2 * energy),
+      velocity: (step === 0 ? 98 : 86) * (0.65 + 0.35 * energy),
     };
   });
 }

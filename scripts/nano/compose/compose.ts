@@ -1,4 +1,4 @@
-/** A piece from a seed: genre, key, metre, tempo, length, form, harmony, then what each part plays. */
+/** Composes a piece from a seed: genre, key, metre, tempo, length, form, harmony, parts. */
 import type { Genre, MetreStyle } from "../genres/genre.js";
 import { genres } from "../genres/index.js";
 import { playParts, type Score } from "./arrange.js";
@@ -9,10 +9,14 @@ import { type Key, type Mode, metres, type Part, type Piece, type Role, type Sec
 import { Random } from "./random.js";
 import { chordOf, keyOf } from "./theory.js";
 
-/** What the caller fixes; the seed decides the rest. */
+/** Choices of the caller; the seed decides the rest. */
 export interface Wishes {
   durationSeconds?: number;
 }
+
+/** Share of pieces whose last bar is a cadence; the others end out of their loop. */
+const cadenceShare = 0.7;
+const cadences: Record<Mode, readonly string[]> = { major: ["V", "V", "IV"], minor: ["V", "V", "bVII"] };
 
 /** Consecutive seeds go round all genres. */
 export function compose(seed: number, wishes: Wishes = {}): Piece {
@@ -38,11 +42,8 @@ export function compose(seed: number, wishes: Wishes = {}): Piece {
   return { seed, genre: genre.name, bpm, metre: style.metre, key, sections, bars, durationSeconds, parts };
 }
 
-/** Three in four last 20 to 40 seconds. */
 function drawDurationSeconds(random: Random): number {
-  const place = random.unit();
-  if (place < 0.1) return random.integer(10, 19);
-  return place < 0.85 ? random.integer(20, 40) : random.integer(41, 60);
+  return random.integer(20, 60);
 }
 
 /** Sections of one name share their harmony; an intro takes the verse's, an outro the chorus's. */
@@ -63,14 +64,25 @@ function harmonise(
     Bridge: random.pick(bridge),
     Outro: random.chance(0.5) ? verseChords : chorusChords,
   };
-  return sections.flatMap((section) => spansOf(chords[section.name], key, section, barSteps));
+  const spans = sections.flatMap((section) => spansOf(chords[section.name], key, section, barSteps));
+  return random.chance(cadenceShare) ? endOnCadence(spans, key, barSteps, random) : spans;
+}
+
+/** The last bar leads to the final tonic chord. */
+function endOnCadence(spans: ChordSpan[], key: Key, barSteps: number, random: Random): ChordSpan[] {
+  const end = spans.at(-1)?.end ?? barSteps;
+  const numeral = random.pick(cadences[key.mode]);
+  return [
+    ...spans.filter(({ start }) => start < end - barSteps),
+    { chord: chordOf(numeral, key), start: end - barSteps, end },
+  ];
 }
 
 function tonicChord(key: Key): ChordSpan["chord"] {
   return chordOf(key.mode === "major" ? "I" : "i", key);
 }
 
-/** Who plays: comping and bass always, the others as often as the genre has them. */
+/** Draws the band: comping and bass always, other roles as often as the genre has them. */
 function scoring(genre: Genre, style: MetreStyle, random: Random): Omit<Part, "notes">[] {
   const { band, presence } = genre;
   const taken = new Set<InstrumentName>();

@@ -42,7 +42,7 @@ export function drumBar(pattern: DrumPattern, firstStep: number, energy: number)
       start: firstStep + step,
       length: 1,
       pitch: drumPitches[drum as DrumName],
-      velocity: (velocities[symbol] ?? 90) * (0.75 + 0.25 * energy),
+      velocity: (velocities[symbol] ?? 90) * (0.65 + 0.35 * energy),
     })),
   );
 }

@@ -16,13 +16,13 @@ const forms: Record<number, SectionName[][]> = {
     ["Intro", "Verse"],
   ],
   3: [
+    ["Chorus", "Verse", "Chorus"],
     ["Intro", "Verse", "Chorus"],
     ["Verse", "Chorus", "Outro"],
-    ["Intro", "Chorus", "Outro"],
   ],
   4: [
-    ["Intro", "Verse", "Chorus", "Outro"],
     ["Verse", "Chorus", "Verse", "Chorus"],
+    ["Chorus", "Verse", "Chorus", "Outro"],
     ["Verse", "Chorus", "Bridge", "Chorus"],
   ],
   5: [
@@ -40,7 +40,7 @@ const mostSections = 8;
 
 /** Cuts `bars` into sections of 1, 2, 4, 8 or 16 bars; the last one takes what is left over. */
 export function sectionsOf(bars: number, pick: <T>(choices: readonly T[]) => T): Section[] {
-  let sectionBars = bars >= 8 ? 4 : bars >= 4 ? 2 : 1;
+  let sectionBars = bars >= 12 ? 4 : bars >= 6 ? 2 : 1;
   while (Math.floor(bars / sectionBars) > mostSections) sectionBars *= 2;
   const count = Math.floor(bars / sectionBars);
   const names = pick(forms[count] ?? []);

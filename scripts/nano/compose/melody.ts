@@ -1,6 +1,7 @@
 /**
  * Melodies out of motifs. A motif is a rhythm and a contour of one bar. Phrases of four bars state it, answer
- * it, vary it and close; strong beats take notes of the chord, the others run along the scale.
+ * it, vary it and close; strong beats take notes of the chord, the others run along the scale. Sections of one name
+ * share a theme, so a chorus returns as it was.
  */
 import type { ChordSpan } from "./harmony.js";
 import type { Note } from "./piece.js";
@@ -44,9 +45,16 @@ export function composeMotif(style: MelodyStyle, barSteps: number, beatSteps: nu
   }
   const steps = [...onsets].sort((a, b) => a - b);
   let contour = random.integer(-1, 2);
+  let move = 0;
   const notes = steps.map((step, index) => {
-    if (index > 0) contour += random.pick([-2, -1, -1, 1, 1, 2, random.integer(-style.leap, style.leap)]);
-    contour = Math.max(-5, Math.min(6, contour));
+    // A leap is followed by a step back.
+    const isAfterLeap = Math.abs(move) > 2;
+    if (index > 0) {
+      move = isAfterLeap
+        ? -Math.sign(move)
+        : random.pick([-2, -1, -1, -1, 1, 1, 1, 2, random.integer(-style.leap, style.leap)]);
+      contour = Math.max(-5, Math.min(6, contour + move));
+    }
     const until = steps[index + 1] ?? barSteps;
     return { step, steps: until - step, contour };
   });
@@ -75,6 +83,21 @@ const phraseForms = [
   ["motif", "rest", "answer", "close"],
 ] as const;
 
+/** Scale degrees by which the bars of a phrase rise above its centre: up to the third bar, and home. */
+const phraseArc = [0, 1, 2, 0] as const;
+
+/** What all sections of one name play. */
+export interface Theme {
+  form: (typeof phraseForms)[number];
+  motif: Motif;
+  answer: Motif;
+  other: Motif;
+}
+
+export function composeTheme(motif: Motif, other: Motif, random: Random): Theme {
+  return { form: random.pick(phraseForms), motif, answer: varyMotif(motif, random), other };
+}
+
 export interface MelodyFrame {
   barSteps: number;
   beatSteps: number;
@@ -84,25 +107,21 @@ export interface MelodyFrame {
   spanAt: (step: number) => ChordSpan;
 }
 
-/** The melody of a section out of two motifs. */
 export function sectionMelody(
-  motifs: { main: Motif; other: Motif },
+  theme: Theme,
   section: { firstBar: number; bars: number },
   frame: MelodyFrame,
   energy: number,
-  random: Random,
 ): Note[] {
-  const form = random.pick(phraseForms);
-  const answer = varyMotif(motifs.main, random);
   const notes: Note[] = [];
   for (let bar = 0; bar < section.bars; bar++) {
     const isLast = bar === section.bars - 1;
-    const place = isLast ? "close" : (form[bar % 4] ?? "motif");
+    const place = isLast ? "close" : (theme.form[bar % 4] ?? "motif");
     if (place === "rest") continue;
-    const motif =
-      place === "motif" || place === "close" ? motifs.main : place === "answer" ? answer : motifs.other;
+    const motif = place === "answer" ? theme.answer : place === "other" ? theme.other : theme.motif;
     const firstStep = (section.firstBar + bar) * frame.barSteps;
-    const rendered = renderMotif(motif, firstStep, frame, notes.at(-1)?.pitch, energy);
+    const rise = isLast ? 0 : (phraseArc[bar % 4] ?? 0);
+    const rendered = renderMotif(motif, rise, firstStep, frame, notes.at(-1)?.pitch, energy);
     notes.push(...(place === "close" ? closeWithLongNote(rendered, firstStep, frame) : rendered));
   }
   return notes;
@@ -110,6 +129,7 @@ export function sectionMelody(
 
 function renderMotif(
   motif: Motif,
+  rise: number,
   firstStep: number,
   frame: MelodyFrame,
   before: number | undefined,
@@ -121,14 +141,14 @@ function renderMotif(
     const start = firstStep + step;
     const { chord } = frame.spanAt(start);
     const anchor = nearestPitch(frame.centre, chord.pitchClasses, lowest, highest);
-    const target = moveAlong(anchor, chord.scale, contour);
+    const target = moveAlong(anchor, chord.scale, contour + rise);
     const isStrong = step % frame.beatSteps === 0;
     const allowed = isStrong || steps >= 6 ? chord.pitchClasses : chord.scale;
-    // Drawn a little towards the note before, so that bars join.
-    const pitch = nearestPitch(0.8 * target + 0.2 * previous, allowed, lowest, highest);
+    // Drawn towards the note before, so that notes and bars join by steps.
+    const pitch = nearestPitch(0.65 * target + 0.35 * previous, allowed, lowest, highest);
     previous = pitch;
     const accent = isStrong ? 10 : 0;
-    return { start, length: steps * 0.92, pitch, velocity: (78 + accent) * (0.82 + 0.18 * energy) };
+    return { start, length: steps * 0.92, pitch, velocity: (78 + accent) * (0.7 + 0.3 * energy) };
   });
 }
 

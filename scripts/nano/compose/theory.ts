@@ -59,7 +59,7 @@ const suffixes: Record<string, (third: number) => number[]> = {
   ø7: () => [0, 3, 6, 10],
 };
 
-/** @throws RangeError for what is no chord */
+/** @throws RangeError for an unknown chord */
 export function chordOf(numeral: string, key: Key): Chord {
   const [, accidental = "", degree = "", suffix = ""] = /^([b#]?)([IViv]+)(.*)$/.exec(numeral) ?? [];
   const step = degrees[degree.toUpperCase()];

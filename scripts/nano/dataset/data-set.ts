@@ -1,20 +1,24 @@
-/** The data set's folder: a folder a piece, whole or absent, and pieces.jsonl over all of them, and the tokenizer of their ids. */
+/** A folder of rendered pieces: a folder per piece, written atomically, and pieces.jsonl with the records of all. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Tokenizer } from "../../../src/engine/tokenizer.js";
+import { fileURLToPath } from "node:url";
+import { Tokenizer } from "../../../src/engine/tokenizer.js";
 import type { Piece } from "../compose/piece.js";
 import { Random } from "../compose/random.js";
 import { renderPiece } from "../render/mix.js";
 import type { Synthesiser } from "../render/synthesiser.js";
 import { encodeWav } from "../render/wav.js";
-import { learnMerges } from "../tokenizer/byte-pairs.js";
-import { tokenizerCorpus } from "../tokenizer/corpus.js";
-import { mergeCount, writeTokenizer } from "../tokenizer/files.js";
 import { type PieceRecord, pieceId, recordOf } from "./record.js";
 
 const recordName = "piece.json";
 const indexName = "pieces.jsonl";
-const wordsName = "words.jsonl";
+
+/** Training goes on from it, and its text encoder's tokenizer gives the ids of all records. */
+export const shippedModel = fileURLToPath(new URL("../../../models/carillon-nano", import.meta.url));
+
+export function loadTokenizer(): Promise<Tokenizer> {
+  return Tokenizer.load(join(shippedModel, "text_encoder"));
+}
 
 export class DataSet {
   readonly directory: string;
@@ -28,7 +32,7 @@ export class DataSet {
     return existsSync(join(this.directory, pieceId(seed), recordName));
   }
 
-  /** @param stemShare 0 .. 1: how many of the pieces keep their stems */
+  /** @param stemShare 0 .. 1: share of the pieces that keep their stems */
   async add(piece: Piece, synthesiser: Synthesiser, tokenizer: Tokenizer, stemShare: number): Promise<void> {
     const { mix, stems } = await renderPiece(piece, synthesiser);
     const keepsStems = new Random(piece.seed + 3_000_017).chance(stemShare);
@@ -47,7 +51,7 @@ export class DataSet {
     renameSync(partial, join(this.directory, record.id));
   }
 
-  /** The records of the pieces that are whole, in the order of their seeds. */
+  /** Records of complete pieces, in the order of their seeds. */
   records(): PieceRecord[] {
     return readdirSync(this.directory)
       .filter((name) => /^piece-\d+$/.test(name))
@@ -56,36 +60,9 @@ export class DataSet {
   }
 
   writeIndex(): void {
-    this.#writeLines(indexName, this.records());
-  }
-
-  /** Their order is that of their numbers in training. */
-  writeGenres(names: string[]): void {
-    writeFileSync(join(this.directory, "genres.json"), `${JSON.stringify(names)}\n`);
-  }
-
-  hasWords(): boolean {
-    return existsSync(join(this.directory, wordsName));
-  }
-
-  /** Records of pieces that are not rendered: the text encoder learns to read from them. */
-  async writeWords(pieces: Iterable<Piece>, tokenizer: Tokenizer): Promise<void> {
-    const records = Array.from(pieces, (piece) => recordOf(piece, tokenizer, []));
-    this.#writeLines(wordsName, await Promise.all(records));
-  }
-
-  #writeLines(name: string, records: PieceRecord[]): void {
-    const path = join(this.directory, name);
-    writeFileSync(`${path}.part`, records.map((record) => `${JSON.stringify(record)}\n`).join(""));
+    const path = join(this.directory, indexName);
+    const lines = this.records().map((record) => `${JSON.stringify(record)}\n`);
+    writeFileSync(`${path}.part`, lines.join(""));
     renameSync(`${path}.part`, path);
   }
-}
-
-/** Learns the tokenizer where the data set has none; returns its directory. */
-export function ensureTokenizer(dataDirectory: string): string {
-  const directory = join(dataDirectory, "tokenizer");
-  if (!existsSync(join(directory, "tokenizer_config.json"))) {
-    writeTokenizer(directory, learnMerges(tokenizerCorpus(), mergeCount), 0);
-  }
-  return directory;
 }

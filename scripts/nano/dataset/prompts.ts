@@ -1,4 +1,4 @@
-/** Token ids of everything that the pipeline says about a piece, by the pipeline's own functions. */
+/** Token ids of a piece's prompts, by the engine's own functions. */
 import type { TaskType } from "../../../src/engine/addon.js";
 import { encodeLyricPrompt, encodeTextPrompt, instructionOf } from "../../../src/engine/conditioning.js";
 import { toThinkFields } from "../../../src/engine/metadata.js";
@@ -8,7 +8,7 @@ import type { Tokenizer } from "../../../src/engine/tokenizer.js";
 import type { StemName } from "../compose/instruments.js";
 import { type Description, withoutMusicalFacts } from "../words/description.js";
 
-/** One way to ask for a piece, and what the models then read. */
+/** A way to ask for a piece, and the token ids of its prompts. */
 export interface Request {
   caption: string;
   lyrics: string;

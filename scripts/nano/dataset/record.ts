@@ -1,4 +1,4 @@
-/** One line of pieces.jsonl: what training and evaluation know of a piece. Paths are relative to the data set. */
+/** Record of a piece, a line of pieces.jsonl. Paths are relative to its folder. */
 import type { Tokenizer } from "../../../src/engine/tokenizer.js";
 import type { StemName } from "../compose/instruments.js";
 import { metres, type Piece, secondsPerStep } from "../compose/piece.js";
@@ -66,7 +66,7 @@ export async function recordOf(piece: Piece, tokenizer: Tokenizer, stems: StemNa
   };
 }
 
-/** The last section lasts until the final chord, which is nobody's. */
+/** The final chord belongs to no section. */
 function sectionTimes(piece: Piece): PieceRecord["sections"] {
   const barSeconds = metres[piece.metre].barSteps * secondsPerStep(piece);
   return piece.sections.map(({ name, firstBar, bars }) => ({

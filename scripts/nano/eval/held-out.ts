@@ -1,10 +1,9 @@
 /** The held-out pieces of the evaluation, composed and rendered by the generator, and white noise of their size. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Tokenizer } from "../../../src/engine/tokenizer.js";
 import { compose, type Wishes } from "../compose/compose.js";
 import { Random } from "../compose/random.js";
-import { DataSet, ensureTokenizer } from "../dataset/data-set.js";
+import { DataSet, loadTokenizer } from "../dataset/data-set.js";
 import { type PieceRecord, splitOf } from "../dataset/record.js";
 import { amplitude, type Stereo, sampleRate, scale, silence } from "../render/stereo.js";
 import { Synthesiser } from "../render/synthesiser.js";
@@ -32,13 +31,13 @@ interface HeldOutSet {
   keepsStems?: boolean;
 }
 
-/** Renders what is not there yet. */
+/** Renders missing pieces. */
 export async function renderHeldOut(set: HeldOutSet): Promise<PieceRecord[]> {
   const { directory, seeds, wishes = {}, keepsStems = false } = set;
   const dataSet = new DataSet(directory);
   const missing = seeds.filter((seed) => !dataSet.has(seed));
   if (missing.length > 0) {
-    const tokenizer = await Tokenizer.load(ensureTokenizer(directory));
+    const tokenizer = await loadTokenizer();
     const synthesiser = new Synthesiser();
     for (const [index, seed] of missing.entries()) {
       process.stderr.write(`\rheld-out piece ${index + 1} of ${missing.length} `);

@@ -1,4 +1,4 @@
-"""What is measured of files. Results may be kept by the first two arguments: digests of the files and of this code."""
+"""Measurements of files. Results can be kept by the first two arguments: digests of the files and of this code."""
 
 import hashlib
 from pathlib import Path
@@ -15,7 +15,7 @@ def code_version():
 
 
 def compile_once():
-    """Has numba compile all that is used here: processes that do it at once leave a cache that crashes who reads it."""
+    """Compiles numba's functions: processes that compile them at once would leave a corrupt cache."""
     noise = np.random.default_rng(0).standard_normal(5 * signals.ANALYSIS_RATE).astype(np.float32)
     musical(noise)
     genre.windows(noise)
@@ -44,7 +44,12 @@ def musical(mono):
         "harmonicChange": signals.harmonic_change(mono),
         "lowFlatness": signals.low_flatness(mono),
         "recurrence": signals.recurrence(mono),
+        "melody": signals.stepwise_melody(mono),
     }
+
+
+def chorus_returns(digests, code, paths, sections):
+    return signals.chorus_returns(signals.load(paths[0])[2], sections)
 
 
 def distance(digests, code, paths):

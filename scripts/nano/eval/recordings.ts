@@ -1,4 +1,4 @@
-/** The recordings of a column of the table, what is to be measured of them, and what was. */
+/** Recordings of a column of the table: the manifest of measurements, and their results. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runPython } from "../python.js";
@@ -7,20 +7,29 @@ import type { Asked, Column, Measurement } from "./table.js";
 export interface Recordings {
   title: string;
   paths: string[];
-  /** What each of them was made for. */
+  /** The request of each. */
   asked: readonly Asked[];
-  /** What making them took; empty where nobody measured. */
+  /** Time to make each; empty if it was not measured. */
   computeSeconds: number[];
+  /** Recordings whose sections are known. */
+  songs: Song[];
   /** Two recordings that ought to differ, as of two seeds. */
   siblings: [string, string][];
-  /** A recording and what became of it. */
+  /** A recording and its reconstruction. */
   reconstructions: [string, string][];
 }
 
+export interface Song {
+  path: string;
+  /** Name, start and end in seconds. */
+  sections: [string, number, number][];
+}
+
 export interface Manifest {
-  /** What the genre classifier learns from. */
+  /** Training data of the genre classifier. */
   training: { path: string; genre: string }[];
   recordings: { name: string; path: string }[];
+  songs: (Song & { name: string })[];
   siblings: Pair[];
   reconstructions: Pair[];
 }
@@ -33,6 +42,8 @@ interface Pair {
 
 export interface Analysis {
   recordings: Record<string, Measurement>;
+  /** Whether the second chorus returns; null without two choruses and a verse. */
+  songs: Record<string, boolean | null>;
   /** Standard deviations of features. */
   siblings: Record<string, number>;
   /** Log-mel distances, dB. */
@@ -43,12 +54,13 @@ export function manifestOf(columns: readonly Recordings[], training: Manifest["t
   return {
     training,
     recordings: columns.flatMap(({ paths }) => paths.map((path) => ({ name: path, path }))),
+    songs: columns.flatMap(({ songs }) => songs.map((song) => ({ name: song.path, ...song }))),
     siblings: columns.flatMap(({ siblings }) => siblings.map(namedPair)),
     reconstructions: columns.flatMap(({ reconstructions }) => reconstructions.map(namedPair)),
   };
 }
 
-/** The measurements of analyse.py. @param directory keeps what was measured before */
+/** The measurements of analyse.py. @param directory keeps earlier measurements */
 export function analyse(manifest: Manifest, directory: string): Analysis {
   mkdirSync(directory, { recursive: true });
   const [input, output] = [join(directory, "manifest.json"), join(directory, "measurements.json")];
@@ -65,6 +77,7 @@ export function columnOf(recordings: Recordings, analysis: Analysis): Column {
     asked: recordings.asked,
     measurements: recordings.paths.map((path) => found(analysis.recordings, path)),
     computeSeconds: recordings.computeSeconds,
+    returns: recordings.songs.flatMap(({ path }) => found(analysis.songs, path) ?? []),
     seedDistances: distances("siblings"),
     reconstructionDistances: distances("reconstructions"),
   };

@@ -1,4 +1,4 @@
-"""What can be said of one recording: tempo, key, harmony, repetition, loudness, its log-mel spectrum."""
+"""Measures of one recording: tempo, key, harmony, melody, repetition, form, loudness, log-mel spectrum."""
 
 import re
 import subprocess
@@ -16,6 +16,17 @@ FRAME_RATE = round(ANALYSIS_RATE / HOP)
 COMB_BPM = (45, 220)
 COMB_TEETH = 8
 PITCH_CLASSES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
+
+# Melody: frames of 93 ms, pitches from C4 to B6, overtones that add to a pitch in semitones above it and their weights.
+MELODY_HOP = 2048
+LOWEST_MELODY_HZ, MELODY_PITCHES = 261.63, 36
+OVERTONES = ((0, 1), (12, 0.5), (19, 0.33), (24, 0.25))
+# Melodies lie above their chords: 3 dB an octave, as amplitude.
+MELODY_TILT = 10 ** (3 / 20)
+# A leading pitch is so much stronger than the median of all pitches, and than the loudest of the recording.
+LEADING, AUDIBLE = 1.5, 0.03
+WHOLE_TONE = 2
+SCALES = {"major": (0, 2, 4, 5, 7, 9, 11), "minor": (0, 2, 3, 5, 7, 8, 10)}
 
 # Key profiles of Faraldo et al. (2016), major and minor, tonic first: made for audio of many styles.
 MAJOR = (0.1652, 0.0475, 0.0829, 0.0669, 0.0999, 0.0927, 0.0529, 0.1316, 0.0522, 0.0744, 0.0694, 0.0643)
@@ -78,13 +89,92 @@ def low_flatness(mono):
 
 def recurrence(mono):
     """How like itself it is at its best lag from two seconds to half its length: correlation of half seconds."""
+    rows = half_seconds(mono)
+    likeness = rows @ rows.T
+    return float(max(np.diagonal(likeness, lag).mean() for lag in range(4, max(5, len(rows) // 2))))
+
+
+def stepwise_melody(mono):
+    """Share of frames with a leading pitch of the key that was reached from the pitch before by one or two semitones."""
+    tonic, _, mode = (key(mono) or "").partition(" ")
+    if not mode:
+        return 0.0
+    scale = {(PITCH_CLASSES.index(tonic) + degree) % 12 for degree in SCALES[mode]}
+    stepwise, before, current, is_step = 0, None, None, False
+    pitches = leading_pitches(mono)
+    for pitch in pitches:
+        if pitch != current:
+            before, current = current if current is not None else before, pitch
+            is_step = None not in (before, current) and 0 < abs(current - before) <= WHOLE_TONE
+        stepwise += bool(is_step and current % 12 in scale)
+    return stepwise / max(1, len(pitches))
+
+
+def leading_pitches(mono):
+    """Semitones above C4 frame by frame, None for frames in which no pitch stands out.
+
+    The path of pitches with the most energy, in which every change costs the same, however far it is.
+    """
+    highest = max(semitones for semitones, _ in OVERTONES)
+    power = np.abs(
+        librosa.cqt(mono, sr=ANALYSIS_RATE, hop_length=MELODY_HOP, fmin=LOWEST_MELODY_HZ, n_bins=MELODY_PITCHES + highest)
+    )
+    salience = sum(weight * power[shift : shift + MELODY_PITCHES] for shift, weight in OVERTONES)
+    upper = salience * MELODY_TILT ** (np.arange(MELODY_PITCHES) / 12)[:, None]
+    path = steadiest_path(np.log(upper / np.maximum(upper.max(axis=0), 1e-9) + 1e-3))
+    strength = salience[path, np.arange(len(path))]
+    leads = (strength > LEADING * np.median(salience, axis=0)) & (strength > AUDIBLE * salience.max())
+    return [int(pitch) if leading else None for pitch, leading in zip(path, leads)]
+
+
+def steadiest_path(scores):
+    """The row of every column with the highest sum of scores, less 1 for every change of row."""
+    total, origins = scores[:, 0], []
+    for column in scores.T[1:]:
+        best = total.argmax()
+        stays = total >= total[best] - 1
+        origins.append(np.where(stays, np.arange(len(total)), best))
+        total = np.where(stays, total, total[best] - 1) + column
+    path = [total.argmax()]
+    for origin in reversed(origins):
+        path.append(origin[path[-1]])
+    return np.array(path[::-1])
+
+
+def chorus_returns(mono, sections):
+    """Whether the second chorus is more like the first than like the verse: None without two choruses and a verse.
+
+    @param sections names, starts and ends in seconds
+    """
+    rows = half_seconds(mono)
+
+    def part(wanted, number):
+        found = [(start, end) for name, start, end in sections if name == wanted]
+        return rows[round(2 * found[number][0]) : round(2 * found[number][1])] if len(found) > number else None
+
+    first, second, verse = part("Chorus", 0), part("Chorus", 1), part("Verse", 0)
+    if any(each is None or len(each) < 4 for each in (first, second, verse)):
+        return None
+    return bool(likeness_of(second, first) > likeness_of(second, verse))
+
+
+def likeness_of(one, other):
+    """Mean correlation of half seconds at the best shift of up to a second: boundaries are known to about that."""
+    best = -1.0
+    for shift in range(-2, 3):
+        a, b = one[max(0, shift) :], other[max(0, -shift) :]
+        count = min(len(a), len(b))
+        best = max(best, float((a[:count] * b[:count]).sum(axis=1).mean()))
+    return best
+
+
+def half_seconds(mono):
+    """Timbre and pitch classes of half seconds, each row of length 1."""
     mfcc = librosa.feature.mfcc(y=mono, sr=ANALYSIS_RATE, hop_length=HOP, n_mfcc=13)[1:]
     chroma = librosa.feature.chroma_cqt(y=mono, sr=ANALYSIS_RATE, hop_length=HOP)
     rows = in_windows(np.vstack([standardised(mfcc), standardised(chroma)]), FRAME_RATE // 2)
     rows = standardised(rows.T).T
-    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
-    likeness = rows @ rows.T
-    return float(max(np.diagonal(likeness, lag).mean() for lag in range(4, max(5, len(rows) // 2))))
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
 
 def in_windows(rows, frames):

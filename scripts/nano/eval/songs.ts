@@ -1,4 +1,4 @@
-/** What the model makes of the held-out prompts, through the public API, and what its autoencoder makes of recordings. */
+/** Songs of the model through the public API, and reconstructions by its autoencoder. */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -31,7 +31,7 @@ export class Singer {
   readonly #languageModel: Checkpoint;
   readonly #directory: string;
   readonly #maxSourceSeconds: number;
-  /** Folder of what the loaded models make. */
+  /** Folder for songs of the loaded models. */
   #songs: string;
   #loading: Promise<unknown> | null = null;
 
@@ -52,7 +52,7 @@ export class Singer {
   }
 
   get vaeDirectory(): string {
-    return this.#model.vaeDirectory;
+    return this.#model.vae.path;
   }
 
   close(): Promise<void> {
@@ -62,7 +62,7 @@ export class Singer {
   /** From now on the language model fills what prompts leave open, and plans songs that ask for it. */
   async loadLanguageModel(): Promise<void> {
     await this.#engine.loadLanguageModel(null);
-    const version = weightsVersion(...this.#modelDirectories(), this.#languageModel.directory);
+    const version = weightsVersion(...this.#modelDirectories(), this.#languageModel.model.path);
     this.#songs = join(this.#directory, version);
   }
 
@@ -77,7 +77,7 @@ export class Singer {
     const request = parseGenerationRequest({ ...parameters, ...fixed }, this.#engine);
     const version = createHash("sha256").update(JSON.stringify(request)).digest("hex").slice(0, 8);
     const path = join(this.#songs, `${name}-${version}.wav`);
-    // Written last: the song is whole where it is.
+    // Written last: the song is complete if it exists.
     const mark = join(this.#songs, `${name}-${version}.json`);
     if (existsSync(mark)) return JSON.parse(readFileSync(mark, "utf8")) as Song;
     mkdirSync(dirname(path), { recursive: true });
@@ -86,7 +86,7 @@ export class Singer {
       destination: () => ({ name: path, path }),
       maxSourceSeconds: this.#maxSourceSeconds,
       signal: new AbortController().signal,
-      report: () => {},
+      onProgress: () => {},
     });
     const song: Song = { path, computeSeconds: (performance.now() - start) / 1000 };
     writeFileSync(mark, JSON.stringify(song));
@@ -94,8 +94,8 @@ export class Singer {
   }
 
   #modelDirectories(): string[] {
-    const { directory, vaeDirectory, textEncoderDirectory, tokenizerDirectory } = this.#model;
-    return [directory, vaeDirectory, textEncoderDirectory, tokenizerDirectory];
+    const { model, vae, textEncoder, tokenizerDirectory } = this.#model;
+    return [model.path, vae.path, textEncoder.path, tokenizerDirectory];
   }
 }
 
@@ -115,7 +115,7 @@ interface Recording {
 
 /**
  * Encodes recordings and decodes them again, by what training has.
- * @returns a WAV file per recording, in a folder of this autoencoder; what is there already stays
+ * @returns a WAV file per recording, in a folder of this autoencoder; existing files are kept
  */
 export function reconstruct(vaeDirectory: string, recordings: Recording[], directory: string): string[] {
   const own = join(directory, weightsVersion(vaeDirectory));

@@ -1,25 +1,26 @@
-/** The evaluation's figures, the model between the ceiling and the floor, and how close what was measured comes to what was asked. */
+/** The evaluation's table: the model's figures between those of composed pieces and of noise. */
 import { canonicalKeyScale } from "../../../src/engine/metadata.js";
 import { modulo } from "../compose/theory.js";
-import { mean } from "./task-measures.js";
 
-/** What a prompt asks for; null for what it leaves open. */
+/** Facts that a prompt asks for; null for those it leaves open. */
 export interface Asked {
   bpm: number | null;
   keyScale: string | null;
   genre: string | null;
 }
 
-/** What analyse.py says of one recording. */
+/** Measurement of one recording by analyse.py. */
 export interface Measurement {
   seconds: number;
   tempo: number;
   beatPeak: number;
   key: string | null;
   harmonicChange: number;
-  /** Null where there is nothing between 60 and 440 Hz. */
+  /** Null if there is no sound between 60 and 440 Hz. */
   lowFlatness: number | null;
   recurrence: number;
+  /** 0 .. 1 */
+  melody: number;
   genre: string;
   loudness: number;
   silence: number;
@@ -29,14 +30,16 @@ export interface Measurement {
 /** The recordings of one column. */
 export interface Column {
   title: string;
-  /** What was asked of each recording. */
+  /** The request of each recording. */
   asked: readonly Asked[];
   measurements: Measurement[];
-  /** What making each of them took; empty where nobody measured. */
+  /** Time to make each; empty if it was not measured. */
   computeSeconds: number[];
+  /** Of songs with two choruses and a verse: whether the second chorus is nearer to the first than to the verse. */
+  returns: boolean[];
   /** Distances between two seeds' recordings, in standard deviations of features. */
   seedDistances: number[];
-  /** Log-mel distances between recordings and what became of them, dB. */
+  /** Log-mel distances between recordings and their reconstructions, dB. */
   reconstructionDistances: number[];
 }
 
@@ -50,6 +53,8 @@ export function evaluationTable(columns: readonly Column[]): string {
     average("beat-spectrum peak", (m) => m.beatPeak, 2),
     average("harmonic change per second", (m) => m.harmonicChange, 3),
     average("self-similarity at a lag", (m) => m.recurrence, 2),
+    ["second chorus nearer to the first than to the verse", ({ returns }) => percent(returns.map(Number))],
+    average("frames with a stepwise melody in the key", (m) => 100 * m.melody, 0, " %"),
     average("flatness from 60 to 440 Hz", (m) => m.lowFlatness, 3),
     ["distance between two seeds", ({ seedDistances }) => fixed(seedDistances, 2)],
     ["distance of VAE reconstruction", ({ reconstructionDistances: d }) => fixed(d, 1, " dB")],
@@ -67,7 +72,7 @@ export function evaluationTable(columns: readonly Column[]): string {
   return markdown([["", ...columns.map(({ title }) => title)], ...lines]);
 }
 
-/** How many songs do as asked, and how many do as another prompt asked: the mean over all others is what chance gives. */
+/** Share of songs that do as asked, and as other prompts asked: the mean over all others is chance. */
 function verdictRows<Fact extends keyof Asked>(
   title: string,
   fact: Fact,
@@ -82,12 +87,6 @@ function verdictRows<Fact extends keyof Asked>(
           ? []
           : Number(holds(wanted as NonNullable<Asked[Fact]>, measured));
       }),
-    );
-  const percent = (values: number[]) =>
-    fixed(
-      values.map((value) => 100 * value),
-      0,
-      " %",
     );
   return [
     [title, (column) => percent(verdicts(column, true))],
@@ -107,13 +106,22 @@ function average(title: string, value: (m: Measurement) => number | null, digits
   ];
 }
 
+function mean(values: number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function percent(shares: number[]): string {
+  const values = shares.map((share) => 100 * share);
+  return fixed(values, 0, " %");
+}
+
 function fixed(values: number[], digits: number, unit = ""): string {
   if (values.length === 0) return "-";
   return `${mean(values).toFixed(digits)}${unit}`;
 }
 
 /** The first column names rows, the others hold figures. */
-export function markdown([head = [], ...body]: string[][]): string {
+function markdown([head = [], ...body]: string[][]): string {
   const line = (cells: string[]): string => `| ${cells.join(" | ")} |`;
   return [line(head), line(head.map((_, index) => (index === 0 ? "---" : "---:"))), ...body.map(line)].join(
     "\n",

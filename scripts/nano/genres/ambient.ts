@@ -53,6 +53,6 @@ export const ambient: Genre = {
     lead: ["flute", "glassPad", "cello", "vibraphone"],
   },
   fill: ["cabasa"],
-  presence: { drums: 0, pulse: 0.5, pad: 1, lead: 0.5 },
+  presence: { drums: 0, pulse: 0.5, pad: 1, lead: 0.75 },
   melody: { density: 0.6, syncopation: 0.1, leap: 4 },
 };

@@ -62,7 +62,7 @@ export const hipHop: Genre = {
     lead: ["squareLead", "flute", "mutedTrumpet", "altoSaxophone"],
   },
   fill: ["snare", "snare", "kick", "clap"],
-  presence: { drums: 1, pulse: 0.5, pad: 0.4, lead: 0.4 },
+  presence: { drums: 1, pulse: 0.5, pad: 0.4, lead: 0.7 },
   melody: { density: 0.7, syncopation: 0.6, leap: 3 },
 };
 

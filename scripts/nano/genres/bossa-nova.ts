@@ -29,7 +29,10 @@ export const bossaNova: Genre = {
       weight: 3,
       bpm: [108, 148],
       drums: {
-        light: [{ rim: "x.....x.....x...", hat: "X.x.X.x.X.x.X.x." }],
+        light: [
+          { rim: "x.....x.....x...", hat: "X.x.X.x.X.x.X.x." },
+          { rim: "x..x..x...x..x..", shaker: "XoooXoooXoooXooo" },
+        ],
         full: [{ kick: "X.....x.X.....x.", rim: "x.....x.....x...", hat: "X.x.X.x.X.x.X.x." }],
       },
       bass: ["R-----5-5-----R-", "R-----5-R-----5-"],
@@ -40,7 +43,10 @@ export const bossaNova: Genre = {
       weight: 2,
       bpm: [72, 108],
       drums: {
-        light: [{ shaker: "XoooXooo", rim: "x..x..x." }],
+        light: [
+          { shaker: "XoooXooo", rim: "x..x..x." },
+          { shaker: "XoooXooo", rim: "..x.x..x" },
+        ],
         full: [{ kick: "X..xX..x", shaker: "XoooXooo", rim: "x..x..x.", lowConga: "....X..." }],
       },
       bass: ["R--55--R", "R--5R--5"],

@@ -25,7 +25,7 @@ export const cinematic: Genre = {
       weight: 3,
       bpm: [76, 140],
       drums: {
-        light: [{ kick: "X...x...x...x..." }],
+        light: [{ kick: "X...x...x...x..." }, { kick: "X.....x...x.....", lowTom: "............x.x." }],
         full: [{ kick: "X..x..x.X..x..x.", lowTom: "x...x...x...x...", snare: "..o...o.X.o...oo" }],
       },
       bass: ["R---------------", "R.R.R.R.R.R.R.R."],
@@ -37,7 +37,7 @@ export const cinematic: Genre = {
       weight: 2,
       bpm: [60, 92],
       drums: {
-        light: [{ kick: "X.....x....." }],
+        light: [{ kick: "X.....x....." }, { kick: "X...........", lowTom: "......x...xx" }],
         full: [{ kick: "X.....X...x.", lowTom: "x.x.x.x.x.x." }],
       },
       bass: ["R-----------", "R-----R---R-"],
@@ -49,7 +49,7 @@ export const cinematic: Genre = {
       weight: 1,
       bpm: [84, 150],
       drums: {
-        light: [{ kick: "X..........." }],
+        light: [{ kick: "X..........." }, { kick: "X.......x...", lowTom: "..........xx" }],
         full: [{ kick: "X...x...x...", lowTom: "....x...x.xx" }],
       },
       bass: ["R-----------", "R---R---R---"],

@@ -52,7 +52,7 @@ export const drumAndBass: Genre = {
     lead: ["sawLead", "squareLead", "flute"],
   },
   fill: ["snare", "snare", "kick", "snare"],
-  presence: { drums: 1, pulse: 0.4, pad: 0.8, lead: 0.5 },
+  presence: { drums: 1, pulse: 0.4, pad: 0.8, lead: 0.7 },
   melody: { density: 0.8, syncopation: 0.7, leap: 4 },
 };
 
@@ -112,7 +112,7 @@ export const techno: Genre = {
     lead: ["squareLead", "sawLead"],
   },
   fill: ["snare", "clap", "lowTom", "snare"],
-  presence: { drums: 1, pulse: 0.8, pad: 0.4, lead: 0.25 },
+  presence: { drums: 1, pulse: 0.8, pad: 0.4, lead: 0.5 },
   melody: { density: 0.9, syncopation: 0.9, leap: 2 },
 };
 
@@ -171,6 +171,6 @@ export const trance: Genre = {
     lead: ["sawLead", "squareLead", "brightPiano"],
   },
   fill: ["snare", "snare", "snare", "clap"],
-  presence: { drums: 1, pulse: 0.95, pad: 0.8, lead: 0.75 },
+  presence: { drums: 1, pulse: 0.95, pad: 0.8, lead: 0.85 },
   melody: { density: 1, syncopation: 0.4, leap: 4 },
 };

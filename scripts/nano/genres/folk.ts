@@ -25,7 +25,10 @@ export const folk: Genre = {
       weight: 3,
       bpm: [80, 144],
       drums: {
-        light: [{ kick: "x.......x.......", tambourine: "....x.......x..." }],
+        light: [
+          { kick: "x.......x.......", tambourine: "....x.......x..." },
+          { kick: "x.....x.x.......", tambourine: "....x..x....x..x" },
+        ],
         full: [{ kick: "X...x...X...x...", tambourine: "x.x.X.x.x.x.X.x.", conga: "......x.......x." }],
       },
       bass: ["R-------5-------", "R---5---R---5---"],
@@ -36,7 +39,10 @@ export const folk: Genre = {
       weight: 2,
       bpm: [84, 126],
       drums: {
-        light: [{ kick: "x.....x.....", tambourine: "....x.....x." }],
+        light: [
+          { kick: "x.....x.....", tambourine: "....x.....x." },
+          { kick: "x.....x...x.", tambourine: "..x.x...x.x." },
+        ],
         full: [{ kick: "X...o.X...o.", tambourine: "x.x.x.x.x.x." }],
       },
       bass: ["R-----5-----", "R---R-5---5-"],
@@ -47,7 +53,10 @@ export const folk: Genre = {
       weight: 1.5,
       bpm: [90, 150],
       drums: {
-        light: [{ kick: "x...........", tambourine: "....x...x..." }],
+        light: [
+          { kick: "x...........", tambourine: "....x...x..." },
+          { kick: "x.......x...", tambourine: "....x.....x." },
+        ],
         full: [{ kick: "X...........", tambourine: "..x.X.x.X.x." }],
       },
       bass: ["R-------5---", "R-----------"],
@@ -58,7 +67,10 @@ export const folk: Genre = {
       weight: 1.5,
       bpm: [96, 140],
       drums: {
-        light: [{ kick: "x.......", tambourine: "..x...x." }],
+        light: [
+          { kick: "x.......", tambourine: "..x...x." },
+          { kick: "x...x...", tambourine: "..x..xx." },
+        ],
         full: [{ kick: "X...x...", tambourine: "x.X.x.X." }],
       },
       bass: ["R---5---"],

@@ -25,7 +25,10 @@ export const funk: Genre = {
       weight: 1,
       bpm: [92, 122],
       drums: {
-        light: [{ kick: "X.x.......x.....", snare: "....X..o.o..X...", hat: "x.x.x.x.x.x.x.x." }],
+        light: [
+          { kick: "X.x.......x.....", snare: "....X..o.o..X...", hat: "x.x.x.x.x.x.x.x." },
+          { kick: "X.....x.x.......", snare: "....X..o....X.o.", hat: "xoxxxoxxxoxxxoxx" },
+        ],
         full: [
           { kick: "X.x....x..x..x..", snare: "....X..o.o..X..o", hat: "xxxxxxxxxxxxxxxx" },
           {

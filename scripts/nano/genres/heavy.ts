@@ -59,7 +59,7 @@ export const metal: Genre = {
     lead: ["distortedGuitar", "overdrivenGuitar"],
   },
   fill: ["snare", "highTom", "midTom", "lowTom"],
-  presence: { drums: 1, pulse: 0.4, pad: 0.2, lead: 0.6 },
+  presence: { drums: 1, pulse: 0.4, pad: 0.2, lead: 0.8 },
   melody: { density: 1.6, syncopation: 0.3, leap: 4 },
 };
 
@@ -112,6 +112,6 @@ export const punk: Genre = {
     lead: ["overdrivenGuitar", "distortedGuitar"],
   },
   fill: ["snare", "snare", "highTom", "lowTom"],
-  presence: { drums: 1, pulse: 0.25, pad: 0.1, lead: 0.6 },
+  presence: { drums: 1, pulse: 0.25, pad: 0.1, lead: 0.75 },
   melody: { density: 1.2, syncopation: 0.3, leap: 2 },
 };

@@ -25,7 +25,10 @@ export const house: Genre = {
       weight: 1,
       bpm: [116, 132],
       drums: {
-        light: [{ kick: "X...X...X...X...", open: "..x...x...x...x." }],
+        light: [
+          { kick: "X...X...X...X...", open: "..x...x...x...x." },
+          { kick: "X...X...X...X...", hat: "..x...x...x...xx", rim: "...x..x....x...." },
+        ],
         full: [
           {
             kick: "X...X...X...X...",
@@ -55,6 +58,6 @@ export const house: Genre = {
     lead: ["sawLead", "squareLead", "brightPiano"],
   },
   fill: ["snare", "snare", "clap", "snare"],
-  presence: { drums: 1, pulse: 0.6, pad: 0.6, lead: 0.6 },
+  presence: { drums: 1, pulse: 0.6, pad: 0.6, lead: 0.75 },
   melody: { density: 1.3, syncopation: 0.7, leap: 3 },
 };

@@ -29,7 +29,10 @@ export const jazz: Genre = {
       weight: 4,
       bpm: [104, 176],
       drums: {
-        light: [{ ride: "x...x.x.x...x.x.", pedal: "....x.......x..." }],
+        light: [
+          { ride: "x...x.x.x...x.x.", pedal: "....x.......x..." },
+          { ride: "x...x...x.x.x...", pedal: "....x.......x...", snare: "......o......o.." },
+        ],
         full: [
           {
             ride: "X...x.x.X...x.x.",
@@ -53,7 +56,10 @@ export const jazz: Genre = {
       weight: 1,
       bpm: [100, 160],
       drums: {
-        light: [{ ride: "x...x.x.x...", pedal: "....x......." }],
+        light: [
+          { ride: "x...x.x.x...", pedal: "....x......." },
+          { ride: "x...x...x.x.", pedal: "....x...x..." },
+        ],
         full: [{ ride: "X...x.x.x.x.", pedal: "....x...x...", kick: "x..........." }],
       },
       bass: ["R---5---A---", "R---3---5---", "R-------A---"],

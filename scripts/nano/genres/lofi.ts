@@ -25,7 +25,10 @@ export const lofi: Genre = {
       weight: 1,
       bpm: [66, 94],
       drums: {
-        light: [{ kick: "x.........x.....", snare: "....x.......x...", hat: "x.x.x.x.x.x.x.x." }],
+        light: [
+          { kick: "x.........x.....", snare: "....x.......x...", hat: "x.x.x.x.x.x.x.x." },
+          { kick: "x......xx.......", rim: "....x.......x...", hat: "x.x.x.xxx.x.x.x." },
+        ],
         full: [
           { kick: "X......x..x.....", snare: "....X.......X..o", hat: "x.xox.x.x.xox.x." },
           { kick: "X..x......x..x..", snare: "....X..o....X...", hat: "x.x.x.xox.x.x.xo" },
@@ -45,6 +48,6 @@ export const lofi: Genre = {
     lead: ["vibraphone", "flute", "tenorSaxophone", "jazzGuitar", "mutedTrumpet"],
   },
   fill: ["snare", "snare", "kick", "snare"],
-  presence: { drums: 1, pulse: 0.4, pad: 0.4, lead: 0.7 },
+  presence: { drums: 1, pulse: 0.4, pad: 0.4, lead: 0.8 },
   melody: { density: 1, syncopation: 0.6, leap: 3 },
 };

@@ -25,7 +25,10 @@ export const reggae: Genre = {
       weight: 1,
       bpm: [66, 92],
       drums: {
-        light: [{ kick: "........X.......", rim: "........x.......", hat: "x.x.x.x.x.x.x.x." }],
+        light: [
+          { kick: "........X.......", rim: "........x.......", hat: "x.x.x.x.x.x.x.x." },
+          { kick: "........X.......", rim: "......x.x......x", hat: "..x...x...x...x." },
+        ],
         full: [
           { kick: "........X.......", rim: "........X.....o.", hat: "x.xox.xox.xox.xo" },
           { kick: "X.......X.......", rim: "....x...X...x...", hat: "x.xox.xox.xox.xo" },

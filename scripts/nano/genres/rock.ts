@@ -43,7 +43,10 @@ export const rock: Genre = {
       weight: 1,
       bpm: [60, 84],
       drums: {
-        light: [{ kick: "X.........x.", snare: "......X.....", hat: "x.x.x.x.x.x." }],
+        light: [
+          { kick: "X.........x.", snare: "......X.....", hat: "x.x.x.x.x.x." },
+          { kick: "X...x.......", snare: "......X.....", hat: "X.x.x.X.x.x." },
+        ],
         full: [{ kick: "X...x.....x.", snare: "......X.....", ride: "X.x.x.X.x.x." }],
       },
       bass: ["R---R-R---R-", "R-----5---A-"],
@@ -60,6 +63,6 @@ export const rock: Genre = {
     lead: ["overdrivenGuitar", "distortedGuitar", "sawLead", "organ"],
   },
   fill: ["snare", "highTom", "midTom", "lowTom"],
-  presence: { drums: 1, pulse: 0.3, pad: 0.3, lead: 0.75 },
+  presence: { drums: 1, pulse: 0.3, pad: 0.3, lead: 0.85 },
   melody: { density: 1.3, syncopation: 0.4, leap: 3 },
 };

@@ -3,7 +3,7 @@ import type { Genre } from "./genre.js";
 
 export const blues: Genre = {
   name: "blues",
-  names: ["blues", "slow blues", "twelve-bar blues", "electric blues", "a blues shuffle"],
+  names: ["blues", "slow blues", "twelve-bar blues", "electric blues", "blues shuffle"],
   moods: ["gritty", "lonesome", "smoky", "weary", "soulful"],
   scenes: ["for a bar after midnight", "about hard luck", "for a back porch", "with bent notes"],
   minorShare: 0.3,
@@ -194,7 +194,10 @@ export const soul: Genre = {
       weight: 1,
       bpm: [60, 74],
       drums: {
-        light: [{ kick: "X.........x.", rim: "......X.....", hat: "x.x.x.x.x.x." }],
+        light: [
+          { kick: "X.........x.", rim: "......X.....", hat: "x.x.x.x.x.x." },
+          { kick: "X...x.....x.", rim: "......X.....", ride: "x.x.x.x.x.x." },
+        ],
         full: [{ kick: "X...x.....x.", snare: "......X.....", hat: "X.x.x.X.x.x." }],
       },
       bass: ["R-----R-5-A-"],

@@ -25,7 +25,10 @@ export const synthwave: Genre = {
       weight: 1,
       bpm: [84, 118],
       drums: {
-        light: [{ kick: "X.......X.......", hat: "x.x.x.x.x.x.x.x." }],
+        light: [
+          { kick: "X.......X.......", hat: "x.x.x.x.x.x.x.x." },
+          { kick: "X...X...X...X...", rim: "....x.......x...", hat: "..x...x...x...x." },
+        ],
         full: [
           { kick: "X...X...X...X...", snare: "....X.......X...", hat: "x.x.x.x.x.x.x.x." },
           { kick: "X.....x.X.......", snare: "....X.......X...", hat: "xxxxxxxxxxxxxxxx" },

@@ -10,7 +10,7 @@ export interface RenderedPiece {
   stems: Map<StemName, Stereo>;
 }
 
-/** Decibels of a part where it sounds, against the others. */
+/** Relative levels of sounding parts in decibels. */
 const levels: Record<Role, number> = { drums: -16, bass: -16, comp: -20, pulse: -24, pad: -25, lead: -17 };
 const levelSpread = 2;
 

@@ -73,6 +73,6 @@ function eventsOf(notes: readonly Note[], stepSeconds: number): KeyEvent[] {
     { sample: toSample(start), pitch, velocity },
     { sample: toSample(start + length), pitch, velocity: 0 },
   ]);
-  // Of simultaneous events the ends come first, so that a repeated note starts anew.
+  // Ends sort before simultaneous starts, so that a repeated note starts again.
   return events.sort((a, b) => a.sample - b.sample || a.velocity - b.velocity);
 }

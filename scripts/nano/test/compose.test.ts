@@ -2,7 +2,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { compose } from "../compose/compose.js";
 import { movement, spansOf, voicing } from "../compose/harmony.js";
-import { metres, type Piece, secondsPerStep } from "../compose/piece.js";
+import { metres, type Piece, type SectionName, secondsPerStep } from "../compose/piece.js";
 import { chordOf, keyOf, scales } from "../compose/theory.js";
 import { genres } from "../genres/index.js";
 
@@ -18,7 +18,7 @@ describe("composer of carillon-nano's pieces", () => {
     fc.assert(
       fc.property(anySeed, (seed) => {
         const piece = compose(seed);
-        expect(piece.durationSeconds).to.satisfy(Number.isInteger).and.to.be.within(10, 60);
+        expect(piece.durationSeconds).to.satisfy(Number.isInteger).and.to.be.within(20, 60);
         const tailSeconds = piece.durationSeconds - piece.bars * barSeconds(piece);
         const rounding = 1e-9;
         expect(tailSeconds).to.be.within(0.8 - rounding, 0.8 + barSeconds(piece) + rounding);
@@ -53,8 +53,34 @@ describe("composer of carillon-nano's pieces", () => {
   it("keeps melodies in their key, but for the notes of borrowed chords", () => {
     const pieces = Array.from({ length: 120 }, (_, seed) => compose(seed));
     const shares = pieces.flatMap(melodyShareInScale);
-    expect(Math.min(...shares)).to.be.above(0.6);
+    expect(Math.min(...shares)).to.be.at.least(0.6);
     expect(shares.reduce((sum, share) => sum + share, 0) / shares.length).to.be.above(0.93);
+  });
+
+  it("plays the melody of the first chorus again in the second", () => {
+    const songs = Array.from({ length: 60 }, (_, seed) => compose(seed)).filter(
+      ({ sections }) => sections.filter(({ name }) => name === "Chorus").length > 1,
+    );
+    expect(songs.length).to.be.above(20);
+    for (const piece of songs) {
+      const [first, second] = piece.sections.filter(({ name }) => name === "Chorus");
+      if (first === undefined || second === undefined) continue;
+      const bars = Math.min(first.bars, second.bars) - 1; // the last bar may lead elsewhere
+      const [one, other] = [first, second].map(({ firstBar }) => leadPitches(piece, firstBar, bars));
+      // Swing and timing can move the last note over the bar line.
+      const count = Math.min(one?.length ?? 0, other?.length ?? 0);
+      expect(Math.abs((one?.length ?? 0) - (other?.length ?? 0))).to.be.at.most(1);
+      expect(other?.slice(0, count)).to.deep.equal(one?.slice(0, count));
+    }
+  });
+
+  it("moves melodies by steps more often than by leaps", () => {
+    const intervals = Array.from({ length: 120 }, (_, seed) => compose(seed)).flatMap((piece) => {
+      const pitches = leadPitches(piece, 0, piece.bars);
+      return pitches.slice(1).map((pitch, index) => Math.abs(pitch - (pitches[index] as number)));
+    });
+    const steps = intervals.filter((semitones) => semitones <= 2);
+    expect(steps.length / intervals.length).to.be.above(0.65);
   });
 
   it("repeats its motifs: bars of a melody share rhythms", () => {
@@ -68,6 +94,49 @@ describe("composer of carillon-nano's pieces", () => {
     }
     expect(rhythms.size).to.be.above(4);
     expect(new Set(rhythms.values()).size).to.be.below(rhythms.size);
+  });
+
+  it("plays choruses fuller than verses in every genre", () => {
+    for (const genre of genres) {
+      const ratios = piecesOf(genre.name).flatMap((piece) => {
+        const [verse, chorus] = [energyOf(piece, "Verse"), energyOf(piece, "Chorus")];
+        return verse === 0 || chorus === 0 ? [] : chorus / verse;
+      });
+      expect(meanOf(ratios), genre.name).to.be.above(1.15);
+    }
+  });
+
+  it("leads drums to every new section by a bar of its own", () => {
+    const pieces = Array.from({ length: 120 }, (_, seed) => compose(seed));
+    const ends = pieces.flatMap((piece) =>
+      piece.sections.slice(0, -1).flatMap((section) => {
+        const { firstBar, bars } = section;
+        const [first, last] = [firstBar, firstBar + bars - 1].map((bar) => drumsOf(piece, bar));
+        return bars < 2 || first === "" ? [] : first !== last;
+      }),
+    );
+    expect(ends.length).to.be.above(100);
+    expect(ends.filter(Boolean).length / ends.length).to.be.above(0.95);
+  });
+
+  it("ends on a tonic chord that rings, mostly after a cadence", () => {
+    const pieces = Array.from({ length: 120 }, (_, seed) => compose(seed));
+    let cadences = 0;
+    for (const piece of pieces) {
+      const { barSteps } = metres[piece.metre];
+      const tonic = chordOf(piece.key.mode === "major" ? "I" : "i", piece.key).pitchClasses;
+      const end = piece.durationSeconds / secondsPerStep(piece);
+      const pitched = piece.parts.filter(({ instrument }) => !instrument.isDrumKit);
+      const finals = pitched.flatMap(({ notes }) =>
+        notes.filter(({ start, length }) => start + length > end - 1.5),
+      );
+      expect(finals.length, `seed ${piece.seed}`).to.be.at.least(4);
+      expect(finals.filter(({ pitch }) => !tonic.includes(pitch % 12))).to.deep.equal([]);
+      const bass = piece.parts.find(({ role }) => role === "bass")?.notes ?? [];
+      const before = bass.filter(({ start }) => start < piece.bars * barSteps - 0.5).at(-1);
+      if (before !== undefined && before.pitch % 12 !== piece.key.tonic) cadences++;
+    }
+    expect(cadences / pieces.length).to.be.above(0.6);
   });
 
   it("reaches every genre, key and metre, and tempos from 60 to 180", () => {
@@ -116,6 +185,50 @@ describe("harmony of carillon-nano's pieces", () => {
 
 function barSeconds(piece: Piece): number {
   return metres[piece.metre].barSteps * secondsPerStep(piece);
+}
+
+/** Ten pieces of a genre. */
+function piecesOf(name: string): Piece[] {
+  const first = genres.findIndex((genre) => genre.name === name);
+  return Array.from({ length: 10 }, (_, round) => compose(first + round * genres.length));
+}
+
+/** Squared velocities a bar of the sections of this name. */
+function energyOf({ parts, sections, metre }: Piece, wanted: SectionName): number {
+  const { barSteps } = metres[metre];
+  const named = sections.filter(({ name }) => name === wanted);
+  const bars = named.reduce((sum, section) => sum + section.bars, 0);
+  const notes = parts.flatMap((part) => part.notes);
+  const energies = named.flatMap(({ firstBar, bars }) =>
+    notes
+      .filter(({ start }) => start >= firstBar * barSteps - 0.5 && start < (firstBar + bars) * barSteps - 0.5)
+      .map(({ velocity }) => velocity ** 2),
+  );
+  return bars === 0 ? 0 : energies.reduce((sum, energy) => sum + energy, 0) / bars;
+}
+
+/** Onsets and drums of a bar, without its crashes. */
+function drumsOf({ parts, metre }: Piece, bar: number): string {
+  const { barSteps } = metres[metre];
+  const crash = 49;
+  const notes = parts.find(({ role }) => role === "drums")?.notes ?? [];
+  return notes
+    .map(({ start, pitch }) => ({ step: Math.round(start - bar * barSteps), pitch }))
+    .filter(({ step, pitch }) => step >= 0 && step < barSteps && pitch !== crash)
+    .map(({ step, pitch }) => `${step}:${pitch}`)
+    .sort()
+    .join(" ");
+}
+
+function meanOf(values: number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function leadPitches({ parts, metre }: Piece, firstBar: number, bars: number): number[] {
+  const { barSteps } = metres[metre];
+  const [start, end] = [firstBar * barSteps - 0.5, (firstBar + bars) * barSteps - 0.5];
+  const notes = parts.find(({ role }) => role === "lead")?.notes ?? [];
+  return notes.filter((note) => note.start >= start && note.start < end).map(({ pitch }) => pitch);
 }
 
 /** None where the piece has no melody. */

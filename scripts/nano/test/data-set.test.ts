@@ -4,12 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { Tokenizer } from "../../../src/engine/tokenizer.js";
+import { loadTokenizer } from "../dataset/data-set.js";
 import type { PieceRecord } from "../dataset/record.js";
 import { decibels, peakOf, sampleRate } from "../render/stereo.js";
 import { decodeWav, encodeWav } from "../render/wav.js";
-import { learnMerges } from "../tokenizer/byte-pairs.js";
-import { writeTokenizer } from "../tokenizer/files.js";
 
 const program = fileURLToPath(new URL("../make-data.ts", import.meta.url));
 const seconds = 10;
@@ -70,7 +68,7 @@ describe("data set of carillon-nano", () => {
   });
 
   it("gives token ids that read as the engine's own prompts", async () => {
-    const tokenizer = await Tokenizer.load(join(directory, "tokenizer"));
+    const tokenizer = await loadTokenizer();
     for (const record of records) {
       const text = tokenizer.decode(record.textTokenIds);
       expect(text).to.contain(`# Caption\n${record.caption}\n`).and.to.contain(`- bpm: ${record.bpm}\n`);
@@ -99,29 +97,5 @@ describe("WAV files of carillon-nano", () => {
     expect(read.left[1]).to.be.closeTo(0.5, 1e-4);
     expect(read.right[2], "beyond full scale").to.equal(1);
     expect(() => decodeWav(Buffer.alloc(100))).to.throw(RangeError);
-  });
-});
-
-describe("tokenizer of carillon-nano", () => {
-  const corpus = "slow bossa nova with nylon guitar, slow house, slow jazz with guitar. ".repeat(4);
-
-  it("learns whole words and keeps every byte", async () => {
-    const directory = mkdtempSync(join(tmpdir(), "carillon-tokenizer-"));
-    try {
-      const merges = learnMerges(corpus, 60);
-      writeTokenizer(join(directory, "text"), merges, 0);
-      writeTokenizer(join(directory, "lm"), merges, 10);
-      const text = await Tokenizer.load(join(directory, "text"));
-      const lm = await Tokenizer.load(join(directory, "lm"));
-      expect(await text.encodeText(" guitar")).to.have.length(1);
-      const unseen = "Überraschung: 4/4, ♯, 音楽\n";
-      expect(text.decode(await text.encodeText(unseen))).to.equal(unseen);
-      expect(await lm.encodeText(corpus)).to.deep.equal(await text.encodeText(corpus));
-      expect(lm.controlId("<think>")).to.equal(text.controlId("<think>"));
-      expect(lm.audioCodeCount).to.equal(10);
-      expect(text.audioCodeCount).to.equal(0);
-    } finally {
-      rmSync(directory, { recursive: true });
-    }
   });
 });

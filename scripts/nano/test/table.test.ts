@@ -11,7 +11,7 @@ const asked: Asked[] = [
 
 const measured = (values: Partial<Measurement> = {}): Measurement => ({
   ...{ seconds: 20, tempo: 100, beatPeak: 0.5, key: "C major", harmonicChange: 0.05, lowFlatness: 0.1 },
-  ...{ recurrence: 0.2, genre: "jazz", loudness: -18, silence: 0, clipped: 0, ...values },
+  ...{ recurrence: 0.2, melody: 0.3, genre: "jazz", loudness: -18, silence: 0, clipped: 0, ...values },
 });
 
 const column = (measurements: Measurement[]): Column => ({
@@ -20,6 +20,7 @@ const column = (measurements: Measurement[]): Column => ({
     asked,
     measurements,
     computeSeconds: [],
+    returns: [true, true, false, true],
     seedDistances: [],
     reconstructionDistances: [4, 6],
   },
@@ -38,6 +39,8 @@ describe("table of carillon-nano's evaluation", () => {
     expect(cellOf(rows, "tempo within")).to.equal("50 %");
     expect(cellOf(rows, "key exact")).to.equal("50 %");
     expect(cellOf(rows, "genre")).to.equal("100 %");
+    expect(cellOf(rows, "second chorus nearer")).to.equal("75 %");
+    expect(cellOf(rows, "frames with a stepwise melody")).to.equal("30 %");
     const chance = rows.filter((line) => line.includes("(chance)")).map((line) => line.split(" | ")[1]);
     expect(chance).to.deep.equal(["50 % |", "50 % |", "0 % |"]);
   });

@@ -1,7 +1,10 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect } from "chai";
@@ -9,6 +12,7 @@ import { Engine } from "../../../src/engine/engine.js";
 import type { RenderRequest } from "../../../src/engine/types.js";
 import { engineOptions } from "../../../test/engine/embedded.js";
 import { plainSong } from "../../../test/engine/plain-song.js";
+import { readStatus } from "../supervisor.js";
 import { testPython } from "./python-tests.js";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
@@ -23,32 +27,73 @@ const request: RenderRequest = {
 };
 
 describe("training carillon-nano", () => {
+  let directory: string;
+  let cache: string;
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), "carillon-train-"));
+    cache = join(directory, "cache");
+  });
+
+  after(() => rm(directory, { recursive: true }));
+
+  const command = (...more: string[]): string[] => {
+    const script = join(root, "scripts/nano/train.ts");
+    return ["--import", "tsx", script, "--cache", cache, ...more];
+  };
+  // Seed 6 is held out.
+  const data = "--shards 1 --shard-pieces 7 --duration 6";
+  const smoke = `--no-idle ${data} --steps 1 --batch-share 0.1 --evaluate-hours 0`.split(" ");
+  const run = promisify(execFile);
+
   it("passes its own tests, which are in Python", function () {
     this.timeout(1_200_000);
     testPython("training");
   });
 
-  it("goes from an empty folder to a checkpoint that the engine renders with", async function () {
+  it("runs once at a time and stops when asked", async function () {
     this.timeout(1_200_000);
-    const directory = await mkdtemp(join(tmpdir(), "carillon-train-"));
-    const [data, work] = [join(directory, "data"), join(directory, "work")];
-    const out = join(directory, "checkpoints", "trained");
-    const recipe = ["--import", "tsx", join(root, "scripts/nano/train.ts"), "--size", "smoke"];
-    recipe.push("--data", data, "--work", work, "--out", out, "--pieces", "7", "--duration", "6");
-    recipe.push("--", "--device", "cpu", "--steps", "3");
-    const { stdout } = await promisify(execFile)(process.execPath, recipe, { cwd: root });
-    for (const stage of ["decoder", "tokenizer", "words", "dit", "guidance", "lm"]) {
-      expect(stdout, stage).to.match(new RegExp(`"stage": "${stage}", "kind": "held out", "step": 3, .*\\d`));
-    }
+    const training = spawn(process.execPath, command(...smoke), { stdio: "ignore" });
+    const ended = once(training, "exit");
+    while ((readStatus(cache)?.step ?? 0) < 2) await delay(50);
+    const refusal = await run(process.execPath, command(...smoke)).catch((error: Error) => error);
+    expect(String(refusal)).to.contain(`process ${training.pid}`);
+    const { stdout } = await run(process.execPath, command("--stop"));
+    expect(stdout).to.contain("stopped: render");
+    expect((await ended)[0]).to.equal(0);
+    expect(readStatus(cache)?.state).to.equal("stopped");
+  });
 
+  it("resumes and ends with a checkpoint that the engine renders with", async function () {
+    this.timeout(1_200_000);
+    const rendered = join(cache, "shard-0000", "piece-000000", "mix.wav");
+    const before = statSync(rendered).mtimeMs;
+    const training = spawn(process.execPath, command(...smoke), { stdio: ["ignore", "pipe", "inherit"] });
+    const ended = once(training, "exit");
+    training.stdout.resume();
+    while (readStatus(cache)?.stage !== "pack.py") await delay(10);
+    expect(statSync(rendered).mtimeMs).to.equal(before);
+    expect((await ended)[0]).to.equal(0);
+    expect(readStatus(cache)?.state).to.equal("finished");
+    expect(readdirSync(join(cache, "data")).sort()).to.deep.equal(["shard-0000.pt", "space.pt"]);
+    for (const stage of ["tokenizer", "decoder", "dit", "guidance", "lm"]) {
+      const lines = readFileSync(join(cache, "work", `${stage}.log`), "utf8");
+      expect(lines, stage).to.match(
+        new RegExp(`"stage": "${stage}", "kind": "held out", "step": 1, .*"loss": \\d`),
+      );
+    }
+    await expectToRender(join(cache, "checkpoint"));
+  });
+
+  async function expectToRender(checkpoint: string): Promise<void> {
     const engine = new Engine(
       {
         ...engineOptions,
-        checkpointsDirectory: join(directory, "checkpoints"),
-        slotModels: ["trained", null, null],
-        languageModel: join(out, "lm"),
+        checkpointsDirectory: cache,
+        slotModels: ["checkpoint", null, null],
+        languageModel: join(checkpoint, "lm"),
       },
-      (message) => expect(message).to.not.contain("nothing reads"),
+      (message) => expect(message).to.not.contain("unused tensors"),
     );
     try {
       const { audio, samplesPerChannel } = await engine.render(request, {});
@@ -57,7 +102,6 @@ describe("training carillon-nano", () => {
       expect(await engine.loadLanguageModel(null)).to.equal("lm");
     } finally {
       await engine.close();
-      await rm(directory, { recursive: true });
     }
-  });
+  }
 });

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { canonicalKeyScale, canonicalTimeSignature } from "../../../src/engine/metadata.js";
 import { compose } from "../compose/compose.js";
+import { genres } from "../genres/index.js";
 import { describe as describePiece } from "../words/description.js";
 
 const pieces = Array.from({ length: 240 }, (_, seed) => compose(seed));
@@ -12,6 +13,29 @@ describe("words for carillon-nano's pieces", () => {
       expect(caption).to.not.match(/undefined|null|NaN| {2}|,,| ,|\.\./);
       expect(caption).to.not.match(/\b(track|piece|music|groove) \1\b/);
     }
+  });
+
+  it("uses a word of a mood, scene or tempo once", () => {
+    const adjectives = new Set(
+      genres.flatMap(({ moods }) => moods).concat("slow", "fast", "steady", "moderate", "brisk", "lively"),
+    );
+    const doubled = pieces
+      .flatMap((piece) => describePiece(piece, 6))
+      .map(({ caption }) => caption)
+      .filter((caption) => {
+        const words = (caption.toLowerCase().match(/[a-z-]+/g) ?? []).filter((word) => adjectives.has(word));
+        return new Set(words).size < words.length;
+      });
+    // Some names of instruments have no other word: "bright piano" in a bright piece.
+    expect(doubled.length, doubled.join("\n")).to.be.below(0.01 * 6 * pieces.length);
+  });
+
+  it("writes a or an by the sound of the next word", () => {
+    const captions = pieces.flatMap((piece) => describePiece(piece, 6)).map(({ caption }) => caption);
+    const articles = captions.flatMap((caption) => caption.match(/\ban? [a-z0-9]+/gi) ?? []);
+    expect(articles).to.include("An 80s");
+    const wrong = articles.filter((words) => /^a ((?!eu)[aeiou]|8)|^an (eu|[^aeiou8])/i.test(words));
+    expect(wrong).to.deep.equal([]);
   });
 
   it("says tempo and key in half of the captions, and drums that are not there", () => {
@@ -44,7 +68,7 @@ describe("words for carillon-nano's pieces", () => {
     }
   });
 
-  it("names the sections in their order, or says that nobody sings", () => {
+  it("lists the sections in order, or says that the piece is instrumental", () => {
     const lyrics = pieces.map((piece) => ({ piece, lyrics: describePiece(piece, 1)[0]?.lyrics ?? "" }));
     const tagged = lyrics.filter((entry) => entry.lyrics !== "[Instrumental]");
     expect(tagged.length).to.be.within(1, lyrics.length - 1);

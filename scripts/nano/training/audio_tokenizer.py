@@ -1,4 +1,4 @@
-"""Audio tokenizer and detokenizer: latents to codes of 200 ms, and codes to hints at what the latents were."""
+"""Audio tokenizer and detokenizer: latents to codes of 200 ms, and codes to approximate latents (hints)."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -7,6 +7,7 @@ from facts import FRAMES_PER_SECOND
 from transformer import Encoder
 
 DEVIATION, SPREAD_WEIGHT = 0.7, 0.1
+HELD_OUT_PIECES = 64
 
 
 class Quantizer(nn.Module):
@@ -21,7 +22,7 @@ class Quantizer(nn.Module):
         self.register_buffer("basis", torch.tensor([1, *levels[:-1]]).cumprod(0), persistent=False)
 
     def forward(self, x):
-        """-> what the codes say [B, N, fsq_dim], their numbers, and what was rounded."""
+        """-> quantized values [B, N, fsq_dim], their codes, and the values before rounding."""
         z = self.project_in(x)
         soft = 1 + 1 / self.top
         bounded = (soft * (z / soft).tanh()).clamp(-1, 1)
@@ -47,7 +48,7 @@ class Tokenizer(nn.Module):
         with torch.autocast(latents.device.type, enabled=False):  # codes jump where values are rounded
             x = pooler.embed_tokens(self.audio_acoustic_proj(filled)).reshape(-1, self.frames_per_code, pooler.norm.weight.shape[0])
             x = torch.cat([pooler.special_token.expand(len(x), 1, -1), x], 1)
-            return self.quantizer(pooler.run(x)[:, 0].unflatten(0, (batch, -1)))
+            return self.quantizer(pooler.run(x, first_only=True)[:, 0].unflatten(0, (batch, -1)))
 
 
 class Detokenizer(Encoder):
@@ -101,20 +102,20 @@ class TokenizerStage(AudioTokenizer):
         return error + SPREAD_WEIGHT * spread, {"error": error, "spread": spread}
 
     def measure(self):
-        """error: mean squared error of held-out hints; variance: that of what they are to say; codes: distinct ones."""
+        """loss: mean squared error of held-out hints; variance: of the latents; codes: distinct ones."""
         silence, codes, errors, values = self.silence, [], [], []
-        for piece in self.data.pieces.held_out:
+        for piece in self.data.pieces.held_out[:HELD_OUT_PIECES]:
             latents = self.data.latents_of(piece)[None].to(silence)
             quantized, indices, _ = self.tokenizer(latents, silence)
             errors.append((self.detokenizer(quantized)[:, :latents.shape[1]] - latents).flatten())
             values.append(latents.flatten())
             codes.append(indices.flatten())
-        return {"error": torch.cat(errors).square().mean(), "variance": torch.cat(values).var(),
+        return {"loss": torch.cat(errors).square().mean(), "variance": torch.cat(values).var(),
                 "codes": len(torch.cat(codes).unique())}
 
 
 def spread_error(before_rounding):
-    """How far the quantizer's dimensions are from mean 0 and deviation 0.7. Those that leave the levels' range get no
-    gradient back from there, and their codes are lost."""
+    """Distance of the quantizer's dimensions from mean 0 and deviation 0.7. Values beyond the range of the levels get no
+    gradient, and their codes are lost."""
     by_dimension = before_rounding.flatten(0, -2)
     return by_dimension.mean(0).square().mean() + (by_dimension.std(0) - DEVIATION).square().mean()

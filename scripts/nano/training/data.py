@@ -1,15 +1,18 @@
-"""What training reads: one file with the words, latents and audio of a data set, and the random choices of a step."""
+"""Input of training: the packed data set (records, latents, audio of a share of the pieces), the model's configs, and the
+random choices of a step."""
 import json
 import random
+from array import array
 from collections import namedtuple
 from dataclasses import dataclass
+from mmap import MAP_SHARED
 
 import torch
 
 from facts import Facts
 from latent_space import Parts
 
-MIX, SILENCE = "mix", "silence"
+MIX, SILENCE, SPACE = "mix", "silence", "space.pt"
 
 Request = namedtuple("Request", "text bare_text lyrics plan_prompt plan")
 
@@ -19,8 +22,8 @@ class Piece:
     id: str
     facts: Facts
     sections: list    # their starts and ends, in seconds
-    stems: list       # tracks; empty where they were not kept
-    requests: list    # the first is the one that the tasks' prompts are of
+    stems: list       # tracks; empty if they were not kept
+    requests: list    # prompts of tasks belong to the first
     task_texts: dict  # by (task, track); track is None for cover and repaint
 
 
@@ -31,69 +34,73 @@ class Pieces:
 
 
 def read_pieces(text, source):
-    """A record a line (scripts/nano/dataset/record.ts); `source` is named where one cannot be read."""
+    """A record a line (scripts/nano/dataset/record.ts). Errors name `source`."""
     splits = {"train": [], "heldout": []}
     for line in text.splitlines():
         record = json.loads(line)
         splits[record["split"]].append(read_piece(record, source))
-    if not all(splits.values()):
-        raise ValueError(f"{source}: needs pieces of both splits, train and heldout")
     return Pieces(splits["train"], splits["heldout"])
 
 
 def read_piece(record, source):
     def request(words):
-        return Request(words["textTokenIds"], words["bareTextTokenIds"], words["lyricTokenIds"],
-                       words["lmPromptTokenIds"], words["lmThinkTokenIds"])
+        names = ("textTokenIds", "bareTextTokenIds", "lyricTokenIds", "lmPromptTokenIds", "lmThinkTokenIds")
+        return Request(*(array("H", words[name]) for name in names))  # lists would take ten times the memory
 
     try:
         facts = Facts.of(record["genre"], record["bpm"], record["keyScale"], record["timeSignature"])
     except ValueError as error:
         raise ValueError(f"{source}, {record['id']}: {error}") from error
     tasks = record["tasks"]
-    texts = {(name, None): tasks[name] for name in ("cover", "repaint")}
+    texts = {(name, None): array("H", tasks[name]) for name in ("cover", "repaint")}
     for name in ("extract", "lego", "complete"):
-        texts.update({(name, track): ids for track, ids in tasks[name].items()})
+        texts.update({(name, track): array("H", ids) for track, ids in tasks[name].items()})
     sections = [(section["startSeconds"], section["endSeconds"]) for section in record["sections"]]
     return Piece(record["id"], facts, sections, sorted(record["stems"]),
                  [request(words) for words in (record, *record["variants"])], texts)
 
 
 class Data:
-    """The file that pack.py writes, mapped: reading is free until values are used. Nothing else is needed to train."""
+    """The folder `data` that pack.py fills and the folder `model` with configs and tokenizers. Shards are mapped: values
+    are read when they are used."""
 
-    def __init__(self, path):
-        if not path.exists():
-            raise ValueError(f"{path} is missing: make it with pack.py")
-        packed = torch.load(path, mmap=True)
-        self.path, self.files = path, packed["files"]  # texts by path: configs, tokenizers, records
-        self.latents, self.sounds, self.measured = packed["latents"], packed["audio"], packed["measured"]
-        self.silence = packed[SILENCE].float()  # [frames, C], as long as the longest song
-        self.genres = self.json("genres.json")
-        self.pieces = read_pieces(self.files["pieces.jsonl"], f"{path}, pieces.jsonl")
+    def __init__(self, data, model):
+        shards = sorted(data.glob("shard-*.pt"))
+        if not shards:
+            raise ValueError(f"{data} has no shards: make them with pack.py")
+        torch.serialization.set_default_mmap_options(MAP_SHARED)  # private pages would count against the memory limit
+        self.model, self.latents, self.sounds, self.pieces = model, {}, {}, Pieces([], [])
+        for path in shards:
+            shard = torch.load(path, mmap=True)
+            self.latents.update(shard["latents"])
+            self.sounds.update(shard["audio"])
+            pieces = read_pieces(shard["records"], path)
+            self.pieces.train.extend(pieces.train)
+            self.pieces.held_out.extend(pieces.held_out)
+        if not self.pieces.train or not self.pieces.held_out:
+            raise ValueError(f"{data}: needs pieces of both splits, train and heldout")
+        space = torch.load(data / SPACE)
+        self.measured, self.silence = space["measured"], space[SILENCE].float()  # [frames, C], as long as the longest song
+        self.genres = self.json("training.json")["genres"]
 
     def json(self, name):
-        return json.loads(self.files[name])
+        return json.loads((self.model / name).read_text())
 
     def config(self, part=""):
-        return self.json(f"model/{part}/config.json" if part else "model/config.json")
+        return self.json(f"{part}/config.json" if part else "config.json")
 
     def vae_config(self):
-        """The autoencoder's config with what the engine needs to hear and to play latents: which channels say what, means and
-        deviations of those that oscillators play."""
-        config = self.config("vae")
+        """The autoencoder's config with the numbers that the engine's oscillators and encoder read."""
+        config, measured = self.config("vae"), self.measured
         parts = Parts.of(config["decoder_input_channels"])
-        oscillators = {name: self.measured[f"low_{name}s"].tolist() for name in ("mean", "deviation")}
+        oscillators = {name: measured[f"low_{name}s"].tolist() for name in ("mean", "deviation")}
+        oscillators.update({name: measured[name] for name in ("floor", "loudest")})
         encoder = {"clock_channels": parts.beats, "timbre_channels": parts.timbre, "pitch_classes": parts.pitches}
         return {**config, "oscillators": oscillators, "spectral_encoder": encoder}
 
     def timbre(self):
-        """What the engine's encoder has for weights."""
+        """Weights of the engine's encoder."""
         return {f"encoder.timbre_{name}": self.measured[f"timbre_{name}"] for name in ("mean", "components")}
-
-    def words(self):
-        """Pieces that were composed and described but not rendered."""
-        return read_pieces(self.files["words.jsonl"], f"{self.path}, words.jsonl")
 
     def latents_of(self, piece, track=MIX):
         """[T, C] of one track or of the mix."""
@@ -103,14 +110,14 @@ class Data:
         return len(self.latents[piece.id][MIX])
 
     def heard(self, pieces):
-        """Those of `pieces` whose audio was packed."""
+        """Pieces whose audio was packed."""
         return [piece for piece in pieces if piece.id in self.sounds]
 
     def samples(self, piece, track=MIX):
         return len(self.sounds[piece.id][track])
 
     def audio(self, piece, first, count, track=MIX):
-        """Samples first .. first + count - 1, those beyond the end zero: [2, count] in -1 .. 1."""
+        """Samples first .. first + count - 1, zero beyond the end: [2, count] in -1 .. 1."""
         cut = self.sounds[piece.id][track][first:first + count]
         return torch.nn.functional.pad(cut.T / 32768, (0, count - len(cut)))
 
@@ -124,22 +131,22 @@ def rest_without(track):
 
 
 def save(value, path):
-    """Replaces the file whole, so that a cut run leaves the old one."""
+    """Replaces the file atomically."""
     partial = path.with_name(path.name + ".part")
     torch.save(value, partial)
     partial.replace(path)
 
 
 def pad_ids(rows):
-    """Token ids padded on the right [B, L], and True where they are."""
-    ids = torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+    """Token ids padded on the right [B, L], and a mask of the ids."""
+    ids = torch.nn.utils.rnn.pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True)
     lengths = torch.tensor([len(row) for row in rows])
     return ids, torch.arange(ids.shape[1]) < lengths[:, None]
 
 
 class Draw(random.Random):
-    """The random choices of one step, and how much of the run's steps or minutes are used up, 0 .. 1. Seed and step alone decide
-    the choices, on any device: a resumed run goes on as an uninterrupted one would."""
+    """Random choices of one step, and the share of the run's steps that are done. Choices depend on seed and step alone:
+    a resumed run draws the same as an uninterrupted one."""
 
     def __init__(self, seed, step, progress=0.0):
         super().__init__(f"{seed}/{step}")

@@ -1,21 +1,20 @@
-"""The decoder learns to play what latents say. The encoder needs no training: latents are defined (latent_space.py)."""
+"""The decoder learns to play latents. There is no encoder to train: latents are defined (latent_space.py)."""
 import torch
 from torch import nn
 
 from data import MIX, Draw
 from discriminator import Discriminator
-from first_weights import begin_decoder
 from latent_space import Parts, hop_of
 from oobleck import Decoder
 from spectra import ReconstructionError
 
 HELD_OUT_CROPS = 24
-MOST_BLUR = 0.3    # deviation of the noise on latents, up to what a DiT's errors are
+MOST_BLUR = 0.3    # deviation of the noise on latents, up to the size of a DiT's errors
 STEM_SHARE = 0.35  # of crops of pieces that have stems
 
 
 class DecoderStage(nn.Module):
-    """Learns to play the exact latents, blurred up to what a DiT makes of them; the discriminator learns beside it."""
+    """Learns to play exact latents with noise of the size of a DiT's errors, together with a discriminator."""
 
     def __init__(self, data, options):
         super().__init__()
@@ -25,9 +24,6 @@ class DecoderStage(nn.Module):
         self.parts = Parts.of(self.config["decoder_input_channels"])
         self.error = ReconstructionError(self.config["sampling_rate"], options.device)
         self.decoder, self.discriminator = Decoder(self.config), Discriminator()
-
-    def begin(self):
-        begin_decoder(self.decoder, self.config)
 
     def crop(self, piece, track, first):
         """Latents [C, frames] and audio [2, samples]."""
@@ -47,16 +43,17 @@ class DecoderStage(nn.Module):
         sharp, real = (torch.stack(parts) for parts in zip(*crops))
         blur = torch.tensor([MOST_BLUR * draw.random() for _ in range(self.batch)])[:, None, None]
         blurred = sharp + blur * draw.normal(sharp.shape)
-        blurred[:, self.parts.beat_slice] = 0  # so that nothing ever reads the clock
+        blurred[:, self.parts.beat_slice] = 0  # the decoder must not read the clock
         made, real = self.decoder(blurred.to(device)), real.to(device)
         error, parts = self.error(made, real)
         judged, judgements = self.discriminator(made, real)
         return error + judged, {**parts, **judgements}
 
     def measure(self):
-        """logMel, whiteNoise and ratio of held-out pieces (spectra.py)."""
+        """loss, logMel, whiteNoise and ratio of held-out pieces (spectra.py)."""
         middles = [self.crop(piece, MIX, (self.data.frames(piece) - self.frames) // 2)
                    for piece in self.data.heard(self.data.pieces.held_out)[:HELD_OUT_CROPS]]
         device = self.decoder.conv1.weight.device
-        return self.error.measure([audio for _, audio in middles],
-                                  lambda index: self.decoder(middles[index][0][None].to(device)), Draw(0, 0))
+        figures = self.error.measure([audio for _, audio in middles],
+                                     lambda index: self.decoder(middles[index][0][None].to(device)), Draw(0, 0))
+        return {"loss": figures["logMel"], **figures}

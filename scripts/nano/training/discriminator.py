@@ -1,4 +1,4 @@
-"""Learns to tell spectra of decoded audio from those of played audio, patch by patch."""
+"""Discriminator: separates spectra of decoded audio from spectra of rendered audio, patch by patch."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -13,9 +13,9 @@ WINDOWS = (2048, 512)
 
 
 class Discriminator(nn.Module):
-    """Shows the decoder what its spectra lack: errors of value or of texture do not ask that details go together as
-    they do in music. Convolutions over log magnitudes of middle and side at two resolutions (after Kumar et al., 2023),
-    judged by least squares (Mao et al., 2017). It learns in the decoder's steps and is not exported."""
+    """Losses on values and texture do not make details of a spectrum consistent; a discriminator does. Convolutions over
+    log magnitudes of middle and side at two resolutions (after Kumar et al., 2023), trained by least squares (Mao et al.,
+    2017). It learns in the decoder's steps and is not exported."""
 
     def __init__(self):
         super().__init__()
@@ -26,10 +26,10 @@ class Discriminator(nn.Module):
                 for i, (channels, stride) in enumerate(LAYERS)))
 
     def forward(self, made, real):
-        """What decoder and discriminator minimise together, of audio [B, 2, samples] each, and its parts: `passing`, how
-        far `made` is from passing for played; `features`, how far its features are from those of `real`; `judging`, the
-        discriminator's own squared error, 0.5 where it cannot tell. No gradient of the decoder's parts reaches the
-        weights here, and none of `judging` reaches `made`."""
+        """Joint loss of decoder and discriminator for audio [B, 2, samples] each, and its parts: `passing`, the decoder's
+        adversarial loss; `features`, the distance of its features from those of `real`; `judging`, the discriminator's own
+        squared error, 0.5 at chance. Gradients of the first two do not reach the weights here, and gradients of `judging` do
+        not reach `made`."""
         passing = features = judging = 0
         for window in WINDOWS:
             layers, hann = self.get_submodule(str(window)), torch.hann_window(window, device=made.device)
@@ -46,7 +46,7 @@ class Discriminator(nn.Module):
 
 
 def view_of(audio, hann):
-    """Log magnitudes of middle and side, of about unit scale, and how high each bin is: [B, 3, bins, hops]."""
+    """Log magnitudes of middle and side, of about unit scale, and the height of each bin: [B, 3, bins, hops]."""
     def log_spectrum(waves):
         scaled = energies(waves, len(hann) // 4, hann) * (2 / len(hann)) ** 2
         return ((scaled + FLOOR**2).sqrt().log() - CENTRE) / DEVIATION
@@ -57,7 +57,7 @@ def view_of(audio, hann):
 
 
 def run(layers, x, frozen=False):
-    """What every layer makes of a view; the last is the judgement of patches: 1 is played, 0 is decoded."""
+    """Outputs of all layers; the last one judges patches: 1 is rendered, 0 is decoded."""
     outputs = []
     for layer in layers:
         weight, bias = (layer.weight.detach(), layer.bias.detach()) if frozen else (layer.weight, layer.bias)

@@ -100,11 +100,15 @@ class Dit(nn.Module):
 
 
 class TimbreEncoder(Encoder):
-    """A clip's first frame, after all have looked at each other. The token is of other families and not read."""
+    """State of a clip's first frame. Only that frame is computed in the last layer. The token is unused here; other families
+    read it."""
 
     def __init__(self, config):
         super().__init__(config, config["num_timbre_encoder_hidden_layers"], config["timbre_hidden_dim"])
         self.special_token = nn.Parameter(torch.zeros(1, 1, config["hidden_size"]), requires_grad=False)
+
+    def forward(self, latents):
+        return self.run(self.embed_tokens(latents), first_only=True)
 
 
 class ConditionEncoder(nn.Module):
@@ -119,7 +123,7 @@ class ConditionEncoder(nn.Module):
 
     def forward(self, text, text_mask, lyrics, lyric_mask, timbre):
         """Hidden states of the text, embeddings of the lyrics, latents [B, T, C] -> states [B, L, width], mask [B, L]."""
-        states = [self.lyric_encoder(lyrics, lyric_mask), self.timbre_encoder(timbre)[:, :1], self.text_projector(text)]
+        states = [self.lyric_encoder(lyrics, lyric_mask), self.timbre_encoder(timbre), self.text_projector(text)]
         return torch.cat(states, 1), torch.cat([lyric_mask, torch.ones_like(text_mask[:, :1]), text_mask], 1)
 
 

@@ -1,4 +1,4 @@
-"""What a piece is, as its prompt says it: as numbers that a linear layer reads, and as a clock that the DiT draws."""
+"""Tempo, key, metre and genre of a piece: as numbers that a linear layer reads, and as a clock that the DiT generates."""
 import math
 from dataclasses import dataclass
 
@@ -56,23 +56,9 @@ def as_numbers(facts, genres):
     return numbers
 
 
-def from_numbers(numbers, genres):
-    """The facts that numbers near those of as_numbers say; the tempo lies between the strongest ranges."""
-    strongest = int(numbers[:TEMPOS].argmax())
-    place = float(strongest)
-    if 0 < strongest < TEMPOS - 1:  # the logarithms of a bell curve at three places give its middle
-        before, at, after = numbers[strongest - 1:strongest + 2].double().clamp_min(1e-4).log().tolist()
-        bend = before - 2 * at + after
-        if bend < 0:
-            place += min(0.5, max(-0.5, 0.5 * (before - after) / bend))
-    return Facts(genres[int(numbers[GENRE:GENRE + len(genres)].argmax())],
-                 SLOWEST * 2 ** (place * OCTAVES_BETWEEN_TEMPOS), int(numbers[TONIC:MODE].argmax()),
-                 bool(numbers[MODE] > 0.5), METRES[int(numbers[METRE:GENRE].argmax())])
-
-
 class FactsHead(nn.Linear):
-    """Reads a piece's facts off the last token that counts, which knows all words. It teaches a text encoder or a
-    language model to keep them where a linear layer finds them; checkpoints go without it."""
+    """Reads a piece's facts from the last token, so that text encoder and language model learn to represent them. It is not
+    exported."""
 
     def __init__(self, width, genres):
         super().__init__(width, number_count(genres))
@@ -87,10 +73,9 @@ def facts_error(logits, numbers):
 
 
 def clock(facts, sections, first_frame, frames):
-    """The hands of beat, bar and section as cosine and sine, [frames, 6]. No encoder hears them and no decoder reads them:
-    the DiT draws them first, as the plainest thing that a tempo means, and drums and chords have a grid to follow. The hand
-    of `sections`, pairs of seconds, turns once in each, so that what answers a bar in a section that returns has the bar's
-    own angle; between them and behind the last it has no length."""
+    """Hands of beat, bar and section as cosine and sine, [frames, 6]. They are not computed from audio and the decoder does not
+    read them: they give the DiT a grid for drums and chords. The hand of `sections`, pairs of seconds, turns once in each,
+    so that corresponding bars of two sections have the same angle; outside of sections its length is 0."""
     seconds = (torch.arange(first_frame, first_frame + frames, dtype=torch.double) + 0.5) / FRAMES_PER_SECOND
     beats = seconds * facts.bpm / 60
     turns = torch.stack([beats, beats / facts.beats_per_bar, torch.zeros_like(beats)], 1)
@@ -104,6 +89,6 @@ def clock(facts, sections, first_frame, frames):
 
 
 def tempo_of(hands):
-    """Tempo in bpm of a clock [frames, 2 or more]: the mean advance of the hand of the beat."""
+    """Tempo in bpm of a clock [frames, 2 or more], from the mean advance of the beat's hand."""
     hand = torch.complex(hands[:, 0].double(), hands[:, 1].double())
     return float((hand[1:] * hand[:-1].conj()).sum().angle()) / (2 * math.pi) * FRAMES_PER_SECOND * 60

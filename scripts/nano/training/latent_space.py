@@ -1,10 +1,9 @@
-"""What latents are to say of audio, exactly. It is not learnt: the engine computes it as it stands here
-(native/core/vae/spectral_encoder.cpp), the decoder learns to play it, and all other models learn from it. Only scales and
-the components of timbre are measured of the data set.
+"""Definition of the latents. Nothing here is learnt: the engine computes the same (native/core/vae/spectral_encoder.cpp), the
+decoder learns to play latents, and all other models learn from them.
 
-The channels are, in this order: lows, how loud every semitone of the low band is, which oscillators play (semitones.py); the
-clock of beat, bar and section (facts.py); timbre, principal components of log-mel spectra; and how loud each of the twelve pitch classes is
-beside the others."""
+Channels, in this order: lows, log amplitudes of the semitones of the low band, which oscillators play (semitones.py); the
+clock of beat, bar and section (facts.py); timbre, principal components of log-mel spectra; and log amplitudes of the twelve
+pitch classes relative to their mean."""
 import math
 from collections import namedtuple
 
@@ -14,23 +13,25 @@ import torch.nn.functional as F
 from semitones import MOST, Semitones
 from spectra import energies_around, mel_filters
 
-MEASURED_PIECES, MEASURED_FRAMES = 140, 250
-SMALLEST_LOW = 0.05  # deviation
+FLOOR = 2e-3          # amplitude, -54 dB: of a new space; a checkpoint's own stands in its vae/config.json
+FIRST_FLOOR, FIRST_LOUDEST = 3e-4, 2.3  # of checkpoints whose config names none
+MEASURED_FRAMES = 500
+SMALLEST_LOW = 0.05   # deviation
+LOUDEST_SHARE = 1e-4  # of lows, those louder than what the oscillators play
 
 MEL_BANDS, MELS_PER_FRAME, MEL_WINDOW, MEL_RANGE = 80, 4, 2048, (250, 16000)
 MEL_ROWS = MEL_BANDS * MELS_PER_FRAME
-QUIETEST_MEL = 1e-8                            # energy
-LARGEST_DEVIATION, SMALLEST_SHARE = 3, 0.01    # of timbre
+QUIETEST_MEL = 1e-8  # energy
 
 PITCH_CLASSES = 12
 PITCH_WINDOW, PITCH_RANGE, TUNING = 8192, (100, 2000), 440  # 171 ms: semitones from 100 Hz on
 QUIETEST_PITCH, PITCH_CENTRE = 1e-7, -4.2      # energy; mean over 1400 s of the data set
-# Deviations of about 2, twice those of the waves: eight steps of a sampler keep what is large, and decide on it first.
+# Deviations of about 2: a sampler of eight steps decides on large channels first.
 PITCH_SCALE, LOUDNESS_KEPT = 2.2, 0.2
 
 
 class Parts(namedtuple("Parts", "lows beats timbre pitches")):
-    """How many channels are what: of 100, 42, 6, 40 and 12; of fewer, in such proportions, and pitch classes last."""
+    """Numbers of channels: of 100, 42, 6, 40 and 12; of fewer, in such proportions, and pitch classes last."""
 
     @staticmethod
     def of(channels):
@@ -50,7 +51,7 @@ class Parts(namedtuple("Parts", "lows beats timbre pitches")):
 
     @property
     def heard(self):
-        """Channels that audio tells: all but the clock."""
+        """Channels that follow from audio: all but the clock."""
         return [*range(self.lows), *range(self.lows + self.beats, sum(self))]
 
 
@@ -70,20 +71,9 @@ class LogMel:
         return log.unflatten(2, (-1, MELS_PER_FRAME)).transpose(2, 3).flatten(1, 2)
 
 
-def timbre_components(spectra, count):
-    """Mean and principal components of log amplitudes [samples, MEL_ROWS]. Those that vary most are the largest, but only
-    by the root of how much more they vary: the first has deviation 3 and the last about 1."""
-    mean = spectra.mean(0)
-    variances, directions = torch.linalg.eigh((spectra - mean).T @ (spectra - mean) / len(spectra))  # ascending
-    deviations = variances.flip(0)[:count].clamp_min(0).sqrt()
-    deviations = deviations.clamp_min(SMALLEST_SHARE * deviations[0])
-    scales = LARGEST_DEVIATION / (deviations * deviations[0]).sqrt()
-    return mean, directions.flip(1)[:, :count].T * scales[:, None]
-
-
 class PitchClasses:
-    """Log amplitudes of the twelve pitch classes from A on around every latent frame: middle [B, frames hop] ->
-    [B, 12, frames]. Loudness, which moves all of them together, is mostly taken out: what is left is harmony."""
+    """Log amplitudes of the twelve pitch classes from A on per latent frame: middle [B, frames hop] -> [B, 12, frames].
+    Their mean, which is loudness, is mostly subtracted."""
 
     def __init__(self, config):
         self.hop, self.hann = hop_of(config), torch.hann_window(PITCH_WINDOW)
@@ -99,32 +89,31 @@ class PitchClasses:
 
 
 class LatentSpace:
-    """`measured` are means and deviations of the semitones' log amplitudes, [lows], and mean and principal components of
-    timbre, [MEL_ROWS] and [timbre, MEL_ROWS]."""
+    """`measured` are the space's numbers: mean and deviation of every semitone's log amplitude [lows], mean and principal
+    components of timbre [MEL_ROWS] and [timbre, MEL_ROWS], and the oscillators' `floor` and `loudest`."""
 
     def __init__(self, config, measured):
         self.measured, self.hop = measured, hop_of(config)
         self.parts = Parts.of(config["decoder_input_channels"])
-        self.semitones = Semitones(self.parts.lows, self.hop, config["sampling_rate"])
+        self.semitones = Semitones(self.parts.lows, self.hop, config["sampling_rate"], measured["floor"])
         self.log_mel, self.pitch_classes = LogMel(config), PitchClasses(config)
 
-    @staticmethod
-    def measure(config, read, pieces):
-        """From the middle of pieces of all kinds; `read` gives a piece's samples [samples, 2] of 16 bits."""
-        count, parts = min(MEASURED_PIECES, len(pieces)), Parts.of(config["decoder_input_channels"])
-        semitones = Semitones(parts.lows, hop_of(config), config["sampling_rate"])
-        log_mel, lows, spectra = LogMel(config), [], []
-        for index in range(count):
-            piece = pieces[index * len(pieces) // count]
-            audio, samples = read(piece), MEASURED_FRAMES * hop_of(config)
+    def with_floor(self, config, floor, recordings):
+        """The same space with another floor. Means and deviations are measured in `recordings`, samples [samples, 2] of 16
+        bits, from the middle of each."""
+        semitones, lows = Semitones(self.parts.lows, self.hop, config["sampling_rate"], floor), []
+        for audio in recordings:
+            samples = MEASURED_FRAMES * self.hop
             first = max(0, (len(audio) - samples) // 2)
-            crop = F.pad(audio[first:first + samples].T / 32768, (0, max(0, samples - len(audio))))[None]
-            lows.append(semitones(crop.mean(1))[0])
-            spectra.append(log_mel(crop.mean(1))[0].T)
-        mean, components = timbre_components(torch.cat(spectra), parts.timbre)
+            crop = audio[first:first + samples]
+            crop = crop[:len(crop) // self.hop * self.hop].T / 32768
+            lows.append(semitones(crop.mean(0)[None])[0])
         lows = torch.cat(lows, 1)
-        return LatentSpace(config, {"low_means": lows.mean(1), "low_deviations": lows.std(1) + SMALLEST_LOW,
-                                    "timbre_mean": mean, "timbre_components": components.contiguous()})
+        mean, deviation = lows.mean(1), lows.std(1) + SMALLEST_LOW
+        relative = ((lows - mean[:, None]) / deviation[:, None]).flatten()
+        loudest = relative.kthvalue(math.ceil((1 - LOUDEST_SHARE) * len(relative))).values
+        return LatentSpace(config, {**self.measured, "low_means": mean, "low_deviations": deviation,
+                                    "floor": floor, "loudest": float(loudest)})
 
     def __call__(self, audio):
         """Audio [B, 2, frames hop] -> [B, C, frames] on the CPU; the clock's channels are 0."""

@@ -1,15 +1,15 @@
-"""The language model: prompt, think block, audio codes, end of turn; only what it writes itself is learnt."""
+"""Language model: prompt, think block, audio codes, end of turn. Loss on its own output only."""
+import zlib
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 
-from data import pad_ids
+from data import pad_ids, save
 from facts import Facts, FactsHead, as_numbers, facts_error
 from transformer import Qwen3
 
-UNCONDITIONAL_SHARE = 0.1  # items with the prompt of guidance's other side
-WORDS_SHARE = 0.25         # items that end with the think block: pieces that were never rendered
+UNCONDITIONAL_SHARE = 0.1  # items with the unconditional prompt of guidance
 FACTS_WEIGHT = 0.5
 HELD_OUT_ITEMS = 32
 NOT_LEARNT = -100
@@ -18,26 +18,25 @@ NOT_LEARNT = -100
 @dataclass
 class Sequence:
     ids: list
-    prompt: int           # where the model's own writing begins
-    codes: int            # and its audio codes
-    facts: Facts or None  # of the request, where there is one
+    prompt: int           # length of the prompt
+    codes: int            # position of the first audio code
+    facts: Facts or None  # of the request, if there is one
 
 
 class LmStage(Qwen3):
-    """From the last token before the codes the piece's facts are read off, so that the codes know tempo and key. The
-    audio tokenizer is given."""
+    """A linear layer reads the piece's facts from the last token before the codes, so that codes know tempo and key. The
+    audio tokenizer is fixed."""
 
     def __init__(self, data, options, tokenizer):
         config = data.config("lm")
         super().__init__(config)
-        self.unconditional_prompt, self.batch = data.json("model/training.json")["unconditionalPrompt"], options.batch
-        self.first_code, self.end_of_turn = special_tokens(data.json("model/lm/tokenizer.json"))
-        self.pieces, self.words, self.genres = data.pieces, data.words(), data.genres
+        self.unconditional_prompt, self.batch = data.json("training.json")["unconditionalPrompt"], options.batch
+        self.first_code, self.end_of_turn = special_tokens(data.json("lm/tokenizer.json"))
+        self.pieces, self.genres = data.pieces, data.genres
         self.words_head = FactsHead(config["hidden_size"], data.genres)
-        shifts = range(tokenizer.tokenizer.frames_per_code)
-        self.train_codes = [codes_of(tokenizer, data, piece, shifts) for piece in self.pieces.train]
-        self.held_out_codes = [codes_of(tokenizer, data, piece, (0,))[0]
-                               for piece in self.pieces.held_out[:HELD_OUT_ITEMS]]
+        codes = kept_codes(tokenizer, data, options.work / "codes.pt")
+        self.train_codes = [codes[piece.id] for piece in self.pieces.train]
+        self.held_out_codes = [codes[piece.id][0].tolist() for piece in self.pieces.held_out[:HELD_OUT_ITEMS]]
 
     def sequence(self, piece, request, codes):
         """With a request of `piece`, or without any."""
@@ -70,14 +69,10 @@ class LmStage(Qwen3):
     def loss(self, draw):
         batch = []
         for item in range(self.batch):
-            # The first item always has a prompt and codes, so that a batch has both to learn.
-            if item > 0 and draw.random() < WORDS_SHARE:
-                piece = draw.choice(self.words.train)
-                batch.append(self.sequence(piece, draw.choice(piece.requests), []))
-                continue
+            # The first item always has a prompt, so that every batch has think blocks to learn.
             is_conditional = item == 0 or draw.random() >= UNCONDITIONAL_SHARE
             index = draw.randrange(len(self.pieces.train))
-            piece, codes = self.pieces.train[index], draw.choice(self.train_codes[index])
+            piece, codes = self.pieces.train[index], draw.choice(self.train_codes[index]).tolist()
             batch.append(self.sequence(piece, draw.choice(piece.requests) if is_conditional else None, codes))
         text, codes, facts = self.entropy(batch)
         return text + codes + FACTS_WEIGHT * facts, {"text": text, "codes": codes, "facts": facts}
@@ -85,11 +80,12 @@ class LmStage(Qwen3):
     def measure(self):
         batch = [self.sequence(piece, piece.requests[0], codes)
                  for piece, codes in zip(self.pieces.held_out, self.held_out_codes)]
-        return dict(zip(("text", "codes", "facts"), self.entropy(batch)))
+        text, codes, facts = self.entropy(batch)
+        return {"loss": text + codes, "text": text, "codes": codes, "facts": facts}
 
 
 def special_tokens(tokenizer):
-    """Ids of audio code 0, after which the others follow, and of the end of a turn."""
+    """Ids of the first audio code, which the others follow, and of the end of a turn."""
     ids = {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
     try:
         return ids["<|audio_code_0|>"], ids["<|im_end|>"]
@@ -97,10 +93,23 @@ def special_tokens(tokenizer):
         raise ValueError(f"the language model's tokenizer lacks {error}") from error
 
 
+def kept_codes(tokenizer, data, path):
+    """By piece: its codes from the first frame on, from the second, ...: other codes for the same music, as many as a code
+    has frames. Kept in a file for the tokenizer's weights."""
+    weights = torch.cat([weight.flatten() for weight in tokenizer.state_dict().values()])
+    key = zlib.crc32(bytes(weights.cpu().untyped_storage()))
+    kept = torch.load(path) if path.exists() else {"key": None}
+    if kept["key"] != key or len(kept["codes"]) != len(data.latents):
+        pieces = [*data.pieces.train, *data.pieces.held_out]
+        kept = {"key": key, "codes": {piece.id: codes_of(tokenizer, data, piece) for piece in pieces}}
+        save(kept, path)
+    return kept["codes"]
+
+
 @torch.no_grad()
-def codes_of(tokenizer, data, piece, shifts):
-    """The codes of a piece from the first frame on, from the second, ...: so many ways to write the same music, which a
-    small data set needs."""
+def codes_of(tokenizer, data, piece):
+    """[shifts] of codes."""
     device = tokenizer.detokenizer.special_tokens.device
     frames, silence = data.latents_of(piece)[None].to(device), data.silence.to(device)
-    return [tokenizer.tokenizer(frames[:, shift:], silence)[1][0].tolist() for shift in shifts]
+    return [tokenizer.tokenizer(frames[:, shift:], silence)[1][0].short()
+            for shift in range(tokenizer.tokenizer.frames_per_code)]

@@ -5,10 +5,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from latent_space import FIRST_LOUDEST
 from semitones import play
 
 DILATIONS = (1, 3, 9)
-LOUDEST = 2.3  # deviations of a semitone's log amplitude: of the data set's, one in 10,000 is louder
 
 
 class SnakeFunction(torch.autograd.Function):
@@ -64,7 +64,7 @@ class Block(nn.Module):
             self.add_module(f"res_unit{index}", ResidualUnit(after, dilation))
 
     def units(self, x):
-        """Units whose last convolution is zero add nothing: they are skipped, as in the engine, and never learn."""
+        """Skips units whose last convolution is zero, as the engine does: they never learn."""
         for index in range(1, len(DILATIONS) + 1):
             unit = self.get_submodule(f"res_unit{index}")
             if unit.conv2.weight.any() or unit.conv2.bias.any():
@@ -81,8 +81,8 @@ def widths(base, config):
 
 
 class Decoder(nn.Module):
-    """Latents [B, C, frames] -> audio [B, 2, samples]: what the network makes, and where the config has `oscillators`, what
-    they play of the first channels."""
+    """Latents [B, C, frames] -> audio [B, 2, samples]: the network's output, plus what the config's `oscillators` play of the
+    first channels."""
 
     def __init__(self, config):
         super().__init__()
@@ -106,5 +106,6 @@ class Decoder(nn.Module):
     def oscillators(self, latents):
         own = self.config["oscillators"]
         mean, deviation = (torch.tensor(own[name], device=latents.device)[:, None] for name in ("mean", "deviation"))
-        lows = mean + deviation * latents[:, :len(mean)].clamp_max(LOUDEST)
-        return play(lows, math.prod(self.config["downsampling_ratios"]), self.config["sampling_rate"])
+        lows = mean + deviation * latents[:, :len(mean)].clamp_max(own.get("loudest", FIRST_LOUDEST))
+        hop = math.prod(self.config["downsampling_ratios"])
+        return play(lows, hop, self.config["sampling_rate"], own.get("floor", 0.0))

@@ -1,6 +1,7 @@
-"""What a stage has learnt so far: its weights, their moving average, and the state of the optimisers."""
+"""Training state of a stage: weights, their moving average, optimisers and held-out losses."""
 import contextlib
 import math
+import threading
 
 import torch
 
@@ -51,16 +52,16 @@ def orthogonalised(matrices, dtype):
 
 
 def learns_by_muon(name, weight):
-    """The matrices of attention and feed-forward layers do. Lookup tables, convolutions, norms and what embeds times
-    learn by AdamW."""
+    """Matrices of attention and feed-forward layers; everything else learns by AdamW."""
     return weight.dim() == 2 and ("attn." in name or "mlp." in name)
 
 
 class TrainState:
-    """One file holds all of it, so that a run that was cut goes on with the bytes of one that was not."""
+    """Saved in one file, so that a resumed run continues bit for bit. Another thread may save it: what is saved changes only
+    under the lock."""
 
     def __init__(self, module, dtype=torch.float32):
-        self.module, self.step, self.minutes = module, 0, 0.0
+        self.module, self.step, self.held_out, self.lock = module, 0, [], threading.RLock()
         self.average = {name: weight.detach().clone() for name, weight in module.named_parameters()}
         learning = [(name, weight) for name, weight in module.named_parameters() if weight.requires_grad]
         by_muon = [weight for name, weight in learning if learns_by_muon(name, weight)]
@@ -70,47 +71,51 @@ class TrainState:
             self.optimizers.append(Muon(by_muon, dtype))
 
     def update(self, learning_rate, average_decay):
-        """Clips the gradients to norm 1, steps the weights, follows with the average, clears the gradients -> the norm, and
-        whether it was finite: else nothing changes but the step. The average's decay grows from 0 to `average_decay`, so that
-        it forgets the first values soon."""
+        """Clips gradients to norm 1, steps the weights and their average, clears gradients -> the norm, and whether it was
+        finite; otherwise only the step counts. The average's decay grows from 0 to `average_decay`."""
         weights = list(self.module.parameters())
-        self.step += 1
         norm = float(torch.nn.utils.clip_grad_norm_(weights, LARGEST_NORM))
         is_finite = math.isfinite(norm)
-        if is_finite:
-            for optimizer in self.optimizers:
-                optimizer.param_groups[0]["lr"] = learning_rate
-                optimizer.step()
-            decay = min(average_decay, self.step / (self.step + 10))
-            with torch.no_grad():
-                torch._foreach_lerp_(list(self.average.values()), weights, 1 - decay)
+        with self.lock:
+            self.step += 1
+            if is_finite:
+                self.step_weights(weights, learning_rate, average_decay)
         for weight in weights:
             weight.grad = None
         return norm, is_finite
 
+    def step_weights(self, weights, learning_rate, average_decay):
+        for optimizer in self.optimizers:
+            optimizer.param_groups[0]["lr"] = learning_rate
+            optimizer.step()
+        decay = min(average_decay, self.step / (self.step + 10))
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.average.values()), weights, 1 - decay)
+
     @contextlib.contextmanager
     def averaged(self):
-        """The averaged weights stand in place of the trained ones, and nothing is differentiated."""
-        with torch.no_grad():
+        """Uses the averaged weights, without gradients."""
+        with self.lock, torch.no_grad():
             trained = {name: weight.clone() for name, weight in self.module.named_parameters()}
             self.module.load_state_dict(self.average)
             yield
             self.module.load_state_dict(trained)
 
     def save(self, path):
-        save({"step": self.step, "minutes": self.minutes, "weights": self.module.state_dict(), "average": self.average,
-              "optimizers": [optimizer.state_dict() for optimizer in self.optimizers]}, path)
+        with self.lock:
+            save({"step": self.step, "heldOut": self.held_out, "weights": self.module.state_dict(),
+                  "average": self.average, "optimizers": [optimizer.state_dict() for optimizer in self.optimizers]}, path)
 
     def load(self, path):
         state = torch.load(path, map_location=next(self.module.parameters()).device)
-        self.step, self.minutes, self.average = state["step"], state["minutes"], state["average"]
+        self.step, self.held_out, self.average = state["step"], state["heldOut"], state["average"]
         self.module.load_state_dict(state["weights"])
         for optimizer, own in zip(self.optimizers, state["optimizers"]):
             optimizer.load_state_dict(own)
 
 
 def read_average(path):
-    """Only the averaged weights of a saved state, by name."""
+    """The averaged weights of a saved state, by name."""
     if not path.exists():
         raise ValueError(f"{path} is missing: run stage '{path.stem}' first")
     return torch.load(path, mmap=True, map_location="cpu")["average"]

@@ -1,7 +1,8 @@
-"""pack.py --data DIR --model DIR --out FILE [--audio-share 1] [--from CHECKPOINT]
+"""pack.py --pieces DIR --data DIR --start CHECKPOINT --shard NUMBER [--audio-share 1]
 
-Puts all that training reads into one file: the model's configs and tokenizers, the records of the pieces, their latents,
-and the audio of a share of them, which the decoder learns from.
+Packs a folder of rendered pieces into DATA/shard-NUMBER.pt: records, latents, and audio of a share of the pieces for the
+decoder. The first call also makes DATA/space.pt, the latent space that all shards share: the checkpoint's own, or its first
+space with a higher floor.
 """
 import argparse
 import json
@@ -12,11 +13,11 @@ from pathlib import Path
 import torch
 
 from checkpoint import latent_space_of
-from data import MIX, SILENCE, read_pieces, rest_without, save
-from latent_space import LatentSpace
+from data import MIX, SILENCE, SPACE, read_pieces, rest_without, save
+from latent_space import FLOOR, LatentSpace
 
 SILENCE_FRAMES = 15000  # 600 s, the longest song
-STEADY_FRAME = 50       # far enough from the start that silence sounds the same from there on
+STEADY_FRAME = 50       # from here on latents of silence stay the same
 
 
 def read_wav(path):
@@ -27,49 +28,55 @@ def read_wav(path):
         return torch.frombuffer(bytearray(file.readframes(file.getnframes())), dtype=torch.int16).view(-1, 2)
 
 
-def pack(data, model, audio_share, start, report):
-    files = {name: (data / name).read_text() for name in ("pieces.jsonl", "words.jsonl", "genres.json")}
-    files.update({f"model/{path.relative_to(model)}": path.read_text() for path in sorted(model.rglob("*.json"))})
-    records = {record["id"]: record for record in map(json.loads, files["pieces.jsonl"].splitlines())}
-    splits = read_pieces(files["pieces.jsonl"], data / "pieces.jsonl")
-    space = latent_space_of(start / "vae") if start else LatentSpace.measure(
-        json.loads(files["model/vae/config.json"]), lambda piece: read_wav(data / records[piece.id]["mix"]), splits.train)
+def latents_of(space, audio):
+    """Audio [samples, 2] -> latents [frames, C]."""
+    whole = audio.shape[0] // space.hop * space.hop
+    return space(audio[None, :whole].mT)[0].T.half().contiguous()
 
-    def latents_of(audio):
-        whole = audio.shape[0] // space.hop * space.hop
-        return space(audio[None, :whole].mT)[0].T.bfloat16().contiguous()
 
-    heard = {piece.id for split in (splits.train, splits.held_out) for index, piece in enumerate(split)
-             if index * audio_share % 1 < audio_share}
-    latents, sounds, everything = {}, {}, splits.train + splits.held_out
-    for done, piece in enumerate(everything, 1):
-        record = records[piece.id]
-        tracks = {track: read_wav(data / path) for track, path in {MIX: record["mix"], **record["stems"]}.items()}
-        if piece.id in heard:
-            sounds[piece.id] = tracks
-        mix = tracks[MIX] / 32768
-        own = latents[piece.id] = {MIX: latents_of(mix)}
-        for track in piece.stems:
-            stem = tracks[track] / 32768
-            own[track], own[rest_without(track)] = latents_of(stem), latents_of(mix - stem)
-        if done % 50 == 0 or done == len(everything):
-            report({"stage": "latents", "done": done, "total": len(everything)})
-    start = latents_of(torch.zeros(2 * STEADY_FRAME * space.hop, 2))[:STEADY_FRAME + 1]
-    silence = torch.cat([start[:-1], start[-1:].expand(SILENCE_FRAMES - STEADY_FRAME, -1)])
-    return {"files": files, "latents": latents, "audio": sounds, "measured": space.measured, SILENCE: silence}
+def make_space(path, start, recordings):
+    config, space = json.loads((start / "vae/config.json").read_text()), latent_space_of(start / "vae")
+    if "floor" not in config["oscillators"]:
+        space = space.with_floor(config, FLOOR, recordings)
+    silent = latents_of(space, torch.zeros(2 * STEADY_FRAME * space.hop, 2))[:STEADY_FRAME + 1]
+    silence = torch.cat([silent[:-1], silent[-1:].expand(SILENCE_FRAMES - STEADY_FRAME, -1)])
+    save({"measured": space.measured, SILENCE: silence}, path)
+
+
+def pack(options):
+    text, records = (options.pieces / "pieces.jsonl").read_text(), {}
+    for record in map(json.loads, text.splitlines()):
+        records[record["id"]] = record
+    options.data.mkdir(parents=True, exist_ok=True)
+    path = options.data / SPACE
+    if not path.exists():
+        make_space(path, options.start, (read_wav(options.pieces / record["mix"]) for record in records.values()))
+    config = json.loads((options.start / "vae/config.json").read_text())
+    space = LatentSpace(config, torch.load(path)["measured"])
+    splits, latents, sounds = read_pieces(text, options.pieces), {}, {}
+    for split in (splits.train, splits.held_out):
+        for index, piece in enumerate(split):
+            record = records[piece.id]
+            paths = {MIX: record["mix"], **record["stems"]}
+            tracks = {track: read_wav(options.pieces / name) for track, name in paths.items()}
+            if index * options.audio_share % 1 < options.audio_share:
+                sounds[piece.id] = tracks
+            mix = tracks[MIX] / 32768
+            own = latents[piece.id] = {MIX: latents_of(space, mix)}
+            for track in piece.stems:
+                stem = tracks[track] / 32768
+                own[track], own[rest_without(track)] = latents_of(space, stem), latents_of(space, mix - stem)
+    save({"records": text, "latents": latents, "audio": sounds}, options.data / f"shard-{options.shard:04}.pt")
 
 
 def main(arguments):
     parser = argparse.ArgumentParser(prog="pack.py", allow_abbrev=False)
-    parser.add_argument("--data", type=Path, required=True, help="pieces.jsonl and the audio")
-    parser.add_argument("--model", type=Path, required=True, help="config.json files, tokenizers and training.json")
-    parser.add_argument("--out", type=Path, required=True, help="the file")
+    parser.add_argument("--pieces", type=Path, required=True, help="pieces.jsonl and audio")
+    parser.add_argument("--data", type=Path, required=True, help="the folder of shards")
+    parser.add_argument("--start", type=Path, required=True, help="checkpoint of the latent space")
+    parser.add_argument("--shard", type=int, required=True, help="number of the shard")
     parser.add_argument("--audio-share", type=float, default=1, help="0 .. 1: of the pieces, those with their audio")
-    parser.add_argument("--from", dest="start", type=Path, help="a checkpoint to go on from, whose latents are made")
-    options = parser.parse_args(arguments)
-    packed = pack(options.data, options.model, options.audio_share, options.start,
-                  lambda line: print(json.dumps(line), flush=True))
-    save(packed, options.out)
+    pack(parser.parse_args(arguments))
 
 
 if __name__ == "__main__":

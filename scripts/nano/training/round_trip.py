@@ -1,7 +1,6 @@
 """round_trip.py VAE_DIRECTORY IN OUT [IN OUT ...]
 
-Hears the latents of recordings and plays them: WAV files of 16 bits, as long as the whole latent frames of the
-input.
+Encodes recordings and decodes them again: WAV files of 16 bits, as long as the whole latent frames of the input.
 """
 import json
 import sys

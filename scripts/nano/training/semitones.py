@@ -1,15 +1,15 @@
-"""The low band as semitones: how loud each is around every latent frame, and the fixed oscillators that play them. What the
-waves of that band are, nothing can predict; what sounds, words and notes tell."""
+"""Low band: log amplitude of 42 semitones per latent frame, and the fixed oscillators that play them. The engine computes
+the same (native/core/vae/spectral_encoder.cpp, oscillators.cpp). Waveforms of this band cannot be predicted from words and
+notes; amplitudes can."""
 import math
 
 import torch
 import torch.nn.functional as F
 
 LOWEST_HERTZ, MOST = 440 * 2 ** (-41 / 12), 42  # E1 to A4
-CYCLES, LONGEST = 17, 0.25  # of a window that listens for one: to a whole tone apart, but no longer than seconds
+CYCLES, LONGEST = 17, 0.25   # window of a semitone: cycles, and at most so many seconds
 SHARPENINGS = 30
-QUIETEST = 3e-4             # amplitude: -70 dB
-GOLDEN = 0.6180339887498949  # turns between the phases of neighbours, so that they never start together
+GOLDEN = 0.6180339887498949  # phase between neighbours in turns, so that they never start together
 
 
 def hertz_of(count):
@@ -17,11 +17,12 @@ def hertz_of(count):
 
 
 class Semitones:
-    """Log amplitudes of middle [B, frames hop]: [B, count, frames]. Windows of a quarter of a second hear their neighbours
-    too; which amplitudes, none below 0, explain what all windows hear, a multiplicative update finds (Lee and Seung, 2001)."""
+    """Log amplitudes of the middle channel [B, frames hop]: [B, count, frames]. `floor` is an amplitude that is added to all.
+    Windows also respond to neighbouring semitones; a multiplicative update finds the non-negative amplitudes that explain
+    all windows (Lee and Seung, 2001)."""
 
-    def __init__(self, count, hop, rate):
-        self.hop, hertz = hop, hertz_of(count)
+    def __init__(self, count, hop, rate, floor):
+        self.hop, self.floor, hertz = hop, floor, hertz_of(count)
         lengths = [round(min(CYCLES / float(own), LONGEST) * rate) // 2 * 2 + 1 for own in hertz]
         self.reach = max(lengths) // 2
         time = torch.arange(-self.reach, self.reach + 1, dtype=torch.double) / rate
@@ -29,26 +30,28 @@ class Semitones:
                                      (self.reach - own // 2,) * 2) for own in lengths])
         waves = torch.exp(2j * math.pi * hertz[:, None] * time)
         self.filters = (2 * windows / windows.sum(1, keepdim=True) * waves).to(torch.cfloat)
-        # Energy that a window hears of every semitone at amplitude 1.
+        # Energy of semitone j at amplitude 1 in window i.
         self.heard = (self.filters @ (waves.conj() / 2).T.to(torch.cfloat)).abs().square()
 
     def __call__(self, middle):
-        def heard(item):  # one at a time: what the windows see is many times the audio
+        def heard(item):  # one at a time: overlapping windows hold many times the audio
             inside = F.pad(item, (self.reach - self.hop // 2, self.reach + 1))
             taps = inside.unfold(0, self.filters.shape[1], self.hop)[:len(item) // self.hop]
             return ((taps @ self.filters.real.T).square() + (taps @ self.filters.imag.T).square()).T
 
         energy = torch.stack([heard(item) for item in middle])
-        found, target = energy + QUIETEST**2, self.heard.T @ energy
+        found, target = energy + self.floor**2, self.heard.T @ energy
         for _ in range(SHARPENINGS):
             found = found * target / (self.heard.T @ (self.heard @ found) + 1e-12)
-        return 0.5 * (found + QUIETEST**2).log()
+        return 0.5 * (found + self.floor**2).log()
 
 
-def play(log_amplitudes, hop, rate):
-    """[B, count, frames] -> [B, frames hop]: amplitudes run straight from the middle of one frame to that of the next. As in the
-    engine (native/core/vae/oscillators.cpp), a product of two matrices."""
+def play(log_amplitudes, hop, rate, floor=0.0):
+    """[B, count, frames] -> [B, frames hop]. Amplitudes without the encoder's floor, linear from the middle of a frame to the
+    middle of the next. As in the engine, a product of two matrices."""
     amplitudes, device = log_amplitudes.exp(), log_amplitudes.device
+    if floor > 0:
+        amplitudes = (amplitudes.square() - floor**2).clamp_min(1e-12).sqrt()
     count, frames = amplitudes.shape[1:]
     turns = hertz_of(count)[:, None] / rate  # a sample
     begins = (torch.arange(frames + 1) - 0.5) * hop
@@ -58,7 +61,7 @@ def play(log_amplitudes, hop, rate):
     cos, sin = (part.float().to(device) for part in (phase.cos(), phase.sin()))
 
     def spread(values):
-        """[B, count, frames + 1] at the phase of every stretch between middles -> [B, frames + 1, hop]."""
+        """[B, count, frames + 1] at the phase of every stretch between frame middles -> [B, frames + 1, hop]."""
         return torch.cat([values * cos, -values * sin], 1).mT @ table
 
     edges = torch.cat([amplitudes[..., :1], amplitudes, amplitudes[..., -1:]], 2)

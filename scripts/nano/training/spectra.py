@@ -1,19 +1,19 @@
-"""Spectra of waves, and how far two recordings are apart as ears have it."""
+"""Spectra of waves, and perceptual distances between recordings."""
 import math
 
 import torch
 import torch.nn.functional as F
 
 FLOOR = 1e-5         # -100 dB
-LINEAR_FLOOR = 1e-4  # a single bin below it has steep gradients that nobody hears
+LINEAR_FLOOR = 1e-4  # gradients of inaudible bins would be steep
 POOLED = 4           # hops whose level is compared
 PATCH, PATCH_HOP = 8, 4  # rows and hops whose texture is compared
 TEXTURE_WEIGHT = 12
 
 
 def mel_filters(sample_rate, window, bands, lowest=0.0, highest=None):
-    """Triangles whose corners are evenly spaced in mel, each of weight 1: [bands, window / 2 + 1]. A band narrower
-    than a bin still hears the nearest one."""
+    """Triangles with corners evenly spaced in mel, each of weight 1: [bands, window / 2 + 1]. A band narrower than a bin
+    takes the nearest one."""
     def to_mel(hertz):
         return 2595 * math.log10(1 + hertz / 700)
 
@@ -61,8 +61,8 @@ def log_distance(a, b):
 
 
 def texture_distance(a, b, floor):
-    """How much more or less two spectra flicker from bin to bin and from hop to hop, in every patch, wherever their
-    peaks lie. Squared: what a patch has is uncertain and skewed, and the median would be too smooth a guess."""
+    """Difference in roughness from bin to bin and from hop to hop, patch by patch, independent of the position of peaks.
+    Squared: roughness is uncertain and skewed, and its median would be too smooth."""
     def roughness(log, axis):
         return F.avg_pool2d(log.diff(dim=axis).abs(), PATCH, PATCH_HOP)
 
@@ -72,8 +72,8 @@ def texture_distance(a, b, floor):
 
 class ReconstructionError:
     """The distance of two recordings at several resolutions: log-mel levels and spectral convergence (Yamamoto et al.,
-    2020; Kumar et al., 2023), and texture. Hiss, strings that beat and overtones that latents do not place flicker;
-    value by value the nearest guess at them is a smooth haze, texture asks for as much flicker as there is."""
+    2020; Kumar et al., 2023), and texture. Latents do not determine hiss, beating strings and high overtones; the best
+    estimate value by value is smooth, and the texture loss asks for their roughness."""
 
     def __init__(self, sample_rate, device):
         sizes = ((2048, 160), (1024, 100), (512, 64), (256, 32))
@@ -84,7 +84,7 @@ class ReconstructionError:
         (linear_a, mel_a), (linear_b, mel_b) = spectrum(made), spectrum(real)
         convergence = (linear_b - linear_a).norm() / (linear_b.norm() + FLOOR)
         texture = texture_distance(mel_a, mel_b, FLOOR) + texture_distance(linear_a, linear_b, LINEAR_FLOOR)
-        # The level around every place, without the flicker of single hops.
+        # Levels averaged over a few hops.
         level_a, level_b = (F.avg_pool1d(mel, POOLED, POOLED // 2) for mel in (mel_a, mel_b))
         return log_distance(level_a, level_b) + convergence + TEXTURE_WEIGHT * texture
 
@@ -93,7 +93,7 @@ class ReconstructionError:
         def side(audio):
             return (audio[:, 0] - audio[:, 1]) / 2
 
-        # Latents say nothing of the side: it is heard at one resolution alone.
+        # Latents hold nothing about the side channel: it is compared at one resolution.
         distances = [self.distance(self.resolutions[1], side(made), side(real))]
         distances += [self.distance(spectrum, made.mean(1), real.mean(1)) for spectrum in self.resolutions]
         spectral = sum(distances) / len(distances)
@@ -104,8 +104,8 @@ class ReconstructionError:
         return log_distance(self.judge(made.flatten(0, 1))[1], self.judge(real.flatten(0, 1))[1])
 
     def measure(self, crops, reconstruct, draw):
-        """logMel: the distance of what `reconstruct` makes of crop number i; whiteNoise: that of noise as loud as the
-        music; ratio: the one over the other."""
+        """logMel: distance of `reconstruct(i)` from crop i; whiteNoise: distance of equally loud noise; ratio: their
+        quotient."""
         distance = floor = 0.0
         for index, crop in enumerate(crops):
             made = reconstruct(index)

@@ -1,4 +1,4 @@
-"""What the DiT learns from in one step: items of any task type, as the engine would put them to it."""
+"""Batches of the DiT: items of any task type, with the same inputs as the engine's."""
 import math
 from dataclasses import dataclass, field
 
@@ -9,12 +9,13 @@ from data import MIX, pad_ids, rest_without
 from facts import FRAMES_PER_SECOND, as_numbers, clock
 from latent_space import Parts
 
-STEM_WEIGHT = 3                         # pieces with stems are few, and hold as many lessons as they have tracks
-TRACK_SHARE = 0.7                       # of their items: tasks on tracks
+STEM_WEIGHT = 3                          # pieces with stems are few and have a task for every track
+TRACK_SHARE = 0.7                        # of their items: tasks on tracks
 COVER_SHARE, REPAINT_SHARE = 0.25, 0.10  # of the others; the rest is text2music
-TIMBRE_SHARE = 0.25                     # of items with a reference
+TIMBRE_SHARE = 0.25                      # of items with a reference
 AUTO_MASK_SHARE, BARE_TEXT_SHARE = 0.3, 0.4
-FEWEST_FRAMES = 128                     # as the engine's
+SHORT_SHARE, SHORTEST_SECONDS, SHORT_SECONDS = 0.2, 10, 20  # batches of short crops: people also ask for short songs
+FEWEST_FRAMES = 128                      # the engine's
 LENGTH_NEIGHBOURS = 4
 
 
@@ -45,7 +46,7 @@ class TaskBatch:
     text_mask: torch.Tensor
     lyrics: torch.Tensor
     lyric_mask: torch.Tensor
-    facts: torch.Tensor      # what the texts say, as numbers
+    facts: torch.Tensor      # numbers of the facts in the texts
     is_cover: torch.Tensor = field(init=False)  # [B]
     is_track_task: torch.Tensor = field(init=False)
 
@@ -55,8 +56,8 @@ class TaskBatch:
 
 
 class TaskBatches:
-    """Makes batches of pieces of similar length, on the CPU. At most `seconds` of a piece are used at once: its start as
-    often as some place further in."""
+    """Makes batches on the CPU. Items of a batch are crops of one length, at most `seconds`, so nothing is padded: half of
+    them start where their piece starts."""
 
     def __init__(self, config, data, pieces, seconds):
         self.config, self.data = config, data
@@ -64,27 +65,33 @@ class TaskBatches:
         weighted = [piece for piece in pieces for _ in range(STEM_WEIGHT if piece.stems else 1)]
         self.by_length = sorted(weighted, key=data.frames)
 
-    def draw(self, count, draw):
-        reach = min(len(self.by_length), LENGTH_NEIGHBOURS * count)
-        nearby = draw.randrange(len(self.by_length) - reach + 1)
-        return self.collate([self.any_task(self.by_length[nearby + draw.randrange(reach)], draw) for _ in range(count)])
+    def draw(self, seconds, draw):
+        """Crops of `seconds` in all."""
+        first = draw.randrange(len(self.by_length))
+        length = min(self.longest, self.data.frames(self.by_length[first]))
+        if draw.random() < SHORT_SHARE:
+            short = draw.randrange(SHORTEST_SECONDS * FRAMES_PER_SECOND, SHORT_SECONDS * FRAMES_PER_SECOND)
+            length = min(length, short)
+        count = max(1, round(seconds * FRAMES_PER_SECOND / length))
+        nearby = self.by_length[first:first + LENGTH_NEIGHBOURS * count]
+        return self.collate([self.any_task(draw.choice(nearby), length, draw) for _ in range(count)])
 
     def spread(self, count):
         """Text2music for pieces of all lengths, from their start: always the same."""
         count = min(count, len(self.by_length))
         pieces = [self.by_length[index * len(self.by_length) // count] for index in range(count)]
-        return self.collate([self.text2music(piece, 0) for piece in pieces])
+        return self.collate([self.text2music(piece, 0, self.longest) for piece in pieces])
 
-    def text2music(self, piece, first):
-        target = self.data.latents_of(piece)[first:first + self.longest]
+    def text2music(self, piece, first, length):
+        target = self.data.latents_of(piece)[first:first + length]
         silence = self.data.silence
         request = piece.requests[0]
         return Item(piece, first, target, silence[:len(target)], torch.ones_like(target),
                     silence[:self.config["timbre_fix_frame"]], request.text, request.lyrics)
 
-    def any_task(self, piece, draw):
-        furthest = max(0, self.data.frames(piece) - self.longest)
-        item = self.text2music(piece, 0 if draw.random() < 0.5 else draw.randrange(furthest + 1))
+    def any_task(self, piece, length, draw):
+        furthest = self.data.frames(piece) - length
+        item = self.text2music(piece, 0 if draw.random() < 0.5 else draw.randrange(furthest + 1), length)
         if draw.random() < TIMBRE_SHARE:
             item.timbre = self.timbre_of(piece, draw)
         if piece.stems and draw.random() < TRACK_SHARE:
@@ -105,7 +112,7 @@ class TaskBatches:
         return item
 
     def make_track_task(self, item, task, track):
-        """extract: the track out of the mix. lego: the track beside the rest of the mix. complete: the mix around it."""
+        """extract: the track from the mix. lego: the track to the rest of the mix. complete: the mix to the track."""
         def crop(name):
             return self.data.latents_of(item.piece, name)[item.first:item.first + len(item.target)]
 
@@ -151,7 +158,7 @@ def make_repaint(item, draw):
     source = item.target.clone()
     source[inside] = item.source[inside]
     item.source = source
-    # A mask of ones is what the engine gives the model that is to decide for itself what to paint.
+    # The engine passes a mask of ones if the model is to decide what to repaint.
     if draw.random() >= AUTO_MASK_SHARE:
         item.mask = torch.zeros_like(item.target)
         item.mask[inside] = 1

@@ -1,4 +1,4 @@
-"""Layers that all transformers of the model share, with the names that their weights have in a checkpoint."""
+"""Transformer layers, with the names that their weights have in a checkpoint."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -56,7 +56,7 @@ class RmsNorm(nn.RMSNorm):
 
 
 def visible_keys(mask=None, length=None, window=0, dtype=torch.float32, device=None):
-    """What is added to the scores: nothing where a key [B, L] counts and is at most `window` away, else the lowest."""
+    """Attention bias: 0 for keys that count [B, L] and are at most `window` away, else the lowest number. None if all are."""
     visible = None
     if window and window < length - 1:
         place = torch.arange(length, device=device)
@@ -110,7 +110,8 @@ class Attention(nn.Module):
         v = heads(self.v_proj(source))
         if table is not None:
             table = [part[:, None].to(v.dtype) for part in table]
-            q, k = Rotation.apply(q.to(v.dtype), *table), Rotation.apply(k.to(v.dtype), *table)
+            q = Rotation.apply(q.to(v.dtype), *(part[:q.shape[1]] for part in table))
+            k = Rotation.apply(k.to(v.dtype), *table)
         q, k, v = (part.to(v.dtype).transpose(1, 2) for part in (q, k, v))
         y = attend(q, k, v, mask if mask is None else mask.to(v.dtype), causal)
         return self.o_proj(y.transpose(1, 2).flatten(2))
@@ -136,8 +137,13 @@ class Layer(nn.Module):
         self.post_attention_layernorm = RmsNorm(config["hidden_size"], config["rms_norm_eps"])
         self.mlp = SwiGlu(config)
 
-    def forward(self, x, table, mask=None, causal=False):
-        x = x + self.self_attn(self.input_layernorm(x), table, mask, causal=causal)
+    def forward(self, x, table, mask=None, causal=False, first_only=False):
+        y = self.input_layernorm(x)
+        if first_only:  # the first position's output
+            x, query = x[:, :1], y[:, :1]
+            x = x + self.self_attn(query, table, None if mask is None else mask[:, :, :1], context=y)
+        else:
+            x = x + self.self_attn(y, table, mask, causal=causal)
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
@@ -151,13 +157,15 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(Layer(config) for _ in range(layers))
         self.norm = RmsNorm(config["hidden_size"], config["rms_norm_eps"])
 
-    def run(self, x, mask=None):
-        """x [B, L, width], embedded before; `mask` [B, L] is True where a position counts."""
+    def run(self, x, mask=None, first_only=False):
+        """x [B, L, width], embedded before; `mask` [B, L] is True for positions that count -> [B, L or 1, width]."""
         length, config = x.shape[1], self.config
         table = rotary(length, config["head_dim"], config["rope_theta"], x.device)
         for index, layer in enumerate(self.layers):
             window = config["sliding_window"] if config["layer_types"][index] == "sliding_attention" else 0
-            x = layer(x, table, visible_keys(mask, length, window, x.dtype, x.device))
+            is_last = index == len(self.layers) - 1
+            keys = visible_keys(mask, length, window, x.dtype, x.device)
+            x = layer(x, table, keys, first_only=first_only and is_last)
         return self.norm(x)
 
     def forward(self, x, mask=None):

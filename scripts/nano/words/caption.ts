@@ -18,7 +18,7 @@ const metreWords: Record<Piece["metre"], readonly string[]> = {
   "6/8": ["in 6/8 time", "with a rolling 6/8 feel"],
 };
 
-/** The words of one caption, each drawn anew. */
+/** The words of one caption. */
 interface Words {
   genre: string;
   mood: string;
@@ -66,8 +66,8 @@ const forms: readonly Form[] = [
   {
     weight: 3,
     write: ({ genre, mood, otherMood, tempo, lead, others, metre }) =>
-      `${sentence(`an instrumental ${noun(genre)} ${metre}`)} ${sentence(`${lead} carries the melody over ${list(others)}`)} ` +
-      `${sentence(`the mood is ${mood} and ${otherMood}, the tempo ${tempo}`)}`,
+      `${sentence(`${article(noun(genre))} ${metre}`)} ${sentence(`${lead} over ${list(others)}`)} ` +
+      `${sentence(`${mood}, ${otherMood} and ${tempo}`)}`,
   },
   {
     weight: 1,
@@ -119,25 +119,60 @@ function absent({ parts }: Piece): string[] {
   return named.filter(([role]) => lacks(role)).map(([, words]) => words);
 }
 
+/** Draws phrases that share no word, as people write: no "calm ambient" that is also "calm and spacious". */
 function drawWords(piece: Piece, genre: Genre, random: Random): Words {
-  const [mood = "", otherMood = ""] = random.shuffled(genre.moods);
-  const tempo = tempoWords.find(({ upTo }) => beatsPerMinuteFelt(piece) <= upTo)?.words ?? [];
-  const named = (role: string): string[] =>
-    piece.parts.filter((part) => part.role === role).map(({ instrument }) => random.pick(instrument.words));
-  const [lead = "", ...rest] = [...named("lead"), ...named("comp"), ...named("pulse"), ...named("pad")];
-  const others = random.shuffled([...rest, ...named("bass"), ...named("drums")]);
+  const said = new Set<string>();
+  const named = new Set<string>();
+  const say = (phrases: readonly string[]): string | undefined => pickFresh(phrases, [said], random);
+  /** An instrument may repeat a word of the genre, as in "guitar rock with an electric guitar", if it has no other name. */
+  const nameInstrument = (words: readonly string[]): string | undefined =>
+    pickFresh(words, [named, said], random) ?? pickFresh(words, [named], random);
+  const tempoChoices = tempoWords.find(({ upTo }) => beatsPerMinuteFelt(piece) <= upTo)?.words ?? [];
+  const required = (phrases: readonly string[]): string => say(phrases) ?? random.pick(phrases);
+  const name = required(genre.names);
+  const [mood, otherMood] = [required(genre.moods), required(genre.moods)];
+  const scene = required(genre.scenes);
+  const metre = required(metreWords[piece.metre]);
+  const tempo = required(tempoChoices);
+  const playing = (...roles: string[]): string[] =>
+    piece.parts
+      .filter(({ role }) => roles.includes(role))
+      .flatMap(({ instrument }) => nameInstrument(instrument.words) ?? []);
+  const [lead = "", ...rest] = [...playing("lead"), ...playing("comp"), ...playing("pulse", "pad")];
+  const others = random.shuffled([...rest, ...playing("bass", "drums")]);
   return {
-    genre: random.pick(genre.names),
+    genre: name,
     mood,
     otherMood,
-    tempo: random.pick(tempo),
-    scene: random.pick(genre.scenes),
-    metre: random.pick(metreWords[piece.metre]),
+    tempo,
+    scene,
+    metre,
     key: piece.key.name,
     bpm: random.pick([`${piece.bpm} bpm`, `${piece.bpm} BPM`]),
     lead,
-    others: others.slice(0, random.integer(1, 3)),
+    others: others.length > 0 ? others.slice(0, random.integer(1, 3)) : ["bass"],
   };
+}
+
+/** Picks a phrase without a word of these sets and adds its words to the first; undefined if there is none. */
+function pickFresh(
+  phrases: readonly string[],
+  said: readonly Set<string>[],
+  random: Random,
+): string | undefined {
+  const phrase = random
+    .shuffled(phrases)
+    .find((candidate) => !contentWords(candidate).some((word) => said.some((words) => words.has(word))));
+  for (const word of contentWords(phrase ?? "")) said[0]?.add(word);
+  return phrase;
+}
+
+const functionWords = new Set(["a", "an", "the", "and", "of", "for", "with", "in", "on", "to", "at", "like"]);
+
+/** Beginnings of words in lower case: "groove" and "groovy" are one. */
+function contentWords(phrase: string): string[] {
+  const words = phrase.toLowerCase().match(/[a-z0-9]+/g) ?? [];
+  return words.filter((word) => !functionWords.has(word)).map((word) => word.slice(0, 5));
 }
 
 /** A bar of 6/8 feels faster than its dotted beats. */
@@ -152,8 +187,10 @@ function noun(genre: string): string {
     : `${genre} track`;
 }
 
+/** By sound: an 80s track, a euphoric one. */
 function article(words: string): string {
-  return `${/^[aeiou]/i.test(words) ? "an" : "a"} ${words}`;
+  if (/^an? /i.test(words)) return words;
+  return `${/^(?!eu)[aeiou8]/i.test(words) ? "an" : "a"} ${words}`;
 }
 
 function list(items: readonly string[]): string {

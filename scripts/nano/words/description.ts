@@ -23,7 +23,7 @@ export function describe(piece: Piece, count: number): Description[] {
   }));
 }
 
-/** The lyrics of a piece that nobody sings: the word for that, or its sections in their order. */
+/** Lyrics of an instrumental piece: the tag for that, or its sections in order. */
 function writeLyrics({ sections }: Piece, random: Random): string {
   if (random.chance(0.4)) return INSTRUMENTAL_LYRICS;
   return sections.map(({ name }) => `[${name}]`).join(random.pick(["\n", "\n\n"]));
@@ -33,7 +33,7 @@ export function metadataOf({ bpm, key, metre, durationSeconds }: Piece): Metadat
   return { bpm, keyScale: key.name, timeSignature: metre.charAt(0), durationSeconds };
 }
 
-/** What is left of the metadata where the client gave none: the renderer always knows the length. */
+/** Metadata if the client gave none: only the length. */
 export function withoutMusicalFacts({ durationSeconds }: Metadata): Metadata {
   return { bpm: null, keyScale: "", timeSignature: "", durationSeconds };
 }

@@ -1,14 +1,15 @@
-import type { Building, City, NetSegment } from "../game.js";
+import type { Building, NetSegment } from "../game.js";
 import { CELL_METERS, intoFootprint, type Line, position, squareAround } from "../geometry.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { isFacility } from "../state/buildings.js";
 import type { Anomaly } from "../state/listing.js";
 import type { RoadIndex } from "./road-index.js";
 
-/** A footprint may come this near to a road before the two count as overlapping. */
+/** Closer than this to a road counts as overlapping. */
 const TOLERANCE_METERS = 1.5;
 
-/** Service buildings that stand on a road, by building id, each with the lowest road segment under it. */
-export function findBuildingOverlaps(city: City, roads: RoadIndex): Anomaly[] {
+/** Service buildings that overlap a road, in id order, each with the road segment of lowest id. */
+export function findBuildingOverlaps(city: SimulatedCity, roads: RoadIndex): Anomaly[] {
   return city
     .buildings()
     .filter(isFacility)
@@ -22,7 +23,7 @@ export function findBuildingOverlaps(city: City, roads: RoadIndex): Anomaly[] {
     });
 }
 
-/** Heights do not count: a bridge over a building is reported too. */
+/** Ignores heights: a bridge over a building is reported too. */
 function roadUnder(building: Building, roads: RoadIndex): NetSegment | undefined {
   const halfWidth = halfExtent(building.prefab.width);
   const halfLength = halfExtent(building.prefab.length);
@@ -38,7 +39,7 @@ function halfExtent(cells: number): number {
   return Math.max(1, (cells * CELL_METERS) / 2 - TOLERANCE_METERS);
 }
 
-/** Whether a line touches the rectangle `|x| <= halfWidth`, `|z| <= halfLength`: the line is clipped side by side. */
+/** Whether a line touches the rectangle `|x| <= halfWidth`, `|z| <= halfLength`, by clipping it at each side. */
 function touchesRectangle({ start, end }: Line, halfWidth: number, halfLength: number): boolean {
   let entry = 0;
   let exit = 1;

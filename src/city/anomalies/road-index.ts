@@ -1,8 +1,9 @@
-/** The roads of a city as the detectors look at them: by id, by place, and by how they meet. */
+/** Index of a city's roads for the detectors: by id, by place, by shared node. */
 import Flatbush from "flatbush";
-import type { City, NetSegment } from "../game.js";
+import type { NetSegment } from "../game.js";
 import { type Box, boxAround, position } from "../geometry.js";
-import { keptPer } from "../kept.js";
+import { cachedByRevision } from "../revision-cache.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
 
 export class RoadIndex {
   /** Segments of service Road, by id. */
@@ -10,7 +11,7 @@ export class RoadIndex {
   #tree: Flatbush | null = null;
   readonly #attached = new Map<number, NetSegment[]>();
 
-  constructor(city: City) {
+  constructor(city: SimulatedCity) {
     this.segments = city.segments().filter(({ prefab }) => prefab.service === "Road");
     for (const segment of this.segments) {
       this.#attach(segment.startNodeId, segment);
@@ -24,11 +25,11 @@ export class RoadIndex {
   }
 
   /**
-   * Those whose bounds touch the box, by id.
-   * @param passes told the position in `segments`
+   * Roads whose bounds touch the box, in id order.
+   * @param passes filter by index into `segments`
    */
   near({ minX, minZ, maxX, maxZ }: Box, passes?: (index: number) => boolean): NetSegment[] {
-    // Flatbush refuses to be empty.
+    // Flatbush throws when it is empty.
     if (this.segments.length === 0) return [];
     this.#tree ??= treeOf(this.segments);
     const found = this.#tree.search(minX, minZ, maxX, maxZ, passes).sort((a, b) => a - b);
@@ -42,7 +43,7 @@ export class RoadIndex {
   }
 }
 
-export const roadsOf = keptPer("networkRevision", (city: City) => new RoadIndex(city));
+export const roadsOf = cachedByRevision("networkRevision", (city: SimulatedCity) => new RoadIndex(city));
 
 function treeOf(segments: readonly NetSegment[]): Flatbush {
   const tree = new Flatbush(segments.length);
@@ -58,12 +59,12 @@ export function segmentEnds({ startNodeId, endNodeId, start, end }: NetSegment) 
   return { startNodeId, endNodeId, start: position(start), end: position(end) };
 }
 
-/** Built through the bridge, as far as a segment can tell: its name says so. */
+/** Whether the segment's name says that it was built through the bridge. */
 export function isAgentNamed({ name }: NetSegment): boolean {
   return nameHas(name, "agent");
 }
 
-/** Part of the town rather than of the highway through the map. */
+/** Whether the road belongs to the town, not to the highway through the map. */
 export function isLocalRoad(segment: NetSegment): boolean {
   return isAgentNamed(segment) || !segment.prefab.name.includes("Highway");
 }

@@ -1,5 +1,5 @@
-/** Roads that were hardly meant to be as they are: stubs, dead ends, and pairs that cross or cover each other. */
-import type { City, NetNode, NetSegment } from "../game.js";
+/** Detects unintended roads: stubs, dead ends, and pairs that cross or overlap. */
+import type { NetNode, NetSegment } from "../game.js";
 import {
   boxAround,
   cosineBetween,
@@ -10,12 +10,13 @@ import {
   SAME_HEIGHT_METERS,
   squareAround,
 } from "../geometry.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
 import type { Anomaly } from "../state/listing.js";
 import { type RoadIndex, segmentEnds } from "./road-index.js";
 
 const FIRST_SEARCH_METERS = 32;
 
-/** Short segments that end in a dead end, by segment id. */
+/** Short segments with a dead end, in id order. */
 export function findShortStubs(roads: RoadIndex, shortSegmentLength: number): Anomaly[] {
   return roads.segments.flatMap((segment): Anomaly[] => {
     const length = lengthOf(segment);
@@ -42,10 +43,10 @@ export interface DeadEndRules {
 }
 
 /**
- * Nodes where a road ends, by node id: beside another road without meeting it, or plainly. A road that leaves the map
+ * Nodes where a road ends, in id order: near another road without joining it, or alone. A road that leaves the map
  * does not end there.
  */
-export function findDeadEnds(city: City, roads: RoadIndex, rules: DeadEndRules): Anomaly[] {
+export function findDeadEnds(city: SimulatedCity, roads: RoadIndex, rules: DeadEndRules): Anomaly[] {
   return city.nodes().flatMap((node): Anomaly[] => {
     const [own, ...others] = roads.attachedTo(node.id);
     if (own === undefined || others.length > 0 || node.outside) return [];
@@ -56,7 +57,7 @@ export function findDeadEnds(city: City, roads: RoadIndex, rules: DeadEndRules):
   });
 }
 
-/** The search widens step by step: its cost follows what is near, not how far it may look. */
+/** Widens the search step by step, so that the cost depends on what is near and not on the maximum radius. */
 function nearestForeignRoad(roads: RoadIndex, node: NetNode, reach: number) {
   for (let radius = Math.min(FIRST_SEARCH_METERS, reach); ; radius = Math.min(radius * 4, reach)) {
     const nearest = nearestWithin(roads, node, radius);
@@ -77,11 +78,11 @@ function nearestWithin(roads: RoadIndex, node: NetNode, radius: number) {
 }
 
 const PAIR_REACH_METERS = 3;
-/** About 9.9 degrees. */
+/** Cosine of about 9.9 degrees. */
 const SAME_DIRECTION_COSINE = 0.985;
 const MIN_OVERLAP_METERS = 18;
 
-/** By the lower segment id, then by the higher. */
+/** Sorted by the lower segment id, then by the higher. */
 export function findRoadPairs(roads: RoadIndex): Anomaly[] {
   return roads.segments.flatMap((a, i) => {
     const candidates = roads.near(boxAround(a, PAIR_REACH_METERS), (index) => index > i);
@@ -109,7 +110,7 @@ function crossing(a: NetSegment, b: NetSegment): Anomaly | null {
   };
 }
 
-/** They run in nearly the same direction, nearly on top of each other, over a meaningful distance. */
+/** Nearly parallel and nearly on top of each other over a meaningful length. */
 function overlap(a: NetSegment, b: NetSegment): Anomaly | null {
   const distance = Math.min(
     distanceToLine(a.start, b),

@@ -1,6 +1,7 @@
-/** Ground roads that do not fit the ground: far below the town's grade, or beside a cliff. */
-import type { City, NetSegment, Position } from "../game.js";
+/** Detects ground roads that do not fit the terrain: far below the town's level, or beside a cliff. */
+import type { NetSegment, Position } from "../game.js";
 import { type Box, boxAround, boxesTouch, lengthOf, middle, pointAlong, position } from "../geometry.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
 import type { Anomaly } from "../state/listing.js";
 import { isAgentNamed, isLocalRoad, nameHas, type RoadIndex, segmentEnds } from "./road-index.js";
 
@@ -14,11 +15,11 @@ const ROAD_TO_TERRAIN_METERS = 18;
 const SIDE_TO_SIDE_METERS = 28;
 const ADJACENT_METERS = 14;
 
-/** A connector to the outside this long is always reported: its slope deserves a look. */
+/** Connectors to the outside are always reported from this length on. */
 const MIN_CONNECTOR_METERS = 140;
 
-/** By segment id, the grade of a segment before its cliff. */
-export function findTerrainMismatches(city: City, { segments }: RoadIndex): Anomaly[] {
+/** In segment id order; the grade of a segment before its cliff. */
+export function findTerrainMismatches(city: SimulatedCity, { segments }: RoadIndex): Anomaly[] {
   const local = segments.filter(isLocalRoad);
   if (local.length === 0) return [];
   const area = local.map((segment) => boxAround(segment, AREA_MARGIN_METERS)).reduce(union);
@@ -31,7 +32,7 @@ export function findTerrainMismatches(city: City, { segments }: RoadIndex): Anom
   });
 }
 
-/** The mean height of the ground roads built through the bridge, links to the outside left out; 0 without any. */
+/** Mean height of ground roads built through the bridge, without links to the outside; 0 when there are none. */
 function gradeOf(segments: readonly NetSegment[]): number {
   const heights = segments
     .filter((segment) => isOnGround(segment) && isAgentNamed(segment))
@@ -56,7 +57,7 @@ function belowGrade(segment: NetSegment, localGradeY: number): Anomaly | null {
   };
 }
 
-function cliff(city: City, segment: NetSegment): Anomaly | null {
+function cliff(city: SimulatedCity, segment: NetSegment): Anomaly | null {
   const length = lengthOf(segment);
   if (length < MIN_CLIFF_ROAD_METERS) return null;
   const relief = sampleRelief(city, segment, length);
@@ -87,12 +88,12 @@ interface Relief {
   roadToTerrain: number;
   sideToSide: number;
   adjacent: number;
-  /** The place on the road where the two sides differ most. */
+  /** Where on the road the two sides differ most. */
   samplePosition: Position;
 }
 
-/** Walks away from the road on both sides, at three places along it. */
-function sampleRelief(city: City, { start, end }: NetSegment, length: number): Relief {
+/** Samples heights away from the road on both sides, at three places along it. */
+function sampleRelief(city: SimulatedCity, { start, end }: NetSegment, length: number): Relief {
   const relief: Relief = {
     roadToTerrain: 0,
     sideToSide: 0,

@@ -1,7 +1,8 @@
-/** Zoning that looks unintended: several zones mixed, or one zone full of holes, by block and by cluster of blocks. */
-import type { City, ZoneBlock } from "../game.js";
+/** Detects unintended zoning, by block and by cluster: mixed zones, or one zone full of holes. */
+import type { ZoneBlock } from "../game.js";
 import { boundsOf, meanOf, position } from "../geometry.js";
-import { keptPer } from "../kept.js";
+import { cachedByRevision } from "../revision-cache.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
 import type { Anomaly } from "../state/listing.js";
 import {
   areUniform,
@@ -21,14 +22,14 @@ export interface ZoneRules extends ZoneThresholds {
   readonly includeUnzonedHoles: boolean;
 }
 
-/** What is wrong, and how it is told, which not everything that is found is. */
+/** A finding; `anomaly` is what the client sees, null when it is not reported. */
 export interface Mottling {
   readonly type: string;
   describe(): Anomaly;
 }
 
-/** Blocks by id, then clusters in the order their first blocks come. */
-export function findMottledZones(city: City, rules: ZoneRules): Mottling[] {
+/** Blocks in id order, then clusters in the order of their first blocks. */
+export function findMottledZones(city: SimulatedCity, rules: ZoneRules): Mottling[] {
   return mixturesOf(city).flatMap(({ tally, mixed, patchy, describe }): Mottling[] => {
     if (isMixed(tally, rules)) return [{ type: mixed, describe: () => describe(mixed, tally.minorityCells) }];
     if (!rules.includeUnzonedHoles || !isPatchy(tally, rules)) return [];
@@ -36,7 +37,7 @@ export function findMottledZones(city: City, rules: ZoneRules): Mottling[] {
   });
 }
 
-/** What is not of one zone throughout, and what it is called if it is too mixed, or too full of holes. */
+/** A block or cluster with more than one zone, and its anomaly types for mixed and for patchy zoning. */
 interface Mixture {
   readonly tally: ZoneTally;
   readonly mixed: string;
@@ -44,7 +45,7 @@ interface Mixture {
   readonly describe: (type: string, suspiciousCells: number) => Anomaly;
 }
 
-const mixturesOf = keptPer("zoneRevision", (city: City): readonly Mixture[] => {
+const mixturesOf = cachedByRevision("zoneRevision", (city: SimulatedCity): readonly Mixture[] => {
   const blocks = city.zoneBlocks();
   const clusters = clusterBlocks(blocks, CLUSTER_METERS);
   return [

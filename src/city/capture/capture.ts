@@ -1,9 +1,12 @@
 /**
- * GET /capture: the map at a place as a PNG, with `mode` as later public bridges name the views of the game. It is
- * painted in pieces of some milliseconds and packed in another thread, so that it holds up nobody.
+ * GET /capture: the map at a place as a PNG. `mode` takes the game's names of its info views, as later public bridges
+ * do. It is painted in slices of some milliseconds and compressed in another thread, so that other requests do not wait.
  */
+
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { City } from "../game.js";
+import { z } from "zod";
+import { PLACE } from "../read-route.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
 import type { Layer } from "../terms.js";
 import { FieldError } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
@@ -11,7 +14,7 @@ import { PALETTE } from "./palette.js";
 import { encodePng } from "./raster.js";
 import { paint } from "./scene.js";
 
-/** By the game's names of its views. */
+/** Layers by the game's names of its info views. */
 const MODES: Readonly<Record<string, Layer | null>> = {
   None: null,
   Traffic: "traffic",
@@ -32,8 +35,16 @@ const SIZE_METERS = { fallback: 1000, least: 50, most: 20_000 };
 const PIXELS = { fallback: 1024, least: 16, most: 1024 };
 const PIECE_MS = 8;
 
-/** @throws FieldError for an unknown mode, or a picture of one colour where `allowBlank` is not set */
-export async function capture(city: City, query: Query) {
+export const CAPTURE_PARAMETERS = {
+  ...PLACE,
+  size: z.number().default(SIZE_METERS.fallback).describe("Edge of the square in metres, 50 to 20000."),
+  pixels: z.int().default(PIXELS.fallback).describe("Edge of the picture, 16 to 1024."),
+  mode: z.enum(Object.keys(MODES)).default("None"),
+  allowBlank: z.boolean().default(false).describe("Returns a picture of one colour too."),
+};
+
+/** @throws FieldError for an unknown mode, or a picture of one colour without `allowBlank` */
+export async function capture(city: SimulatedCity, query: Query) {
   const mode = query.text("mode") || "None";
   const layer = Object.hasOwn(MODES, mode) ? MODES[mode] : undefined;
   if (layer === undefined) {

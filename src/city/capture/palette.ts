@@ -1,4 +1,4 @@
-/** The colours of a captured map, which are those of the page in its light scheme. */
+/** Colours of a captured map: the page's light scheme. */
 import type { Rgb } from "./raster.js";
 
 const GROUND: Rgb = [238, 240, 233];
@@ -7,7 +7,7 @@ const SHORE: Rgb = [196, 216, 230];
 const DEEP: Rgb = [84, 140, 190];
 const SHADES = 16;
 
-/** By what they stand for. */
+/** Colours by meaning. */
 const THINGS = {
   offMap: [40, 44, 42],
   path: [185, 154, 107],
@@ -37,7 +37,7 @@ const THINGS = {
 export type Thing = keyof typeof THINGS;
 const NAMES = Object.keys(THINGS) as Thing[];
 
-/** From bad to good: red, yellow, green. */
+/** Gradient from bad to good: red, yellow, green. */
 const SCALE: readonly Rgb[] = [
   [178, 24, 43],
   [253, 219, 121],

@@ -1,8 +1,8 @@
-/** Pixels of a square piece of the map, north up: the convex shapes that are filled on it, and its PNG. */
+/** Raster of a square of the map, north up: fills convex shapes and writes a PNG. */
 import { promisify } from "node:util";
 import { crc32, deflate } from "node:zlib";
-import type { GroundPoint } from "../game.js";
 import { distance } from "../geometry.js";
+import type { GroundPoint } from "../terms.js";
 
 export interface Frame {
   readonly center: GroundPoint;
@@ -17,7 +17,7 @@ export type Shape = readonly GroundPoint[];
 export type Rgb = readonly [red: number, green: number, blue: number];
 
 export class Raster {
-  /** Index of a colour per pixel, row by row from the top. */
+  /** Palette index per pixel, row by row from the top. */
   readonly pixels: Uint8Array;
 
   constructor(readonly frame: Frame) {
@@ -28,7 +28,7 @@ export class Raster {
     return this.frame.sizeMeters / this.frame.pixels;
   }
 
-  /** The place under the middle of a pixel. */
+  /** Ground point at the centre of a pixel. */
   placeOf(column: number, row: number): GroundPoint {
     const { center, sizeMeters } = this.frame;
     return {
@@ -37,7 +37,7 @@ export class Raster {
     };
   }
 
-  /** Every pixel whose middle lies within the shape. */
+  /** Fills every pixel whose centre lies within the shape. */
   fill(shape: Shape, color: number): void {
     const { center, sizeMeters, pixels } = this.frame;
     const corners = shape.map(({ x, z }) => ({
@@ -65,7 +65,7 @@ export class Raster {
   }
 }
 
-/** A line of some width; never narrower than a pixel, so that it does not vanish from afar. */
+/** A line with a width of at least one pixel, so that it stays visible when zoomed out. */
 export function stripe(start: GroundPoint, end: GroundPoint, widthMeters: number): Shape {
   const length = distance(start, end) || 1;
   const across = {
@@ -86,7 +86,7 @@ const INDEXED_COLOR = 3;
 const NO_FILTER = 0;
 const compress = promisify<Buffer, Buffer>(deflate);
 
-/** Node's own zlib does the work, in a thread of its own; what is left of the format is four chunks. */
+/** Writes the four PNG chunks; Node's zlib compresses in its own thread. */
 export async function encodePng({ pixels, frame }: Raster, palette: readonly Rgb[]): Promise<Buffer> {
   const edge = frame.pixels;
   const header = Buffer.alloc(13);

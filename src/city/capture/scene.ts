@@ -1,6 +1,7 @@
-/** What of the city a captured map shows, in the order in which it is painted. */
-import type { Building, City, NetworkPrefab, ZoneBlock } from "../game.js";
+/** Paints the captured map, layer by layer in painting order. */
+import type { Building, NetworkPrefab, ZoneBlock } from "../game.js";
 import { BLOCK_COLUMNS, boxAround, boxesTouch, cornersOf, placeInBlock, squareAround } from "../geometry.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { isGrowable, isRuin } from "../state/buildings.js";
 import { type GrowableService, type Layer, ZONES } from "../terms.js";
 import { colorOf, groundColor, scaleColor, type Thing, waterColor } from "./palette.js";
@@ -11,12 +12,12 @@ interface Filling {
   readonly color: number;
 }
 
-/** Works out some fillings later, from copies: the city may have changed by then. */
+/** Deferred fillings, computed from copies because the city may change before. */
 type Work = () => readonly Filling[];
 
 const THINGS_PER_WORK = 64;
 
-/** @param fillingsOf looks at nothing that the city may change */
+/** @param fillingsOf must not read mutable city state */
 function inWorks<T>(
   things: readonly T[],
   fillingsOf: (thing: T, index: number) => readonly Filling[],
@@ -30,21 +31,21 @@ function inWorks<T>(
   });
 }
 
-/** How far beyond the picture something may stand and still show. */
+/** Margin around the picture within which things are painted. */
 const MARGIN_METERS = 80;
 
 /**
- * Paints piece by piece, so that it can be put aside in between.
- * @param layer whose values are shown in place of zones and kinds of buildings; null for none
+ * Paints in pieces; the caller can yield between them.
+ * @param layer data layer shown instead of zones and building types; null for none
  */
-export function* paint(city: City, frame: Frame, layer: Layer | null): Generator<void, Raster> {
+export function* paint(city: SimulatedCity, frame: Frame, layer: Layer | null): Generator<void, Raster> {
   const raster = new Raster(frame);
   const works = [
     ...(layer ? layerWorks(city, frame, layer) : zoneWorks(city, frame)),
     ...networkWorks(city, raster),
     ...buildingWorks(city, frame, layer !== null),
   ];
-  // From here on nothing of the city is looked at but its ground, which never changes.
+  // From here on only the terrain is read, which never changes.
   const { groundHeight, mapHalfMeters } = city;
   yield* paintGround(raster, (x, z) => {
     if (Math.abs(x) > mapHalfMeters || Math.abs(z) > mapHalfMeters) return null;
@@ -58,7 +59,7 @@ export function* paint(city: City, frame: Frame, layer: Layer | null): Generator
   return raster;
 }
 
-/** The plain lies at 60 m; hills have their full colour this much higher, water at this depth. */
+/** The plain lies at 60 m. Hills reach their full colour this much higher, water at this depth. */
 const PLAIN_METERS = 60;
 const HILL_METERS = 60;
 const DEEP_METERS = 20;
@@ -89,8 +90,8 @@ const ZONE_THINGS: readonly (Thing | null)[] = ZONES.map((zone): Thing | null =>
   return zone === "Industrial" || zone === "Office" ? `${zone}Zone` : zone;
 });
 
-/** The older block owns the ground where blocks overlap, so it is painted last. */
-function zoneWorks(city: City, frame: Frame): Work[] {
+/** Where blocks overlap the older one owns the ground, so it is painted last. */
+function zoneWorks(city: SimulatedCity, frame: Frame): Work[] {
   const view = viewOf(frame);
   const blocks = city
     .zoneBlocks()
@@ -98,7 +99,7 @@ function zoneWorks(city: City, frame: Frame): Work[] {
       return x >= view.minX && x <= view.maxX && z >= view.minZ && z <= view.maxZ;
     })
     .reverse();
-  // One copy of all cells, because tens of thousands of small ones take longer than the rest.
+  // One copy of all cells: tens of thousands of small copies would dominate the time.
   const copies = new Uint8Array(blocks.reduce((sum, { cells }) => sum + cells.length, 0));
   const starts = new Int32Array(blocks.length);
   let end = 0;
@@ -118,7 +119,7 @@ function zoneFillings(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows
   const fill = (zone: number, column: number, row: number, columns: number, rows: number) => {
     const thing = ZONE_THINGS[zone];
     if (!thing) return [];
-    // The stored position lies behind the last of the columns, and behind four rows.
+    // The stored position lies beyond the last column and four rows.
     const at = (c: number, r: number) => placeInBlock(block, c - BLOCK_COLUMNS, r - BLOCK_COLUMNS);
     const [far, end] = [column + columns, row + rows];
     return [{ shape: [at(column, row), at(far, row), at(far, end), at(column, end)], color: colorOf(thing) }];
@@ -129,7 +130,7 @@ function zoneFillings(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows
   return [...cells].flatMap((cell, i) => fill(cell, i % BLOCK_COLUMNS, Math.floor(i / BLOCK_COLUMNS), 1, 1));
 }
 
-function layerWorks(city: City, frame: Frame, layer: Layer): Work[] {
+function layerWorks(city: SimulatedCity, frame: Frame, layer: Layer): Work[] {
   const { cellMeters, isGood, values } = city.layer(layer);
   const view = viewOf(frame);
   const half = cellMeters / 2;
@@ -147,7 +148,7 @@ function layerWorks(city: City, frame: Frame, layer: Layer): Work[] {
   );
 }
 
-function networkWorks(city: City, raster: Raster): Work[] {
+function networkWorks(city: SimulatedCity, raster: Raster): Work[] {
   const view = viewOf(raster.frame);
   const visible = city.segments().filter((segment) => boxesTouch(boxAround(segment, 0), view));
   const below = visible.filter(({ prefab }) => prefab.service === "Road");
@@ -169,7 +170,7 @@ function thingOf({ name, service }: NetworkPrefab): Thing {
   return name.startsWith("Medium") ? "mediumRoad" : "smallRoad";
 }
 
-function buildingWorks(city: City, frame: Frame, isPlain: boolean): Work[] {
+function buildingWorks(city: SimulatedCity, frame: Frame, isPlain: boolean): Work[] {
   const view = viewOf(frame);
   const visible = city
     .buildings()

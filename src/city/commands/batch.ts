@@ -1,32 +1,28 @@
 import { z } from "zod";
-import type { City } from "../game.js";
-import { type CommandRoute, runCommand } from "../route.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { FieldError, type JsonObject, toBridgeError } from "../wire/answers.js";
-
-import { type Body, flag, isObject, parseFields, shown } from "../wire/requests.js";
+import { type Body, flag, isObject, shown } from "../wire/requests.js";
 import { buildRoad } from "./build-network.js";
-import { setZone } from "./zones.js";
+import { type CommandRoute, defineCommand } from "./command.js";
+import { setZone } from "./set-zone.js";
 
 const MAX_COMMANDS = 32;
 
-const FIELDS = z.object({
-  dryRun: flag(true),
-  stopOnError: flag(true),
-  commands: z.array(z.unknown(), "must be an array").default([]),
-});
-
-const COMMANDS: ReadonlyMap<string, CommandRoute> = new Map([
+const COMMANDS = new Map<string, CommandRoute>([
   ["build-road", buildRoad],
   ["set-zone", setZone],
 ]);
 
-/** POST /commands/batch: several commands in order. Nothing is rolled back; failures leave the status at 200. */
-export const batch: CommandRoute = {
+export const batch = defineCommand({
   path: "/commands/batch",
-  fields: FIELDS,
+  summary: "Several commands in order. Nothing is rolled back; failures leave the status at 200.",
   label: () => "Run batch commands",
-  run: (city, body) => {
-    const { dryRun, stopOnError, commands } = parseFields(FIELDS, body);
+  fields: z.object({
+    dryRun: flag(true),
+    stopOnError: flag(true),
+    commands: z.array(z.unknown(), "must be an array").default([]),
+  }),
+  act: (city, { dryRun, stopOnError, commands }) => {
     if (commands.length === 0) throw new FieldError("commands is missing or empty");
     if (commands.length > MAX_COMMANDS) {
       throw new FieldError(`A batch takes at most ${MAX_COMMANDS} commands, not ${commands.length}`);
@@ -46,13 +42,15 @@ export const batch: CommandRoute = {
       else failed++;
       results.push({ index, type, result });
     }
-    const allOk = failed === 0;
+    return { results, executed, allOk: failed === 0 };
+  },
+  reply: ({ results, executed, allOk }, { dryRun, commands }) => {
     const message = `${executed} of ${commands.length} commands succeeded.`;
     return { ok: allOk, dryRun, message, results, executed, allOk };
   },
-};
+});
 
-function runItem(city: City, type: string, item: Body): JsonObject {
+function runItem(city: SimulatedCity, type: string, item: Body): JsonObject {
   try {
     const command = COMMANDS.get(type);
     if (!command) {
@@ -60,7 +58,7 @@ function runItem(city: City, type: string, item: Body): JsonObject {
       throw new FieldError(`Unsupported command type "${type}"; a batch takes ${types}`);
     }
     const { type: _type, ...fields } = item;
-    return runCommand(command, city, fields);
+    return command.run(city, fields);
   } catch (error) {
     return { ok: false, error: toBridgeError(error).message };
   }

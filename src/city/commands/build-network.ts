@@ -1,39 +1,71 @@
 import { z } from "zod";
-import type { CommandRoute } from "../route.js";
-import { flag, optionalNumber, parseFields, point, shown, text } from "../wire/requests.js";
+import { distance } from "../geometry.js";
+import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import { findReusableNode, requireRoom } from "../simulation/fabric/network.js";
+import { requireFunds } from "../simulation/life/finance.js";
+import type { GroundPoint } from "../terms.js";
+import { flag, optionalNumber, point, shown, text } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+import { buildPlan, costOf, nearestNode, type PlannedEnd, placeOf, warningsOf } from "./network-plan.js";
+import { requireLength, requireOnMap, requirePrefab, requireSnapDistance } from "./requirements.js";
 
-const FIELDS = z.object({
-  dryRun: flag(false),
-  roadPrefab: text("Basic Road"),
-  start: point,
-  end: point,
-  name: text(""),
-  snapDistance: optionalNumber,
+export const buildNetwork = defineCommand({
+  path: "/commands/build-network",
+  summary:
+    "One straight segment of any network prefab. An end near a compatible node uses that node; otherwise a node is created. Heights count only for the length check, because the city samples its own.",
+  label: ({ roadPrefab }) => `Build network ${shown(roadPrefab, "network")}`,
+  fields: z.object({
+    dryRun: flag(false),
+    roadPrefab: text("Basic Road"),
+    start: point,
+    end: point,
+    name: text("").describe("Empty: a generated name."),
+    snapDistance: optionalNumber.describe(
+      "Search radius for a node, 0 to 64 m, nearest first; null: 2 m, lowest id first.",
+    ),
+  }),
+  act: ({ world }, { dryRun, roadPrefab, start, end, name, snapDistance }) => {
+    const prefab = requirePrefab(findNetworkPrefab, "network", roadPrefab);
+    requireOnMap(start);
+    requireOnMap(end);
+    requireLength(start, end);
+    if (snapDistance !== null) requireSnapDistance(snapDistance);
+    const endAt = (place: GroundPoint): PlannedEnd => {
+      const node =
+        snapDistance === null
+          ? findReusableNode(world, prefab, place)
+          : nearestNode(world, prefab, place, snapDistance);
+      return { point: place, node, reused: node !== undefined };
+    };
+    const [from, to] = [endAt(start), endAt(end)];
+    const link = { prefab, from, to };
+    requireRoom(world, from.node, to.node);
+    const cost = costOf(link);
+    const meters = distance(placeOf(from), placeOf(to));
+    requireFunds(world, cost, `A ${prefab.displayName} of ${meters.toFixed(0)} m`);
+    const plan = {
+      cost,
+      reusedStartNode: from.reused,
+      reusedEndNode: to.reused,
+      warnings: warningsOf(world, [link]),
+    };
+    if (dryRun) return { ...plan, built: null };
+    const [segmentId] = buildPlan(world, { ends: [from, to], links: [link], skippedSegments: 0, cost }, name);
+    const ids = { startNodeId: from.node?.id as number, endNodeId: to.node?.id as number };
+    return { ...plan, built: { segmentId: segmentId as number, ...ids } };
+  },
+  reply: ({ built, cost, reusedStartNode, reusedEndNode, warnings }, { dryRun, roadPrefab }) => ({
+    ok: true,
+    dryRun,
+    message: built ? `Built segment ${built.segmentId}.` : "The segment can be built.",
+    ...built,
+    roadPrefab,
+    cost,
+    reusedStartNode,
+    reusedEndNode,
+    ...(warnings.length > 0 ? { warnings } : {}),
+  }),
 });
 
-/** POST /commands/build-network: up to two nodes and one segment of any network prefab. */
-export const buildNetwork: CommandRoute = {
-  path: "/commands/build-network",
-  fields: FIELDS,
-  label: ({ roadPrefab }) => `Build network ${shown(roadPrefab, "network")}`,
-  run: (city, body) => {
-    const { roadPrefab, ...fields } = parseFields(FIELDS, body);
-    const result = city.apply({ type: "build-network", prefab: roadPrefab, ...fields });
-    const { built, cost, reusedStartNode, reusedEndNode, crossedSegmentIds } = result;
-    const message = built ? `Built segment ${built.segmentId}.` : "The segment can be built.";
-    const reused = { reusedStartNode, reusedEndNode };
-    const warnings = crossingWarnings(crossedSegmentIds);
-    return { ok: true, dryRun: fields.dryRun, message, ...built, roadPrefab, cost, ...reused, ...warnings };
-  },
-};
-
-/** POST /commands/build-road: its older name. */
-export const buildRoad: CommandRoute = { ...buildNetwork, path: "/commands/build-road" };
-
-/** Pipes and roads that cross look joined, and are not. */
-export function crossingWarnings(crossedSegmentIds: readonly number[]): { warnings?: readonly string[] } {
-  if (crossedSegmentIds.length === 0) return {};
-  const [first, ...more] = crossedSegmentIds;
-  const which = more.length === 0 ? `segment ${first}` : `segments ${crossedSegmentIds.join(", ")}`;
-  return { warnings: [`It crosses ${which} without a node: nothing passes from one to the other`] };
-}
+/** Its older name. */
+export const buildRoad = { ...buildNetwork, path: "/commands/build-road" };

@@ -1,6 +1,6 @@
 /**
- * The bridge of a running game, passed through: requests go on as they came, answers come back byte for byte, because
- * they hold integers that a JSON parser would damage. Nothing is repeated: a command might build twice.
+ * Forwards requests to the bridge of a running game. Answers return byte for byte, because they hold integers that a JSON
+ * parser would damage. Nothing is retried, because a command might then build twice.
  */
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -10,12 +10,16 @@ import { BRIDGE_NAME } from "../embedded-routes.js";
 import { BridgeError, sendBytes, sendJson } from "../wire/answers.js";
 
 const CONNECT_TIMEOUT_MS = 2000;
+/** Clients poll /health, so a game that hangs is reported before they give up. */
+const HEALTH_TIMEOUT_MS = 1500;
 /** The game itself gives up after ten seconds, twice. */
 const ANSWER_TIMEOUT_MS = 25_000;
 const CAPTURE_TIMEOUT_MS = 35_000;
-/** For commands of some bridges that build much at once. */
+/** For composite commands of some bridges. */
 const COMPOSITE_TIMEOUT_MS = 130_000;
 const COMPOSITE = /^\/commands\/(build-grid|build-neighborhood|.*transit)/;
+
+const HTML = /^\s*(text\/html|application\/xhtml)/i;
 
 /** @param game address of the bridge to forward to */
 export function forwardingRoutes(game: URL): Router {
@@ -39,18 +43,20 @@ export function forwardingRoutes(game: URL): Router {
   return router;
 }
 
-/** @throws BridgeError 502 when the game does not answer */
+/** @throws BridgeError 502 when the game does not answer, or something answers that is no bridge */
 async function forward(game: URL, request: Request, response: Response): Promise<void> {
   const body: unknown = request.body;
   try {
     const hungUp = new AbortController();
     response.on("close", () => hungUp.abort(new Error("the client hung up")));
     const answer = await ask(game, request, Buffer.isBuffer(body) ? body : Buffer.alloc(0), hungUp.signal);
+    const contentType = answer.headers["content-type"] ?? "application/octet-stream";
+    if (HTML.test(contentType))
+      throw new Error("it sends a web page, so it is no bridge; check CITY_GAME_URL");
     const bytes = await buffer(answer);
     for (const [name, value] of Object.entries(answer.headers)) {
       if (name.startsWith("x-bridge-") && value !== undefined) response.setHeader(name, value);
     }
-    const contentType = answer.headers["content-type"] ?? "application/octet-stream";
     sendBytes(response, answer.statusCode ?? 502, contentType, bytes);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -58,7 +64,7 @@ async function forward(game: URL, request: Request, response: Response): Promise
   }
 }
 
-/** The headers are the bridge's own: some bridges refuse an Origin, and none understands chunked bodies. */
+/** Sends its own headers: some bridges refuse an Origin, and none reads chunked bodies. */
 function ask(
   game: URL,
   { method, originalUrl }: Request,
@@ -87,6 +93,7 @@ function ask(
 
 function timeoutOf(url: string): number {
   const path = url.split("?", 1)[0] as string;
+  if (path === "/health") return HEALTH_TIMEOUT_MS;
   if (path === "/capture") return CAPTURE_TIMEOUT_MS;
   return COMPOSITE.test(path) ? COMPOSITE_TIMEOUT_MS : ANSWER_TIMEOUT_MS;
 }

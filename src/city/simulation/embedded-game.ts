@@ -1,5 +1,5 @@
-/** The game that runs inside this process: one city at a time, the clock that drives it, and its saves. */
-import type { City, Game, SaveDirectory } from "../game.js";
+/** The embedded game: one loaded city, its clock and its saves. */
+import type { SaveDirectory } from "../game.js";
 import { layStarterMap } from "./fabric/starter-map.js";
 import { newCityId, SaveFiles } from "./saves/save-files.js";
 import { SimulatedCity } from "./simulated-city.js";
@@ -8,29 +8,31 @@ import { tick } from "./tick.js";
 
 export interface EmbeddedGameOptions {
   readonly savesDirectory: string;
-  /** Told about a save that failed in the background. */
+  /** Called when a background save fails. */
   readonly onSaveFailed: (error: Error) => void;
-  /** Between automatic saves; 0 for none but those that `autosave` asks for. */
+  /** Interval of automatic saves; 0 turns them off. */
   readonly autosaveSeconds?: number;
   /** Simulation frames per real second at speed 1. */
   readonly framesPerSecond?: number;
-  /** Refuse nothing for want of money. */
+  /** Never refuse a command for lack of money. */
   readonly unlimitedMoney?: boolean;
 }
+
+export const MAPS = ["highway", "empty"] as const;
 
 export interface NewCityOptions {
   /** The same seed and the same commands make the same city. */
   readonly seed: number;
   /** `highway` is the usual start; `empty` is bare land without a connection to the outside. */
-  readonly map: "highway" | "empty";
+  readonly map: (typeof MAPS)[number];
   readonly paused: boolean;
 }
 
-export class EmbeddedGame implements Game {
+export class EmbeddedGame {
   #loaded: SimulatedCity | null = null;
   #clock: CityClock | null = null;
   readonly #saves: SaveFiles;
-  readonly #listeners = new Set<(city: City | null) => void>();
+  readonly #listeners = new Set<(city: SimulatedCity | null) => void>();
   readonly #framesPerSecond: number;
   readonly #unlimitedMoney: boolean;
   readonly #autosaveTimer: NodeJS.Timeout | null;
@@ -44,11 +46,12 @@ export class EmbeddedGame implements Game {
     this.#autosaveTimer?.unref();
   }
 
+  /** The loaded city, or null. Ask for it in each request: loading replaces it. */
   get city(): SimulatedCity | null {
     return this.#loaded;
   }
 
-  /** Starts a new city in place of the present one. */
+  /** Replaces the loaded city with a new one. */
   startCity({ seed, map, paused }: NewCityOptions): SimulatedCity {
     const world = new World(seed);
     world.cityId = newCityId();
@@ -58,7 +61,7 @@ export class EmbeddedGame implements Game {
   }
 
   /**
-   * Loads a saved city in place of the present one, which stays if the file is refused.
+   * Replaces the loaded city with a saved one. If the file is invalid the loaded city stays.
    * @throws SaveFileError
    */
   async loadCity(path: string): Promise<SimulatedCity> {
@@ -66,17 +69,20 @@ export class EmbeddedGame implements Game {
   }
 
   /**
-   * Goes on with the newest save that is whole. Null, and no change, where there is none.
-   * @param onRefused told of every newer one that could not be loaded; it stays as it is
+   * Loads the newest valid save. Returns null and changes nothing when there is none.
+   * @param onRefused called for every newer save that could not be loaded; the file stays
    */
   async resumeCity(onRefused: (error: Error) => void): Promise<SimulatedCity | null> {
     const world = await this.#saves.loadNewest(onRefused);
     return world && this.#adopt(world);
   }
 
-  /** Saves the city, if there is one, under an automatic name. Resolves once that is done, or has failed and was told. */
-  async autosave(): Promise<void> {
-    if (this.#loaded) await this.#saves.autosave(this.#loaded.world);
+  /**
+   * Saves the loaded city under an automatic name. Resolves when done, also after a failure (`onSaveFailed`). Returns
+   * whether nothing would be lost.
+   */
+  async autosave(): Promise<boolean> {
+    return this.#loaded === null || this.#saves.autosave(this.#loaded.world);
   }
 
   unloadCity(): void {
@@ -86,23 +92,25 @@ export class EmbeddedGame implements Game {
     this.#notify();
   }
 
-  /** Stops everything and waits for a save under way. */
+  /** Unloads the city and waits for a running save. */
   async close(): Promise<void> {
     if (this.#autosaveTimer) clearInterval(this.#autosaveTimer);
     this.unloadCity();
     await this.#saves.settled();
   }
 
+  /** Newest first. A save that is still being written is not listed; a missing directory is an empty list. */
   listSaves(): Promise<SaveDirectory> {
     return this.#saves.list();
   }
 
-  /** Resolves when no save is being written any more. */
+  /** Resolves when no save is running. */
   savesSettled(): Promise<void> {
     return this.#saves.settled();
   }
 
-  onCityChanged(listener: (city: City | null) => void): () => void {
+  /** Calls back with the new city after a load and with null after an unload. Returns the unsubscriber. */
+  onCityChanged(listener: (city: SimulatedCity | null) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -128,9 +136,9 @@ export const FRAMES_PER_SECOND = 60;
 const SPEED_FACTORS = [0, 1, 2, 4];
 
 const SLICE_INTERVAL_MS = 8;
-/** A slice stops after this long and leaves the rest to the next one: requests wait for no more than one. */
+/** Time limit of a slice. A request waits for at most one. */
 const SLICE_BUDGET_MS = 6;
-/** Frames that could not be simulated in this time, while a save copies or others work, are dropped: the city falls behind. */
+/** Backlog limit. Frames beyond it, for example during a save, are dropped. */
 const LONGEST_BACKLOG_MS = 250;
 
 class CityClock {
@@ -159,7 +167,7 @@ class CityClock {
 
   #runSlice(): void {
     const world = this.#world;
-    if (world.capture) return;
+    if (world.capture || world.isAdvancing) return;
     const nowMs = performance.now();
     const elapsedMs = nowMs - this.#lastMs;
     this.#lastMs = nowMs;

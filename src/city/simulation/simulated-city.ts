@@ -1,83 +1,35 @@
-/** The embedded city behind the game interface: reads straight from its world, commands to the modules that know. */
-import type {
-  Budget,
-  BuildingDetails,
-  City,
-  ClockState,
-  Command,
-  CommandResults,
-  Demand,
-  SaveResult,
-  SetSimulationSpeed,
-} from "../game.js";
+/**
+ * The loaded city: reads of one consistent state. It changes only by a simulation step or a command (../commands), and
+ * each runs within one turn of the event loop: reads without an await between them see one state. Lists are in ascending
+ * id order.
+ */
+import type { Budget, BuildingDetails, ClockState, Demand } from "../game.js";
 import type { GroundPoint, Layer, Level, SubService } from "../terms.js";
 import { BUILDING_PREFABS } from "./catalogue/building-prefabs.js";
 import { NETWORK_PREFABS } from "./catalogue/network-prefabs.js";
-import { areasOf, unlockArea } from "./commands/area-commands.js";
-import {
-  buildNetwork,
-  bulldoze,
-  disableBlockedAssets,
-  moveBuilding,
-  placeBuilding,
-  setBuildingActive,
-  setBuildingEmptying,
-} from "./commands/build-commands.js";
-import {
-  buildConnection,
-  buildGrid,
-  buildNeighborhood,
-  bulldozeArea,
-} from "./commands/composite-commands.js";
-import { crossedBy } from "./commands/network-plan.js";
-import { repairZoneClusters, repairZonesToGrowables, setZone } from "./commands/zone-commands.js";
+import { crossedSegments } from "./fabric/network.js";
 import { detailsOf } from "./life/census.js";
-import { budgetOf, takeLoan } from "./life/finance.js";
+import { wishesOf } from "./life/expectations.js";
+import { budgetOf } from "./life/finance.js";
 import { coverageAt, layerOf } from "./life/layers.js";
-import { setTaxRate } from "./life/taxes.js";
 import { trafficOf } from "./life/traffic.js";
+import { hashOf, type SaveResult } from "./saves/save-files.js";
+import { areasOf } from "./state/areas.js";
 import { MAP_HALF_METERS } from "./state/terrain.js";
 import type { World } from "./state/world.js";
 
-type Handlers = {
-  readonly [T in Command["type"]]: (command: Extract<Command, { type: T }>) => CommandResults[T];
-};
-
-export class SimulatedCity implements City {
-  readonly #handlers: Handlers;
-
-  /** @param save begins to write the world under a name */
+export class SimulatedCity {
+  /** @param save starts to write the world under a name; @throws CommandRefusedError while another save is written */
   constructor(
     readonly world: World,
-    save: (name: string) => SaveResult,
-  ) {
-    this.#handlers = {
-      "build-network": (command) => buildNetwork(world, command),
-      "set-zone": (command) => setZone(world, command),
-      "repair-zones-to-growables": (command) => repairZonesToGrowables(world, command.dryRun),
-      "repair-zone-clusters": (command) => repairZoneClusters(world, command),
-      "place-building": (command) => placeBuilding(world, command),
-      "move-building": (command) => moveBuilding(world, command),
-      "set-building-active": (command) => setBuildingActive(world, command),
-      "set-building-emptying": (command) => setBuildingEmptying(world, command),
-      "disable-blocked-assets": () => disableBlockedAssets(world),
-      bulldoze: (command) => bulldoze(world, command),
-      save: (command) => save(command.name),
-      "set-simulation-speed": (command) => setSimulationSpeed(world, command),
-      "set-tax-rate": (command) => setTaxRate(world, command),
-      "take-loan": (command) => takeLoan(world, command),
-      "unlock-area": (command) => unlockArea(world, command),
-      "build-grid": (command) => buildGrid(world, command),
-      connect: (command) => buildConnection(world, command),
-      "build-neighborhood": (command) => buildNeighborhood(world, command),
-      "bulldoze-area": (command) => bulldozeArea(world, command),
-    };
-  }
+    readonly save: (name: string) => SaveResult,
+  ) {}
 
   get clock(): ClockState {
     return this.world.clock;
   }
 
+  /** Counts construction: +1 per node, +2 per segment, +1 per building created. */
   get buildIndex(): number {
     return this.world.buildIndex;
   }
@@ -86,11 +38,12 @@ export class SimulatedCity implements City {
     return this.world.citizens.size;
   }
 
+  /** Lanes of all segments together. */
   get laneCount(): number {
     return this.world.segments.all().reduce((sum, { prefab }) => sum + prefab.lanes, 0);
   }
 
-  /** The bars move by fractions; they show whole numbers. */
+  /** Whole numbers; the simulation keeps fractions. */
   get demand(): Demand {
     const { residential, commercial, workplace } = this.world.demand;
     return {
@@ -104,14 +57,17 @@ export class SimulatedCity implements City {
     return budgetOf(this.world);
   }
 
+  /** Rises whenever a node or segment appears, disappears or moves: a key for caches of derived data. */
   get networkRevision(): number {
     return this.world.networkRevision;
   }
 
+  /** Rises whenever a zone block appears, disappears or is painted. */
   get zoneRevision(): number {
     return this.world.blocks.revision + this.world.paintings;
   }
 
+  /** Rises with `networkRevision`, and whenever traffic has been counted again. */
   get trafficRevision(): number {
     return this.world.networkRevision + this.world.trafficCounts;
   }
@@ -120,55 +76,57 @@ export class SimulatedCity implements City {
   readonly node = (id: number) => this.world.nodes.get(id);
   readonly segments = () => this.world.segments.all();
   readonly segment = (id: number) => this.world.segments.get(id);
+  /** Ids of segments that this one crosses without a shared node. */
   crossings(segmentId: number): number[] {
     const segment = this.world.segments.get(segmentId);
-    if (!segment) return [];
-    const endAt = (id: number) => {
-      const node = this.world.nodes.at(id);
-      return { point: node.position, node, reused: true };
-    };
-    const link = { prefab: segment.prefab, from: endAt(segment.startNodeId), to: endAt(segment.endNodeId) };
-    return crossedBy(this.world, link).map(({ id }) => id);
+    return segment ? crossedSegments(this.world, segment.prefab, segment).map(({ id }) => id) : [];
   }
 
   readonly zoneBlocks = () => this.world.blocks.all();
   readonly zoneBlock = (id: number) => this.world.blocks.get(id);
   readonly buildings = () => this.world.buildings.all();
   readonly building = (id: number) => this.world.buildings.get(id);
+  /** Recent messages, oldest first; at most 100. */
   readonly messages = () => this.world.board.messages;
+  /** Percent, 0 to 29. */
   readonly taxRate = (subService: SubService, level: Level) => this.world.taxes.rate(subService, level);
+  /** A row for each week, oldest first; at most ten years. */
   readonly statistics = () => this.world.statistics.samples;
+  /** Supply and demand of each connected network in the last round. */
   readonly utilities = () => this.world.utilities;
+  /** Undefined for a segment that is not a road. */
   readonly traffic = (segmentId: number) => trafficOf(this.world, segmentId);
 
+  /** Values for the squares in which something has grown. */
   readonly layer = (layer: Layer) => layerOf(this.world, layer);
+  /** How each service reaches a place. */
   readonly coverage = (place: GroundPoint) => coverageAt(this.world, place);
+
+  /** Services that people wish for and too few have, in the order in which towns come to expect them. */
+  readonly wishes = () => wishesOf(this.world);
 
   buildingDetails(id: number): BuildingDetails | undefined {
     const building = this.world.buildings.get(id);
     return building && detailsOf(this.world, building);
   }
 
+  /** Tiles that the city can own, row by row from the south-west. */
   readonly areas = () => areasOf(this.world);
+  /** In load order, blocked ones included. */
   readonly networkPrefabs = () => NETWORK_PREFABS;
   readonly buildingPrefabs = () => BUILDING_PREFABS;
+  /** The map reaches this far from the origin in x and z, both ways. */
   readonly mapHalfMeters = MAP_HALF_METERS;
+  /** Metres. Outside the map the edge value continues. */
   readonly groundHeight = (x: number, z: number) => this.world.terrain.groundHeight(x, z);
+  /** Height of the ground, or of the water surface where that is higher. */
   readonly surfaceHeight = (x: number, z: number) => this.world.terrain.surfaceHeight(x, z);
 
+  /** Equal for the same seed and the same commands at the same frames. */
+  readonly hash = () => hashOf(this.world);
+
+  /** Resolves while no save copies the city: a command then does not have to finish the copy. */
   async settled(): Promise<void> {
     while (this.world.capture) await this.world.capture.done;
   }
-
-  apply<C extends Command>(command: C): CommandResults[C["type"]] {
-    this.world.capture?.finish();
-    const handle = this.#handlers[command.type] as (command: Command) => CommandResults[C["type"]];
-    return handle(command);
-  }
-}
-
-function setSimulationSpeed(world: World, command: SetSimulationSpeed): ClockState {
-  world.paused = command.paused;
-  world.selectedSpeed = Math.min(Math.max(Math.trunc(command.speed) || 1, 1), 3);
-  return world.clock;
 }

@@ -1,6 +1,6 @@
 /**
- * One simulation frame. The work is spread over a cycle of 256 frames: in each frame one slice of the buildings and
- * zone blocks has its turn, and the city-wide rounds have frames of their own.
+ * One simulation frame. Work is spread over a cycle of 256 frames: each frame updates one slice of the buildings and zone
+ * blocks, and each city-wide round has its own frame.
  */
 import { FLAG } from "../terms.js";
 import { ROAD_COVERAGES } from "./catalogue/building-prefabs.js";
@@ -18,12 +18,12 @@ import {
 import { updateDemand } from "./life/demand.js";
 import { closeWeek } from "./life/finance.js";
 import { continueConstruction, growOnBlock, updateLevel } from "./life/growth.js";
+import { spanOf } from "./life/individual-differences.js";
 import { complain, praise, reportAbandoned, reportBurnedDown, reportCity, wish } from "./life/messages.js";
 import { updateResidents } from "./life/residents.js";
 import { rollServiceLoad, survey } from "./life/services.js";
 import { updateStores } from "./life/stores.js";
 import { payTaxes, payUpkeep, updateTaxUnrest } from "./life/taxes.js";
-import { spanOf } from "./life/temper.js";
 import { countTraffic, routeService } from "./life/traffic.js";
 import { FRAMES_PER_CYCLE, FRAMES_PER_WEEK } from "./state/calendar.js";
 import { NO_PROBLEMS, type SimBuilding } from "./state/entities.js";
@@ -31,7 +31,7 @@ import type { World } from "./state/world.js";
 import { distributePower } from "./utilities/electricity.js";
 import { distributeHeat, distributeWater } from "./utilities/pipes.js";
 
-/** The frame of the cycle in which each city-wide round takes place. */
+/** Frame of the cycle for each city-wide round. */
 const ROUNDS: ReadonlyMap<number, (world: World) => void> = new Map([
   [0, distributePower],
   [50, distributeWater],

@@ -1,17 +1,24 @@
+import { z } from "zod";
 import { findBuildingOverlaps } from "../anomalies/building-overlaps.js";
 import { roadsOf } from "../anomalies/road-index.js";
 import { findDeadEnds, findRoadPairs, findShortStubs } from "../anomalies/road-network.js";
 import { findTerrainMismatches } from "../anomalies/road-terrain.js";
 import { findMottledZones } from "../anomalies/zone-mottling.js";
-import type { City } from "../game.js";
-import { keptPer } from "../kept.js";
-import type { ReadRoute } from "../route.js";
+import { LIST, type ReadRoute } from "../read-route.js";
+import { cachedByRevision } from "../revision-cache.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { type Anomaly, countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
 
 /** GET /state/road-anomalies: stubs, pairs, terrain, dead ends, in this order. */
 export const roadAnomalies: ReadRoute = {
   path: "/state/road-anomalies",
   label: "Inspect road anomalies",
+  parameters: {
+    ...LIST,
+    nearMissDistance: z.number().default(16),
+    shortSegmentLength: z.number().default(28),
+    includeDeadEnds: z.boolean().default(true),
+  },
   read: ({ city, query }) => {
     const nearMissDistance = Math.max(query.decimal("nearMissDistance", 16), 1);
     const shortSegmentLength = Math.max(query.decimal("shortSegmentLength", 28), 1);
@@ -28,8 +35,8 @@ export const roadAnomalies: ReadRoute = {
   },
 };
 
-/** Pairs and terrain cost the most. */
-const lastingFindings = keptPer("networkRevision", (city: City): readonly Anomaly[] => {
+/** Cached because pairs and terrain are the most expensive detectors. */
+const lastingFindings = cachedByRevision("networkRevision", (city: SimulatedCity): readonly Anomaly[] => {
   const roads = roadsOf(city);
   return [...findRoadPairs(roads), ...findTerrainMismatches(city, roads)];
 });
@@ -37,6 +44,7 @@ const lastingFindings = keptPer("networkRevision", (city: City): readonly Anomal
 export const buildingAnomalies: ReadRoute = {
   path: "/state/building-anomalies",
   label: "Inspect building placement",
+  parameters: LIST,
   read: ({ city, query }) => {
     const found = findBuildingOverlaps(city, roadsOf(city));
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
@@ -47,6 +55,12 @@ export const buildingAnomalies: ReadRoute = {
 export const zoneAnomalies: ReadRoute = {
   path: "/state/zone-anomalies",
   label: "Inspect zoning anomalies",
+  parameters: {
+    ...LIST,
+    minMinorityCells: z.int().default(3),
+    minUnzonedCells: z.int().default(6),
+    includeUnzonedHoles: z.boolean().default(true),
+  },
   read: ({ city, query }) => {
     const rules = {
       minMinorityCells: Math.max(query.integer("minMinorityCells", 3), 1),

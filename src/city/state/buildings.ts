@@ -1,14 +1,15 @@
-/** Which buildings the bridge calls what, what all lists of buildings have in common, and the list of facilities. */
+/** Categories of buildings, columns that all building lists share, and the list of facilities. */
+import { z } from "zod";
 import type { Building } from "../game.js";
 import { position } from "../geometry.js";
-import type { ReadRoute } from "../route.js";
+import { LIST, type ReadRoute, SERVICE } from "../read-route.js";
 import { FACILITY_SERVICES, FLAG, flagNames, GROWABLE_SERVICES, levelName, type Service } from "../terms.js";
 import { ENTITY_LIMIT, paginate, problemText, sumBy, tally } from "./listing.js";
 
 const FACILITY: ReadonlySet<Service> = new Set(FACILITY_SERVICES);
 const GROWABLE: ReadonlySet<Service> = new Set(GROWABLE_SERVICES);
 
-/** A building that serves the city, pipe junctions excluded. */
+/** A service building; pipe junctions do not count. */
 export function isFacility({ prefab }: Building): boolean {
   return FACILITY.has(prefab.service) && !prefab.helper;
 }
@@ -21,12 +22,12 @@ export function isActive({ flags }: Building): boolean {
   return (flags & FLAG.Active) !== 0;
 }
 
-/** Nobody lives or works there any more. */
+/** Abandoned, collapsed or burned down. */
 export function isRuin({ flags }: Building): boolean {
   return (flags & (FLAG.Abandoned | FLAG.BurnedDown | FLAG.Collapsed)) !== 0;
 }
 
-/** By prefab first: there are few, of thousands of buildings. */
+/** Checks by prefab first: there are few prefabs and thousands of buildings. */
 export function countServices(buildings: readonly Building[]) {
   const counts = tally(buildings, ({ prefab }) => prefab);
   return {
@@ -35,10 +36,10 @@ export function countServices(buildings: readonly Building[]) {
   };
 }
 
-/** Few combinations of flags occur, in thousands of rows. */
+/** Cached: few combinations of flags occur in thousands of rows. */
 const FLAG_TEXTS = new Map<number, string>();
 
-/** Flag names in bit order, as one text. */
+/** Flag names in bit order, joined. */
 export function flagText(flags: number): string {
   const known = FLAG_TEXTS.get(flags);
   if (known !== undefined) return known;
@@ -47,7 +48,7 @@ export function flagText(flags: number): string {
   return text;
 }
 
-/** How large a building is, where it stands and what is wrong with it: the end of every row. */
+/** Size, place and problems: the last columns of every row. */
 export function siteOf(building: Building) {
   const { prefab, angleDegrees, problems } = building;
   return {
@@ -59,10 +60,11 @@ export function siteOf(building: Building) {
   };
 }
 
-/** GET /state/facilities: service buildings; with `service` that service alone, with map objects everything. */
+/** GET /state/facilities: service buildings, filtered by `service`; map objects on request. */
 export const facilities: ReadRoute = {
   path: "/state/facilities",
   label: "Read facilities",
+  parameters: { ...LIST, ...SERVICE, includeMapObjects: z.boolean().default(false) },
   read: ({ city, query }) => {
     const service = query.text("service");
     const includeMapObjects = query.flag("includeMapObjects", false);

@@ -1,5 +1,5 @@
 import type { Building } from "../game.js";
-import type { ReadRoute } from "../route.js";
+import { LIST, type ReadRoute, SERVICE } from "../read-route.js";
 import { FLAG, levelName } from "../terms.js";
 import { KeptRows } from "../wire/answers.js";
 import { countServices, flagText, isActive, isGrowable, siteOf } from "./buildings.js";
@@ -9,6 +9,7 @@ import { ENTITY_LIMIT, paginate } from "./listing.js";
 export const growables: ReadRoute = {
   path: "/state/growables",
   label: "Read growable buildings",
+  parameters: { ...LIST, ...SERVICE },
   read: ({ city, query }) => {
     const service = query.text("service");
     const found = city

@@ -1,7 +1,10 @@
-/** The map from place to place: zones, heights and water, who owns it, and what the city is like there. */
-import type { City, GroundPoint, MapArea, ZoneBlock } from "../game.js";
+/** Endpoints about places on the map: zones, terrain, water, owned areas, data layers and service coverage. */
+import { z } from "zod";
+import type { MapArea, ZoneBlock } from "../game.js";
 import { CELL_METERS, position } from "../geometry.js";
-import type { ReadRoute } from "../route.js";
+import { LIST, PLACE, type ReadRoute } from "../read-route.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
+import type { GroundPoint } from "../terms.js";
 import { LAYERS } from "../terms.js";
 import { FieldError, type JsonObject, JsonText, KeptRows, writeJsonPieces } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
@@ -11,7 +14,7 @@ import { type LimitRule, NO_LIMIT, paginate } from "./listing.js";
 const CELL_SQUARE_METERS = CELL_METERS ** 2;
 const SQUARE_METERS_PER_HECTARE = 10_000;
 
-/** GET /state/zones: every cell of every block counts, usable or not, so overlaps count twice. */
+/** GET /state/zones: counts every cell of every block, usable or not; overlapping cells count twice. */
 export const zones: ReadRoute = {
   path: "/state/zones",
   label: "Read zoning summary",
@@ -36,13 +39,14 @@ export const zones: ReadRoute = {
   },
 };
 
-/** All that a city can have: a map with holes would mislead. */
+/** The maximum number of blocks: the list is never cut, because a map with holes would mislead. */
 const BLOCK_LIMIT: LimitRule = { fallback: 50_000, max: 50_000 };
 
 /** GET /state/zone-blocks: the zone of every cell, in ascending id order. */
 export const zoneBlocks: ReadRoute = {
   path: "/state/zone-blocks",
   label: "Read zone blocks",
+  parameters: LIST,
   read: ({ city, query }) => {
     const { page, rows } = paginate(city.zoneBlocks(), query, BLOCK_LIMIT);
     return { ok: true, ...page, blocks: kept.write(rows) };
@@ -55,11 +59,11 @@ function row({ id, segmentId, position: at, angleRadians, rows, cells }: ZoneBlo
   return { id, segmentId, position: position(at), angleRadians, rows, cells: cells.join("") };
 }
 
-/** Coarse, because the whole map is one answer. */
+/** Coarse, because one answer holds the whole map. */
 const SPACING_METERS = 96;
 
-/** The ground never changes. */
-const grids = new WeakMap<City, JsonObject>();
+/** Cached for ever: the terrain never changes. */
+const grids = new WeakMap<SimulatedCity, JsonObject>();
 
 /** GET /state/terrain/grid: heights of the ground and depths of water, row by row from the south-west corner. */
 export const terrainGrid: ReadRoute = {
@@ -72,7 +76,7 @@ export const terrainGrid: ReadRoute = {
   },
 };
 
-function gridOf(city: City): JsonObject {
+function gridOf(city: SimulatedCity): JsonObject {
   const halfSizeMeters = city.mapHalfMeters;
   const samplesPerRow = Math.floor((2 * halfSizeMeters) / SPACING_METERS) + 1;
   const heights: number[] = [];
@@ -100,20 +104,21 @@ function toDecimeter(meters: number): number {
 }
 
 const MAX_POINTS = 64;
-/** How far, how finely and in how many directions the shore is looked for. */
+/** Shore search: radius, step and number of directions. */
 const SHORE = { farthestMeters: 100, stepMeters: 4, directions: 16 };
 
-/** GET /state/terrain: the ground and the water at one point (`x`, `z`) or at some (`points=x1,z1;x2,z2`). */
+/** GET /state/terrain: ground and water at one point (`x`, `z`) or several (`points=x1,z1;x2,z2`). */
 export const terrain: ReadRoute = {
   path: "/state/terrain",
   label: "Read terrain",
+  parameters: { ...PLACE, points: z.string().optional().describe("Up to 64 places, as `x1,z1;x2,z2`.") },
   read: ({ city, query }) => {
     const places = placesOf(query);
     return { ok: true, total: places.length, samples: places.map((place) => sampleAt(city, place)) };
   },
 };
 
-/** The places that a query names. */
+/** Points named in a query. */
 function placesOf(query: Query): GroundPoint[] {
   const points = query.text("points");
   if (points === "") return [{ x: query.decimal("x", 0), z: query.decimal("z", 0) }];
@@ -130,7 +135,7 @@ function pointOf(text: string): GroundPoint {
   return { x, z };
 }
 
-function sampleAt(city: City, { x, z }: GroundPoint) {
+function sampleAt(city: SimulatedCity, { x, z }: GroundPoint) {
   const terrainHeight = city.groundHeight(x, z);
   const waterHeight = city.surfaceHeight(x, z);
   const waterDepth = waterHeight - terrainHeight;
@@ -147,8 +152,11 @@ function sampleAt(city: City, { x, z }: GroundPoint) {
   };
 }
 
-/** The nearest place where land becomes water or water land. */
-function shoreNear(city: City, { x, z }: GroundPoint): { meters: number; waterHeight: number } | null {
+/** Nearest point on the shore line. */
+function shoreNear(
+  city: SimulatedCity,
+  { x, z }: GroundPoint,
+): { meters: number; waterHeight: number } | null {
   const isWet = (at: GroundPoint) => city.surfaceHeight(at.x, at.z) > city.groundHeight(at.x, at.z);
   const here = { x, z };
   const starts = isWet(here);
@@ -164,10 +172,11 @@ function shoreNear(city: City, { x, z }: GroundPoint): { meters: number; waterHe
   return null;
 }
 
-/** GET /state/areas: the tiles of the map that a city can own. Building does not ask for them. */
+/** GET /state/areas: tiles of the map that a city can own. Building does not require ownership. */
 export const areas: ReadRoute = {
   path: "/state/areas",
   label: "Read map areas",
+  parameters: LIST,
   read: ({ city, query }) => {
     const all = city.areas();
     const { page, rows } = paginate(all, query, NO_LIMIT);
@@ -180,10 +189,11 @@ export function areaRow({ bounds, ...area }: MapArea) {
   return { ...area, bounds: { ...bounds } };
 }
 
-/** GET /state/layer?layer=: one value from 0 to 100 for each square in which something has grown, or runs. */
+/** GET /state/layer?layer=: one value from 0 to 100 for each square with buildings or traffic. */
 export const layer: ReadRoute = {
   path: "/state/layer",
   label: "Read map layer",
+  parameters: { ...LIST, layer: z.enum(LAYERS).default("landValue") },
   read: ({ city, query }) => {
     const wanted = query.text("layer") || "landValue";
     const name = LAYERS.find((each) => each === wanted);
@@ -197,10 +207,11 @@ export const layer: ReadRoute = {
   },
 };
 
-/** GET /state/coverage: how each service reaches one place (`x`, `z`) or some (`points=x1,z1;x2,z2`). */
+/** GET /state/coverage: quality of each service at one place (`x`, `z`) or several (`points=x1,z1;x2,z2`). */
 export const coverage: ReadRoute = {
   path: "/state/coverage",
   label: "Read service coverage",
+  parameters: { ...PLACE, points: z.string().optional().describe("Up to 64 places, as `x1,z1;x2,z2`.") },
   read: ({ city, query }) => {
     const places = placesOf(query);
     const samples = places.map(({ x, z }) => {

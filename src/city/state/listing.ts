@@ -1,4 +1,4 @@
-/** What the lists of the bridge have in common: limits, counts, and how problems and times are written. */
+/** Shared by all lists: paging, counts, formats of problems and times. */
 import type { Problems } from "../game.js";
 import { PROBLEMS_1 } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
@@ -11,18 +11,17 @@ export interface LimitRule {
 
 export const ENTITY_LIMIT: LimitRule = { fallback: 500, max: 5000 };
 export const PROBLEM_LIMIT: LimitRule = { fallback: 200, max: 1000 };
-/** For what is always told in full unless a request asks for less. */
+/** Default limit of lists that are complete unless the request asks for less. */
 export const NO_LIMIT: LimitRule = { fallback: 65_535, max: 65_535 };
 export const SHORT_LIMIT: LimitRule = { fallback: 50, max: 200 };
 
-/** Something that looks unintended, as clients get it; the other keys depend on the type. */
+/** A finding of a detector as clients see it; further keys depend on the type. */
 export interface Anomaly extends JsonObject {
   readonly type: string;
 }
 
 /**
- * The rows that a request gets, and the numbers that go with them; the total counts past the limit. `offset` rows are
- * passed over; a negative one passes over none.
+ * One page of rows with its counts. `total` ignores the limit; a negative `offset` counts as 0.
  */
 export function paginate<T>(items: readonly T[], query: Query, rule: LimitRule) {
   const limit = Math.min(Math.max(query.integer("limit", rule.fallback), 0), rule.max);
@@ -31,7 +30,7 @@ export function paginate<T>(items: readonly T[], query: Query, rule: LimitRule) 
   return { page: { total: items.length, returned: rows.length, limit }, rows };
 }
 
-/** How often each key occurs, in the order of first encounter. */
+/** Count per key, in order of first occurrence. */
 export function countBy<T>(items: Iterable<T>, keyOf: (item: T) => string): Record<string, number> {
   return Object.fromEntries(tally(items, keyOf));
 }
@@ -45,7 +44,7 @@ export function tally<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, n
   return counts;
 }
 
-/** What was counted finely, by coarser keys. */
+/** Sums counts under coarser keys. */
 export function sumBy<K>(counts: ReadonlyMap<K, number>, keyOf: (fine: K) => string): Record<string, number> {
   const sums = new Map<string, number>();
   for (const [fine, count] of counts) {
@@ -68,7 +67,7 @@ export function problemNames({ names, severity }: Problems): string[] {
 
 const TEXTS = new WeakMap<Problems, string>();
 
-/** Empty when all is well. */
+/** Empty without problems. */
 export function problemText(problems: Problems): string {
   if (problems.names.length === 0) return "";
   const known = TEXTS.get(problems);

@@ -1,9 +1,13 @@
-/** What changed on the map since it was last read: for pages and programs that show all of a large city. */
+/** Incremental map updates for pages and programs that show a whole large city. */
+
 import { randomUUID } from "node:crypto";
-import type { Building, City } from "../game.js";
+import { z } from "zod";
+import type { Building } from "../game.js";
 import { squareKey } from "../geometry.js";
-import { keptPer } from "../kept.js";
-import type { ReadRoute } from "../route.js";
+import type { ReadRoute } from "../read-route.js";
+import { cachedByRevision } from "../revision-cache.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { levelName } from "../terms.js";
 import { type Json, KeptRows } from "../wire/answers.js";
 import { isActive, isRuin } from "./buildings.js";
 import { problemText } from "./listing.js";
@@ -11,27 +15,27 @@ import { problemText } from "./listing.js";
 const TILE_METERS = 256;
 /** The prime of the 32-bit FNV hash. */
 const PRIME = 0x01000193;
-/** Rows in one answer; a tile more at most. */
+/** Rows in one answer, rounded up to whole tiles. */
 const MAX_ROWS = 4000;
 
 interface Tile {
   readonly column: number;
   readonly row: number;
-  /** The hash of everything that its rows tell. */
+  /** Hash of all values in its rows. */
   hash: number;
-  /** Unique among tiles: higher the later it changed. */
+  /** Unique among tiles; rises with each change. */
   revision: number;
 }
 
-/** What was last seen of a city. */
+/** Last seen state of a city. */
 class Watch {
-  /** Tells this city, loaded this time, from all others. */
+  /** Identifies this loaded city. */
   readonly key = randomUUID();
   readonly #tiles = new Map<number, Tile>();
   #revision = 0;
 
-  /** Tiles in the order in which they last changed, with what stands on them now. */
-  look(city: City): { tile: Tile; buildings: readonly Building[] }[] {
+  /** Tiles in order of their last change, with their current buildings. */
+  look(city: SimulatedCity): { tile: Tile; buildings: readonly Building[] }[] {
     const buildings = new Map<number, Building[]>();
     for (const building of city.buildings()) {
       if (building.prefab.helper) continue;
@@ -57,15 +61,19 @@ class Watch {
   }
 }
 
-const watches = new WeakMap<City, Watch>();
+const watches = new WeakMap<SimulatedCity, Watch>();
 
 /**
- * GET /state/map-tiles: buildings by tiles of 256 m, those tiles only that changed after `since`, a `revision` of an
- * earlier answer with the same `key`. `complete` is false where more has changed than one answer holds.
+ * GET /state/map-tiles: buildings by tiles of 256 m, only tiles that changed after `since`, the `revision` of an earlier
+ * answer with the same `key`. `complete` is false when more has changed than one answer holds.
  */
 export const mapTiles: ReadRoute = {
   path: "/state/map-tiles",
   label: "Read map tiles",
+  parameters: {
+    key: z.string().optional().describe("As an earlier answer has it."),
+    since: z.int().default(0).describe("The `revision` of that answer."),
+  },
   read: ({ city, query }) => {
     const watch = watches.get(city) ?? new Watch();
     watches.set(city, watch);
@@ -85,7 +93,7 @@ export const mapTiles: ReadRoute = {
       networkRevision: city.networkRevision,
       zoneRevision: zoneHash(city),
       tileMeters: TILE_METERS,
-      columns: ["id", "x", "z", "angleDegrees", "width", "length", "service", "state", "problems"],
+      columns: COLUMNS,
       tiles: sent.map(({ tile: { column, row }, buildings }) => {
         return { column, row, buildings: kept.write(buildings) };
       }),
@@ -93,13 +101,25 @@ export const mapTiles: ReadRoute = {
   },
 };
 
+const COLUMNS = "id x z angleDegrees width length service state problems subService level".split(" ");
+
 const kept = new KeptRows(buildingRow, ({ prefab, flags, problems }: Building) => [prefab, flags, problems]);
 
 function buildingRow(building: Building): Json[] {
   const { id, prefab, position, angleDegrees, problems } = building;
   const state = isRuin(building) ? "ruin" : isActive(building) ? "active" : "inactive";
   const place = [position.x, position.z, angleDegrees];
-  return [id, ...place, prefab.width, prefab.length, prefab.service, state, problemText(problems)];
+  return [
+    id,
+    ...place,
+    prefab.width,
+    prefab.length,
+    prefab.service,
+    state,
+    problemText(problems),
+    prefab.subService,
+    levelName(prefab.level),
+  ];
 }
 
 function hashOf(buildings: readonly Building[]): number {
@@ -112,13 +132,13 @@ function hashOf(buildings: readonly Building[]): number {
     hash = Math.imul(hash ^ Math.round(angleDegrees * 8), PRIME);
     hash = Math.imul(hash ^ shape, PRIME);
     hash = Math.imul(hash ^ flags, PRIME);
-    hash = Math.imul(hash ^ hashOfText(prefab.service), PRIME);
+    hash = Math.imul(hash ^ hashOfText(prefab.name), PRIME);
     if (problems.names.length > 0) hash = Math.imul(hash ^ hashOfText(problemText(problems)), PRIME);
   }
   return hash >>> 0;
 }
 
-/** Few texts occur, in thousands of buildings. */
+/** Cached: few texts occur in thousands of buildings. */
 const TEXT_HASHES = new Map<string, number>();
 
 function hashOfText(text: string): number {
@@ -130,8 +150,8 @@ function hashOfText(text: string): number {
   return hash;
 }
 
-/** The same for the same zones, also after a restart: a page may have seen them before. */
-const zoneHash = keptPer("zoneRevision", (city: City) => {
+/** Depends on the zones only, so that a page's cached state stays valid over a restart. */
+const zoneHash = cachedByRevision("zoneRevision", (city: SimulatedCity) => {
   let hash = 0;
   for (const { id, cells } of city.zoneBlocks()) {
     hash = Math.imul(hash ^ id, PRIME);

@@ -1,15 +1,17 @@
-/** Networks, and whether the roads of the town reach the map edge. */
+/** Endpoints about networks and the town's connection to the map edge. */
 import { isAgentNamed, isLocalRoad, type RoadIndex, roadsOf } from "../anomalies/road-index.js";
-import type { City, NetNode, NetSegment } from "../game.js";
+import type { NetNode, NetSegment } from "../game.js";
 import { meanOf, middle, position } from "../geometry.js";
-import { keptPer } from "../kept.js";
-import type { ReadRoute } from "../route.js";
+import { LIST, type ReadRoute, SERVICE } from "../read-route.js";
+import { cachedByRevision } from "../revision-cache.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { KeptRows } from "../wire/answers.js";
 import { countBy, ENTITY_LIMIT, paginate, problemText, SHORT_LIMIT } from "./listing.js";
 
 export const networks: ReadRoute = {
   path: "/state/networks",
   label: "Read networks",
+  parameters: { ...LIST, ...SERVICE },
   read: ({ city, query }) => {
     const service = query.text("service");
     const found = city.segments().filter(({ prefab }) => service === "" || prefab.service === service);
@@ -43,13 +45,14 @@ export function segmentRow({ id, prefab, name, problems, startNodeId, endNodeId,
   };
 }
 
-/** Beyond this, x or z, a node counts as outside even if it is not marked so. */
+/** A node beyond this x or z counts as outside even without the flag. */
 const OUTSIDE_METERS = 8600;
 
-/** GET /state/external-connections: whether the roads of the town reach the map edge. */
+/** GET /state/external-connections: whether the town's roads reach the map edge. */
 export const externalConnections: ReadRoute = {
   path: "/state/external-connections",
   label: "Inspect external connections",
+  parameters: LIST,
   read: ({ city, query }) => {
     const { outside, components } = connectionsOf(city);
     const { page, rows } = paginate(components, query, SHORT_LIMIT);
@@ -72,7 +75,7 @@ export const externalConnections: ReadRoute = {
   },
 };
 
-const connectionsOf = keptPer("networkRevision", (city: City) => {
+const connectionsOf = cachedByRevision("networkRevision", (city: SimulatedCity) => {
   const outside = new Set(
     city
       .nodes()
@@ -113,7 +116,7 @@ function findComponents(roads: RoadIndex, outside: ReadonlySet<number>) {
 
 type Component = ReturnType<typeof findComponents>[number];
 
-/** All segments joined to the first one; notes them as visited. */
+/** Collects all segments connected to the first one and marks them visited. */
 function reach(first: NetSegment, roads: RoadIndex, visited: Set<number>): NetSegment[] {
   const found = [first];
   const passedNodes = new Set<number>();
@@ -132,7 +135,7 @@ function reach(first: NetSegment, roads: RoadIndex, visited: Set<number>): NetSe
   return found;
 }
 
-/** How much of a town it is: most of all what was built through the bridge. */
+/** Rank of a component as "the town": segments built through the bridge count most. */
 function townScore({ agentNamedSegments, nonHighwaySegments }: Component): number {
   return 4 * agentNamedSegments + nonHighwaySegments;
 }

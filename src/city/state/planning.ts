@@ -1,7 +1,9 @@
-/** What a planner weighs: money, the course of the city, what the networks carry, one building or segment in full. */
-import type { BudgetWeek, City, NetSegment, StatisticsSample, UtilityNetwork } from "../game.js";
+/** Endpoints for planning: budget, statistics, utilities, details of one building or segment. */
+import { z } from "zod";
+import type { BudgetWeek, NetSegment, StatisticsSample, UtilityNetwork } from "../game.js";
 import { lengthOf } from "../geometry.js";
-import type { ReadRoute } from "../route.js";
+import { LIST, type ReadRoute } from "../read-route.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { FLAG } from "../terms.js";
 import { BridgeError } from "../wire/answers.js";
 import { facilityRow } from "./buildings.js";
@@ -12,6 +14,7 @@ import { segmentRow } from "./networks.js";
 export const budget: ReadRoute = {
   path: "/state/budget",
   label: "Read budget",
+  parameters: { history: z.boolean().default(true) },
   read: ({ city, query }) => {
     const { unlimited, balance, income, expenses, loans, loanOffers, history } = city.budget;
     return {
@@ -31,23 +34,25 @@ function weekRow<T extends BudgetWeek | StatisticsSample>({ gameTimeMs, ...figur
   return { gameTime: timestamp(gameTimeMs), ...figures };
 }
 
-/** One year by default, at most all that is kept. */
+/** Default: one year. */
 const STATISTICS_LIMIT: LimitRule = { fallback: 52, max: 522 };
 
 /** GET /state/statistics: a row a week, newest first. */
 export const statistics: ReadRoute = {
   path: "/state/statistics",
   label: "Read statistics",
+  parameters: LIST,
   read: ({ city, query }) => {
     const { page, rows } = paginate(city.statistics().toReversed(), query, STATISTICS_LIMIT);
     return { ok: true, ...page, samples: rows.map(weekRow) };
   },
 };
 
-/** GET /state/utilities: supply against demand, of each connected network and of all that carry the same. */
+/** GET /state/utilities: supply and demand of each connected network, and totals per utility. */
 export const utilities: ReadRoute = {
   path: "/state/utilities",
   label: "Read utilities",
+  parameters: LIST,
   read: ({ city, query }) => {
     const networks = city.utilities();
     const { page, rows } = paginate(networks, query, ENTITY_LIMIT);
@@ -69,7 +74,7 @@ function total(networks: readonly UtilityNetwork[], carries: UtilityNetwork["car
   };
 }
 
-/** GET /state/buildings/{id}: any building, with what goes on inside. */
+/** GET /state/buildings/{id}: all details of a building. */
 export const buildingInFull: ReadRoute = {
   path: "/state/buildings/:id",
   label: "Read building",
@@ -87,7 +92,7 @@ export const buildingInFull: ReadRoute = {
   },
 };
 
-/** GET /state/segments/{id}: any segment, with its size and what it is joined to. */
+/** GET /state/segments/{id}: all details of a segment and its neighbours. */
 export const segmentInFull: ReadRoute = {
   path: "/state/segments/:id",
   label: "Read segment",
@@ -116,7 +121,7 @@ export const segmentInFull: ReadRoute = {
   },
 };
 
-/** The other segments at one end. */
-function joinedAt(city: City, nodeId: number, { id }: NetSegment): number[] {
+/** Ids of the other segments at one end. */
+function joinedAt(city: SimulatedCity, nodeId: number, { id }: NetSegment): number[] {
   return (city.node(nodeId)?.segmentIds ?? []).filter((other) => other !== id);
 }

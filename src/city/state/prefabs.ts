@@ -1,11 +1,17 @@
-import type { BuildingPrefab, NetworkPrefab } from "../game.js";
-import type { ReadRoute } from "../route.js";
-import { levelName } from "../terms.js";
+import { CELL_METERS } from "../geometry.js";
+import { LIST, type ReadRoute, SERVICE } from "../read-route.js";
+import type { SimBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import type { SimNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import { capacitiesOf } from "../simulation/fabric/buildings.js";
+import { civicPowerKw } from "../simulation/utilities/electricity.js";
+import { civicWaterM3 } from "../simulation/utilities/pipes.js";
+import { levelName, zoneOf } from "../terms.js";
 import { NO_LIMIT, paginate } from "./listing.js";
 
 export const roadPrefabs: ReadRoute = {
   path: "/prefabs/roads",
   label: "List road prefabs",
+  parameters: LIST,
   read: ({ city, query }) => {
     const found = city.networkPrefabs().filter(({ service }) => service === "Road");
     const { page, rows } = paginate(found, query, NO_LIMIT);
@@ -16,6 +22,7 @@ export const roadPrefabs: ReadRoute = {
 export const networkPrefabs: ReadRoute = {
   path: "/prefabs/networks",
   label: "List network prefabs",
+  parameters: { ...LIST, ...SERVICE },
   read: ({ city, query }) => {
     const found = city.networkPrefabs().filter(isOfService(query.text("service")));
     const { page, rows } = paginate(found, query, NO_LIMIT);
@@ -23,14 +30,32 @@ export const networkPrefabs: ReadRoute = {
   },
 };
 
-function networkRow({ name, displayName, service, subService }: NetworkPrefab) {
-  return { name, displayName, service, subService };
+/** Costs are per metre; cars count both ways together. */
+function networkRow(prefab: SimNetworkPrefab) {
+  const { name, displayName, service, subService, elevation, widthMeters, lanes, zoning } = prefab;
+  const { carries, frontage, costPerCell, speedKmh, capacityPerHour } = prefab;
+  return {
+    name,
+    displayName,
+    service,
+    subService,
+    carries,
+    elevation,
+    widthMeters,
+    lanes,
+    zoning,
+    frontage,
+    costPerMeter: costPerCell / CELL_METERS,
+    speedKmh,
+    capacityPerHour,
+  };
 }
 
 /** GET /prefabs/buildings: without the known broken family. */
 export const buildingPrefabs: ReadRoute = {
   path: "/prefabs/buildings",
   label: "List building prefabs",
+  parameters: { ...LIST, ...SERVICE },
   read: ({ city, query }) => {
     const found = city
       .buildingPrefabs()
@@ -41,8 +66,47 @@ export const buildingPrefabs: ReadRoute = {
   },
 };
 
-function buildingRow({ name, displayName, service, subService, level, width, length }: BuildingPrefab) {
-  return { name, displayName, service, subService, level: levelName(level), width, length };
+/** Capacities of growables are the least that one of them may have. */
+function buildingRow(prefab: SimBuildingPrefab) {
+  const { name, displayName, service, subService, level, width, length, civic } = prefab;
+  const { coverage, powerKw = 0, waterM3 = 0, sewageM3 = 0, heatKw = 0 } = civic ?? {};
+  return {
+    name,
+    displayName,
+    service,
+    subService,
+    level: levelName(level),
+    width,
+    length,
+    growable: prefab.growable !== null,
+    constructionCost: prefab.cost,
+    upkeepPerWeek: prefab.upkeepPerWeek,
+    ...capacitiesOf(prefab, () => 0),
+    supply: { powerKw, waterM3, sewageM3, heatKw },
+    coverage: coverage
+      ? { service: coverage.kind, rangeMeters: coverage.radiusMeters, capacity: coverage.capacity }
+      : null,
+    storage: civic?.storage ?? 0,
+    pollution: civic?.pollution ?? 0,
+    needs: needsOf(prefab),
+  };
+}
+
+/** What a place must have for the building to work. */
+function needsOf(prefab: SimBuildingPrefab): string[] {
+  const { growable, civic } = prefab;
+  if (growable) return [`zone ${zoneOf(prefab)}`, "road", "power", "water", "sewage"];
+  if (!civic) return [];
+  const usesWater = civicWaterM3(civic) > 0;
+  return [
+    ...(civic.roadless ? [] : ["road"]),
+    ...(civic.shore ? ["shore"] : []),
+    ...(civicPowerKw(prefab) > 0 ? ["power"] : []),
+    ...(usesWater ? ["water", "sewage"] : []),
+    ...(civic.waterM3 || civic.sewageM3 ? ["water pipe"] : []),
+    ...(civic.heatKw ? ["heating pipe"] : []),
+    ...(civic.burnsFuel ? ["fuel by road from the map edge"] : []),
+  ];
 }
 
 function isOfService(filter: string): (prefab: { service: string }) => boolean {

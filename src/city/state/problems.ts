@@ -1,12 +1,14 @@
-import type { City, Position, Problems } from "../game.js";
+import { z } from "zod";
+import type { Position, Problems, ServiceWish } from "../game.js";
 import { middle, position } from "../geometry.js";
-import type { ReadRoute } from "../route.js";
+import { LIST, type ReadRoute } from "../read-route.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { type BuildingFlag, FLAG, problemMasks } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import { flagText } from "./buildings.js";
 import { PROBLEM_LIMIT, paginate, problemNames, problemText } from "./listing.js";
 
-/** Building states that are listed as if they were problems. */
+/** Building flags that are listed as problems. */
 const ALERT_FLAGS: readonly BuildingFlag[] = [
   "Abandoned",
   "BurnedDown",
@@ -25,16 +27,17 @@ interface Trouble {
   readonly flags?: number;
 }
 
-/** What is wrong, apart from where: few such combinations occur, in thousands of rows. */
+/** Cached by combination of problems: few occur in thousands of rows. */
 interface Fault {
   readonly names: readonly string[];
   count: number;
 }
 
-/** GET /state/problems: buildings, then nodes, then segments, or with `entityType` one of these alone. */
+/** GET /state/problems: buildings, then nodes, then segments; `entityType` filters. Beside them the wishes for services. */
 export const problems: ReadRoute = {
   path: "/state/problems",
   label: "Read city problems",
+  parameters: { ...LIST, entityType: z.enum(["building", "netNode", "netSegment"]).optional() },
   read: ({ city, query }) => {
     const entityType = query.text("entityType");
     const found = findTroubles(city).filter((each) => entityType === "" || each.entityType === entityType);
@@ -51,11 +54,17 @@ export const problems: ReadRoute = {
       counts: Object.fromEntries(counts),
       countsByProblem,
       problems: rows.map(row),
+      wishes: city.wishes().map(wishRow),
     };
   },
 };
 
-function findTroubles(city: City): Trouble[] {
+/** A service that people will miss, or miss already. */
+function wishRow({ place, ...wish }: ServiceWish): JsonObject {
+  return { ...wish, position: position(place) };
+}
+
+function findTroubles(city: SimulatedCity): Trouble[] {
   const found: Trouble[] = [];
   for (const { id, problems: own, position: at, flags } of city.buildings()) {
     if (own.names.length === 0 && (flags & ALERT_MASK) === 0) continue;

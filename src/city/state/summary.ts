@@ -1,5 +1,5 @@
-/** The city at a glance: clock, size and demand, what citizens say, tax rates, saves. */
-import type { ReadRoute } from "../route.js";
+/** Overview endpoints: summary, demand, messages, tax rates, saves. */
+import { LIST, type ReadRoute } from "../read-route.js";
 import { LEVELS, levelName, SERVICES, SLIDER_SUB_SERVICES, SUB_SERVICES, TAX_CLASSES } from "../terms.js";
 import { NO_LIMIT, paginate, SHORT_LIMIT, timestamp } from "./listing.js";
 
@@ -41,6 +41,7 @@ export const demand: ReadRoute = {
 export const chirps: ReadRoute = {
   path: "/state/chirps",
   label: "Read citizen chirps",
+  parameters: LIST,
   read: ({ city, query }) => {
     const oldestFirst = city.messages().map((message, index) => ({ index, ...message }));
     const { page, rows } = paginate(oldestFirst.reverse(), query, SHORT_LIMIT);
@@ -81,10 +82,22 @@ function names({ service, subService }: (typeof TAX_CLASSES)[number]) {
   };
 }
 
-/** GET /state/saves: whole files only, newest first. */
+/** GET /state/hash: the same seed and the same commands at the same frames give the same hash. */
+export const hash: ReadRoute = {
+  path: "/state/hash",
+  label: "Read city hash",
+  read: async ({ city }) => {
+    const { frame, seed } = city.world;
+    const gameTime = timestamp(city.clock.gameTimeMs);
+    return { ok: true, seed, frame, gameTime, hash: await city.hash() };
+  },
+};
+
+/** GET /state/saves: complete saves, newest first. */
 export const saves: ReadRoute = {
   path: "/state/saves",
   label: "List saves",
+  parameters: LIST,
   read: async ({ game, query }) => {
     const { directory, saves: files } = await game.listSaves();
     const { page, rows } = paginate(files, query, NO_LIMIT);

@@ -1,23 +1,32 @@
-/** What drives where. */
-import type { City, NetSegment, SegmentTraffic } from "../game.js";
-import { distance, middle, position } from "../geometry.js";
-import { keptPer } from "../kept.js";
-import type { ReadRoute } from "../route.js";
+/** Traffic endpoint. */
+import { z } from "zod";
+import type { NetSegment, SegmentTraffic } from "../game.js";
+import { distance, lengthOf, middle, position } from "../geometry.js";
+import { LIST, type ReadRoute } from "../read-route.js";
+import { cachedByRevision } from "../revision-cache.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { KeptRows } from "../wire/answers.js";
 import { type LimitRule, paginate } from "./listing.js";
 
 const TRAFFIC_LIMIT: LimitRule = { fallback: 50, max: 2000 };
 const DEFAULT_RADIUS_METERS = 500;
-/** The width of the histogram's bars, in percent of density. */
+/** Width of a histogram bar, in percent of density. */
 const STEP_PERCENT = 20;
 
 /**
- * GET /state/traffic: roads by their density, the densest first: those of at least `minDensity`, with `x` and `z` those
- * whose middle lies within `radius` alone. The histogram and the flow are of all roads that are asked for.
+ * GET /state/traffic: roads of at least `minDensity`, densest first; with `x` and `z` only roads whose middle lies within
+ * `radius`. Histogram and flow cover all roads of the query.
  */
 export const traffic: ReadRoute = {
   path: "/state/traffic",
   label: "Read traffic",
+  parameters: {
+    ...LIST,
+    x: z.number().optional(),
+    z: z.number().optional(),
+    radius: z.number().default(DEFAULT_RADIUS_METERS),
+    minDensity: z.number().default(0).describe("Percent of the capacity."),
+  },
   read: ({ city, query }) => {
     const minDensity = query.decimal("minDensity", 0);
     const center = { x: query.decimal("x", Number.NaN), z: query.decimal("z", Number.NaN) };
@@ -42,8 +51,8 @@ interface Road {
   readonly load: SegmentTraffic;
 }
 
-/** The densest first. */
-const loadsOf = keptPer("trafficRevision", (city: City): readonly Road[] =>
+/** Sorted by density, highest first. */
+const loadsOf = cachedByRevision("trafficRevision", (city: SimulatedCity): readonly Road[] =>
   city
     .segments()
     .flatMap((segment) => {
@@ -55,12 +64,16 @@ const loadsOf = keptPer("trafficRevision", (city: City): readonly Road[] =>
 
 const kept = new KeptRows(row, () => []);
 
-/** How fast cars are on average, in percent of what they could be on empty roads. */
+/** Mean speed of the cars on the roads at one moment, in percent of the speed on empty roads. */
 function flowPercent(roads: readonly Road[]): number {
-  const cars = roads.reduce((sum, { load }) => sum + load.volumePerHour, 0);
-  if (cars === 0) return 100;
-  const shares = roads.map(({ load }) => (load.volumePerHour * load.speedKmh) / load.freeSpeedKmh);
-  return (100 * shares.reduce((sum, share) => sum + share, 0)) / cars;
+  let cars = 0;
+  let flow = 0;
+  for (const { segment, load } of roads) {
+    const present = (load.volumePerHour * lengthOf(segment)) / load.speedKmh;
+    cars += present;
+    flow += (present * load.speedKmh) / load.freeSpeedKmh;
+  }
+  return cars === 0 ? 100 : (100 * flow) / cars;
 }
 
 /** Roads by steps of density: `0-20` and so on. */

@@ -1,22 +1,22 @@
 /**
- * Answers of the bridge: JSON with at most three decimals, whole 64-bit integers, never an exponent, NaN or -0; and what
- * a failure means to a client: a status and one line, always `{"ok":false,"error":"..."}`.
+ * Answers of the bridge. JSON has at most three decimals, exact 64-bit integers, and never an exponent, NaN or -0. A
+ * failure is a status and `{"ok":false,"error":"..."}` with one line.
  */
 import { randomUUID } from "node:crypto";
 import type { Response } from "express";
-import { CommandRefusedError } from "../game.js";
+import { CommandRefusedError } from "../refusal.js";
 
 export type Json = null | boolean | number | bigint | string | readonly Json[] | JsonObject | JsonText;
 export interface JsonObject {
   readonly [key: string]: Json | undefined;
 }
 
-/** What is JSON already, written some time ago. */
+/** JSON text that was written earlier. */
 export class JsonText {
   constructor(readonly pieces: readonly string[]) {}
 }
 
-/** Numbers from here on would get an exponent. */
+/** JSON.stringify prints larger numbers with an exponent. */
 const EXPONENT_FROM = 1e21;
 
 /**
@@ -34,7 +34,7 @@ export function writeJson(value: Json): string {
   return writeJsonPieces(value).join("");
 }
 
-/** The same text in pieces: to allocate one of megabytes costs more than all else that a long list takes. */
+/** The same text in pieces: allocating one string of megabytes would dominate the cost of a long list. */
 export function writeJsonPieces(value: Json): string[] {
   const marked: (string | JsonText)[] = [];
   const text = JSON.stringify(value, (_key, part) => printable(part, marked));
@@ -52,7 +52,7 @@ export function writeJsonPieces(value: Json): string[] {
   return [...pieces, between];
 }
 
-/** @param marked gets what has to be printed as it is */
+/** @param marked collects texts that must be printed verbatim */
 function printable(part: unknown, marked: (string | JsonText)[]): unknown {
   if (typeof part === "bigint") return asIs(String(part), marked);
   if (part instanceof JsonText) return asIs(part, marked);
@@ -95,7 +95,7 @@ export class BridgeError extends Error {
   }
 }
 
-/** A field that the bridge cannot use; refusals have status 500 as those of the game have. */
+/** Invalid field. Status 500, like refusals of the game's bridge. */
 export class FieldError extends BridgeError {
   constructor(message: string) {
     super(500, message);
@@ -103,7 +103,7 @@ export class FieldError extends BridgeError {
   }
 }
 
-/** Anything thrown, as the client gets it. What nobody foresaw keeps the name of its type in front. */
+/** Converts any error for the client. Unexpected errors keep their type name as a prefix. */
 export function toBridgeError(error: unknown): BridgeError {
   if (error instanceof BridgeError) return error;
   if (error instanceof CommandRefusedError) return new BridgeError(500, error.message);
@@ -114,7 +114,7 @@ export function toBridgeError(error: unknown): BridgeError {
   return new BridgeError(500, `${error.name}: ${error.message}`, { cause: error });
 }
 
-/** What express makes of a body that is too large, ends early or is packed in an unknown way: not our fault. */
+/** Errors of express about the request body: too large, cut short, unknown encoding. */
 function isUnreadable(error: unknown): error is Error {
   return (
     error instanceof Error && "status" in error && Number(error.status) >= 400 && Number(error.status) < 500
@@ -123,13 +123,13 @@ function isUnreadable(error: unknown): error is Error {
 
 const ROWS_PER_PIECE = 100;
 
-/** The rows of a long list, whose texts are kept for as long as what they tell is the same. */
+/** Rows of a long list. The text of a row is cached until one of its facts changes. */
 export class KeptRows<T extends object> {
   readonly #kept = new WeakMap<T, { readonly facts: readonly unknown[]; readonly text: string }>();
   readonly #rowOf: (thing: T) => Json;
   readonly #factsOf: (thing: T) => readonly unknown[];
 
-  /** @param factsOf all that a row tells and that may change, each a plain value or an object that never changes */
+  /** @param factsOf mutable inputs of a row, each a primitive or an immutable object */
   constructor(rowOf: (thing: T) => Json, factsOf: (thing: T) => readonly unknown[]) {
     this.#rowOf = rowOf;
     this.#factsOf = factsOf;

@@ -1,15 +1,14 @@
 /**
- * Requests as clients of the bridge write them. Bodies are strict: a missing field has its default, one of the wrong type
- * is refused, because a command must not run on defaults by accident; numbers may be written as text, unknown fields are
- * ignored and named in the answer. Queries are lenient: a value that does not parse counts as absent, and numbers out of range are clamped by
- * whoever asks.
+ * Requests as clients of the bridge write them. Bodies are strict: a missing field has its default, a wrong type is
+ * refused (a command must not run on defaults by accident), numbers may be strings, and unknown fields are ignored and
+ * named in the answer. Queries are lenient: a value that does not parse counts as missing, and endpoints clamp numbers.
  */
 import { z } from "zod";
 import { BridgeError, FieldError } from "./answers.js";
 
 export type Body = Readonly<Record<string, unknown>>;
 
-/** Commands need four; what goes deeper is no command, and reading it costs more the deeper it is. */
+/** Commands need four levels. Deeper bodies are refused because parsing them is costly. */
 const MAX_DEPTH = 32;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -17,7 +16,7 @@ const OPENING = new Set(Buffer.from("[{"));
 const CLOSING = new Set(Buffer.from("]}"));
 
 /**
- * An empty body has no fields. Bytes that are no UTF-8 are replaced, not refused: some clients send Latin-1.
+ * An empty body has no fields. Invalid UTF-8 is replaced, not refused, because some clients send Latin-1.
  * @throws BridgeError 400 unless the body is a JSON object of at most MAX_DEPTH levels
  */
 export function parseBody(bytes: Uint8Array): Body {
@@ -35,7 +34,7 @@ export function isObject(value: unknown): value is Body {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Counts the brackets outside texts, ahead of any parser. */
+/** Counts brackets outside strings before the parser runs. */
 function isDeeperThan(maxDepth: number, json: Uint8Array): boolean {
   let depth = 0;
   let isInText = false;
@@ -57,7 +56,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Every digit can match in one way only, so that a megabyte of them is judged in one pass. */
+/** Linear time: each digit can match in one way only. */
 const NUMBER_TEXT = /^\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i;
 /** The city keeps names for ever, and answers and messages repeat them. */
 const MAX_TEXT_CHARACTERS = 1000;
@@ -70,14 +69,17 @@ export const text = (fallback: string) =>
     .max(MAX_TEXT_CHARACTERS, `must have at most ${MAX_TEXT_CHARACTERS} characters`)
     .default(fallback);
 
-const plainNumber = z.preprocess(fromText, z.number("must be a number"));
+const plainNumber = z.preprocess(fromText, z.number("must be a number")).meta({ type: "number" });
 export const number = (fallback: number) => plainNumber.default(fallback);
 export const optionalNumber = plainNumber.nullable().default(null);
 
-/** A missing axis is 0; the ground's own height replaces `y`. */
-export const point = z
-  .object({ x: number(0), y: number(0), z: number(0) }, "must be an object with x and z")
-  .default({ x: 0, y: 0, z: 0 });
+const axes = { x: number(0), y: number(0), z: number(0) };
+const withoutHeight = ({ x, z }: { x: number; z: number }) => ({ x, z });
+/** A missing axis is 0. */
+export const point = z.object(axes, "must be an object with x and z").default({ x: 0, y: 0, z: 0 });
+/** A height is accepted and ignored: the ground's own counts. */
+export const optionalGroundPoint = z.object(axes, "must be a place").transform(withoutHeight);
+export const groundPoint = point.transform(withoutHeight);
 
 function fromText(value: unknown): unknown {
   return typeof value === "string" && NUMBER_TEXT.test(value) ? Number(value) : value;
@@ -102,15 +104,15 @@ const MAX_WARNINGS = 20;
 
 /** Dotted names, at most 20, of what a body holds beyond a schema. */
 export function unknownFields(schema: z.ZodObject, body: Body): string[] {
-  return strangersIn(schema, body, "").slice(0, MAX_WARNINGS);
+  return findUnknownFields(schema, body, "").slice(0, MAX_WARNINGS);
 }
 
-function strangersIn(schema: unknown, value: unknown, path: string): string[] {
+function findUnknownFields(schema: unknown, value: unknown, path: string): string[] {
   const object = objectIn(schema);
   if (!object || !isObject(value)) return [];
   return Object.entries(value).flatMap(([key, part]) =>
     Object.hasOwn(object.shape, key)
-      ? strangersIn(object.shape[key], part, `${path}${key}.`)
+      ? findUnknownFields(object.shape[key], part, `${path}${key}.`)
       : [shorten(path + key)],
   );
 }
@@ -119,6 +121,7 @@ function strangersIn(schema: unknown, value: unknown, path: string): string[] {
 function objectIn(schema: unknown): z.ZodObject | null {
   if (schema instanceof z.ZodObject) return schema;
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodNullable) return objectIn(schema.unwrap());
+  if (schema instanceof z.ZodPipe) return objectIn(schema.in);
   if (schema instanceof z.ZodUnion)
     return schema.options.map(objectIn).find((object) => object !== null) ?? null;
   return null;

@@ -1,31 +1,32 @@
 /**
- * Tempo, key and metre that a caption states, in whatever form and order. The grammar stands here, its words in
- * words.ts. Every position is looked at once and no phrase is longer than a few tokens: the time is linear.
+ * Parses tempo, key and metre from a caption. The grammar is here, the vocabulary in words.ts. Each position is
+ * visited once and phrases are short, so the time is linear.
  */
 import { TIME_SIGNATURES } from "../metadata.js";
 import { readKey } from "./key.js";
 import { readPace, readTempo, usualTempo } from "./tempo.js";
-import { type Found, isDenied, Phrases, type Spotted, type Statement, spot, TokenText } from "./text.js";
-import { METRE_WORDS, type TempoRange } from "./words.js";
+import { type Found, isNegated, Phrases, type Spotted, type Statement, spot, TokenText } from "./text.js";
+import type { TempoRange } from "./words.js";
+import * as lexicon from "./words.js";
 
 export interface CaptionFacts {
-  /** Beats a minute; both ends are the same for a tempo that is said outright. */
+  /** Beats per minute; min equals max for an exact tempo. */
   tempo: Statement<TempoRange> | null;
-  /** What is usual for a pace or a genre that it names; null where it says a tempo. */
+  /** Usual tempo of a pace or genre in the caption; null if a tempo is stated. */
   usualTempo: Statement<TempoRange> | null;
-  /** Such as "F# minor". */
+  /** For example "F# minor". */
   keyScale: Statement<string> | null;
   /** "2", "3", "4" or "6". */
   timeSignature: Statement<string> | null;
-  /** What it says beside that and cannot be meant as well, or is nothing that models know. */
+  /** Warnings about conflicting or unsupported statements. */
   remarks: string[];
 }
 
-/** Reads a caption; what it does not say is null. Never throws. */
+/** Parses a caption; fields that it does not state are null. Never throws. */
 export function readCaption(caption: string): CaptionFacts {
   const text = new TokenText(caption.normalize("NFKC"));
   const found: Found = { tempos: [], keys: [], metres: [], paces: [], genres: [], remarks: [] };
-  // A key tells whether a number beside it is a tempo.
+  // Keys first: a number beside a key is a tempo.
   for (let at = 0; at < text.length; ) at = readKey(text, at, found) ?? at + 1;
   for (let at = 0; at < text.length; ) {
     at = readMetre(text, at, found) ?? readTempo(text, at, found) ?? readPace(text, at, found) ?? at + 1;
@@ -40,7 +41,7 @@ export function readCaption(caption: string): CaptionFacts {
   };
 }
 
-/** The first; a remark tells of others that say something else. */
+/** The first statement; conflicting others add a remark. */
 function onlyOne<Value>(
   spotted: readonly Spotted<Value>[],
   what: string,
@@ -59,17 +60,23 @@ function onlyOne<Value>(
 }
 
 const METRES = new Phrases(
-  Object.entries(METRE_WORDS).flatMap(([beats, phrases]) =>
+  Object.entries(lexicon.METRE_WORDS).flatMap(([beats, phrases]) =>
     phrases.map((phrase) => [phrase, beats] as const),
   ),
 );
+const NO_METRES = Phrases.of(lexicon.NO_METRES);
+const DIRECTIONS = Phrases.of(lexicon.DIRECTIONS);
+const DANCERS = Phrases.of(lexicon.DANCERS);
 const FRACTION_METRES = /^(?:[2-7]|9|12)$/;
 
 /** "6/8", "3/4-Takt", "waltz". */
 function readMetre(text: TokenText, start: number, found: Found): number | null {
   const named = METRES.at(text, start);
   if (named !== null) {
-    if (!isDenied(text, start)) found.metres.push(spot(text, start, named.end, named.value));
+    const isOther =
+      NO_METRES.at(text, named.end) !== null ||
+      (DANCERS.before(text, start) !== null && DIRECTIONS.at(text, named.end) !== null);
+    if (!isOther && !isNegated(text, start)) found.metres.push(spot(text, start, named.end, named.value));
     return named.end;
   }
   const end = start + 3;
@@ -78,7 +85,9 @@ function readMetre(text: TokenText, start: number, found: Found): number | null 
   if (!slash.isGlued || !unit.isGlued || !FRACTION_METRES.test(beats.text) || !["4", "8"].includes(unit.text))
     return null;
   const isOfMore =
-    ["/", "of", "'"].includes(text.tokens[end]?.text ?? "") || text.tokens[start - 1]?.text === "/";
+    ["/", "of", "'"].includes(text.tokens[end]?.text ?? "") ||
+    NO_METRES.at(text, end) !== null ||
+    text.tokens[start - 1]?.text === "/";
   if (
     isOfMore ||
     (text.isGlued(end) && text.isWord(end) && !/\p{Script=Han}/u.test(text.tokens[end]?.text ?? ""))
@@ -87,11 +96,11 @@ function readMetre(text: TokenText, start: number, found: Found): number | null 
   const known = TIME_SIGNATURES.find(
     (known) => known === beats.text && unit.text === (known === "6" ? "8" : "4"),
   );
-  if (isDenied(text, start)) return end;
+  if (isNegated(text, start)) return end;
   if (known !== undefined) found.metres.push(spot(text, start, end, known));
   else
     found.remarks.push(
-      `the models know no metre "${text.wordsOf({ start, end })}", but 2/4, 3/4, 4/4 and 6/8`,
+      `the metre "${text.wordsOf({ start, end })}" is not supported, only 2/4, 3/4, 4/4 and 6/8`,
     );
   return end;
 }

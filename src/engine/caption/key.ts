@@ -1,5 +1,5 @@
 /** Keys in captions: "F# min", "B-flat major", "a-Moll", "fa dièse mineur", "G大调", "嬰ヘ短調", "key of D". */
-import { type Found, isDenied, Phrases, skipHyphen, spot, type Token, type TokenText } from "./text.js";
+import { type Found, isNegated, Phrases, skipHyphen, spot, type Token, type TokenText } from "./text.js";
 import type { Naming } from "./words.js";
 import * as lexicon from "./words.js";
 
@@ -7,7 +7,9 @@ const MODES = new Phrases(lexicon.MODES.flatMap((mode) => mode.words.map((word) 
 const SCALE_WORDS = Phrases.of(lexicon.SCALE_WORDS);
 const KEY_LABELS = Phrases.of(lexicon.KEY_LABELS);
 const NO_KEYS = Phrases.of(lexicon.NO_KEYS);
+const NAMED_BY_LETTER = Phrases.of(lexicon.NAMED_BY_LETTER);
 const TUNINGS = Phrases.of(lexicon.TUNINGS);
+const TRANSPOSING = Phrases.of(lexicon.TRANSPOSING);
 const ACCIDENTALS = new Phrases([
   ...lexicon.SHARPS.map((word) => [word, "#"] as const),
   ...lexicon.FLATS.map((word) => [word, "b"] as const),
@@ -20,8 +22,10 @@ const ACCIDENTALS_BEFORE = new Phrases([
 const GLUED_KEY = /^([A-Ga-g])(b?)(m|M|[Mm]in|[Mm]inor|[Mm]aj|[Mm]ajor)$/;
 const GLUED_MODE = /^(?:m|M|[Mm]in|[Mm]inor|[Mm]aj|[Mm]ajor)$/;
 const CHORD = /^[A-G](?:b|bm|m|maj|min|sus|dim|aug)?$/;
-/** Notes that are also words of their languages. */
-const AMBIGUOUS_NOTES = new Set(["a", "la", "do", "si"]);
+/** Notes that are also ordinary words. */
+const AMBIGUOUS_NOTES = new Set(["a", "la", "do", "si", "mi"]);
+/** "and" in languages that name notes by syllables: "maggiore e minore". */
+const AND = "e";
 const CONNECTORS = Phrases.of(
   "and with at for by or featuring mit und bei avec et à a con y e com at around | - – #".split(" "),
 );
@@ -38,8 +42,9 @@ export function readKey(text: TokenText, start: number, found: Found): number | 
   const noteStart = label === null ? start : label.end;
   const key = keyAt(text, noteStart, label !== null || isLabelled(text, start));
   if (key === null) return null;
-  if (NO_KEYS.at(text, key.end) !== null) return null;
-  if (!isDenied(text, start)) {
+  if (NO_KEYS.at(text, skipHyphen(text, key.end)) !== null) return null;
+  if (NAMED_BY_LETTER.before(text, noteStart) !== null) return null;
+  if (!isNegated(text, start)) {
     found.keys.push(spot(text, noteStart, key.end, key.keyScale));
     text.keyStarts.add(start).add(noteStart);
     text.keyEnds.add(key.end);
@@ -59,7 +64,7 @@ function keyAt(
     const mode = MODES.at(text, skipHyphen(text, scale));
     if (mode === null || !mode.value.namings.some((naming) => namings.includes(naming))) continue;
     const isClear =
-      !isAmbiguous(text, start, end) ||
+      !isAmbiguous(text, start, end, mode.value) ||
       (isLabelled && standsBeforeClause(text, mode.end)) ||
       standsAsItem(text, start, mode.end);
     if (isClear) return { keyScale: `${note} ${mode.value.mode}`, end: mode.end };
@@ -67,7 +72,7 @@ function keyAt(
   return majorKeyAt(text, start, isLabelled);
 }
 
-/** "Am", "F#m", "Bbmin"; chords of a progression are no key. */
+/** "Am", "F#m", "Bbmin"; not chords of a progression. */
 function shortKeyAt(
   text: TokenText,
   start: number,
@@ -85,14 +90,16 @@ function shortKeyAt(
   }
   if (letter === "" || (mode.toLowerCase() === "m" && accidental === "" && !/^[A-G]$/.test(letter)))
     return null;
-  // One letter says the mode of many other things: millimetres, "I'm", "GM".
+  // A single-letter mode is ambiguous: millimetres, "I'm", "GM".
   const isOneLetter = mode.length === 1;
   if (isOneLetter && accidental === "" && mode === "M") return null;
   const isChord = text.isGlued(end) && text.tokens[end]?.kind === "number";
   if (isOneLetter && (isInProgression(text, start, end) || isChord)) return null;
   if (text.isGlued(start) && (text.isWord(start - 1) || text.tokens[start - 1]?.kind === "number"))
     return null;
-  const isWord = isOneLetter && accidental === "" && letter === "A";
+  // Words, not keys: "Am Meer", "Em Lisboa".
+  const isWord =
+    isOneLetter && accidental === "" && (letter === "A" || (letter === "E" && text.beginsClause(start)));
   if (
     isWord &&
     !isLabelled &&
@@ -125,7 +132,7 @@ function isInProgression(text: TokenText, start: number, end: number): boolean {
   );
 }
 
-/** Every reading of what may be a note: "b" is another one in German. */
+/** All readings of a possible note: "b" is B, or B flat in German. */
 function notesAt(text: TokenText, start: number): Note[] {
   const before = ACCIDENTALS_BEFORE.at(text, start);
   const at = before?.end ?? start;
@@ -159,8 +166,11 @@ function accidentalAt(text: TokenText, at: number): [accidental: string, end: nu
   return found === null ? ["", at] : [found.value, found.end];
 }
 
-function isAmbiguous(text: TokenText, start: number, end: number): boolean {
-  return end === start + 1 && AMBIGUOUS_NOTES.has(text.tokens[start]?.text ?? "");
+/** Only where Latin words can precede a mode, that is in scripts with spaces. */
+function isAmbiguous(text: TokenText, start: number, end: number, mode: lexicon.ModeWords): boolean {
+  const note = text.tokens[start]?.text ?? "";
+  if (end !== start + 1 || !/\p{Script=Latin}|\p{Script=Cyrillic}/u.test(mode.words[0] ?? "")) return false;
+  return AMBIGUOUS_NOTES.has(note) || (note === AND && mode.namings.includes("syllable"));
 }
 
 function standsBeforeClause(text: TokenText, end: number): boolean {
@@ -182,20 +192,29 @@ function isLabelled(text: TokenText, start: number): boolean {
   return IN_WORDS.before(text, start) !== null;
 }
 
-/** A note alone is major: "key of D", "in Bb", "in C.", "en si bémol". */
+/** A note without a mode is major: "key of D", "in Bb", "in C.", "en si bémol". */
 function majorKeyAt(
   text: TokenText,
   start: number,
   isLabelled: boolean,
 ): { keyScale: string; end: number } | null {
   const [first] = notesAt(text, start);
-  if (TUNINGS.before(text, start) !== null) return null;
+  if (TUNINGS.before(text, start) !== null || isOfInstrument(text, start)) return null;
   if (!isLabelled || first === undefined || isInProgression(text, start, first.end)) return null;
   const hasAccidental = first.note.length > 1;
   const isLetter = first.namings.includes("letter") && /^[A-G]/.test(text.tokens[start]?.raw ?? "");
   if (!isLetter && !(hasAccidental && first.namings.includes("syllable"))) return null;
+  // Abbreviations: "E.T.", "D.C."
+  if (text.tokens[first.end]?.text === "." && text.isGlued(first.end + 1) && text.isWord(first.end + 1))
+    return null;
   const isNamed = KEY_LABELS.before(text, start) !== null;
   const isClear =
     text.endsClause(first.end) || (standsBeforeClause(text, first.end) && (isNamed || hasAccidental));
   return isClear || (isNamed && hasAccidental) ? { keyScale: `${first.note} major`, end: first.end } : null;
+}
+
+/** The key of an instrument: "clarinet in A". */
+function isOfInstrument(text: TokenText, start: number): boolean {
+  const label = IN_WORDS.before(text, start);
+  return label !== null && TRANSPOSING.before(text, label.start) !== null;
 }

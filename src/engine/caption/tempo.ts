@@ -1,8 +1,8 @@
-/** Tempos in captions: stated, or usual for a pace or a genre. */
+/** Parses tempos in captions: stated, or usual for a pace or genre. */
 import { BPM_RANGE } from "../metadata.js";
 import {
   type Found,
-  isDenied,
+  isNegated,
   Phrases,
   type Place,
   type Spotted,
@@ -27,16 +27,20 @@ const AT_WORDS = Phrases.of(lexicon.AT_WORDS);
 const RANGE_WORDS = Phrases.of(lexicon.RANGE_WORDS);
 const KEY_LINKS = Phrases.of(lexicon.KEY_LINKS);
 const OTHER_UNITS = Phrases.of(lexicon.OTHER_UNITS);
+const HEARTS = Phrases.of(lexicon.HEARTS);
 const MAX_FILLERS = 4;
-/** Two numbers further apart are no range but a change. */
+/** Two numbers further apart are a tempo change, not a range. */
 const MAX_RANGE_RATIO = 1.5;
-/** How far below or above its bound a tempo may be. */
+/** Width of the range above or below a stated bound. */
 const BOUND_RATIO = 1.25;
-/** Bare numbers beside a key may also count works. */
+/** Lower numbers beside a key may count works. */
 const MIN_BARE_BPM = 50;
 const MAX_BARE_BPM = 220;
 
-/** "120 bpm", "tempo: 120", "110-120 bpm", "under 100 bpm", "at 120", "120 in A minor". @returns the token behind it, or null */
+/**
+ * "120 bpm", "tempo: 120", "110-120 bpm", "under 100 bpm", "at 120", "120 in A minor". @returns the next token, or
+ * null
+ */
 export function readTempo(text: TokenText, start: number, found: Found): number | null {
   const label = TEMPO_LABELS.at(text, start);
   if (label !== null) {
@@ -57,7 +61,7 @@ export function readTempo(text: TokenText, start: number, found: Found): number 
 
 function take(text: TokenText, { start, end }: Place, range: TempoRange, found: Found): number {
   const words = text.wordsOf({ start: boundBefore(text, start)?.start ?? start, end });
-  if (isDenied(text, start)) return end;
+  if (isNegated(text, start) || HEARTS.before(text, start) !== null) return end;
   if (range.min < BPM_RANGE.min || range.max > BPM_RANGE.max) {
     found.remarks.push(
       `the prompt's tempo "${words}" was ignored: it must be from ${BPM_RANGE.min} to ${BPM_RANGE.max}`,
@@ -68,7 +72,7 @@ function take(text: TokenText, { start, end }: Place, range: TempoRange, found: 
   return end;
 }
 
-/** A number, or the two ends of a range. */
+/** A number or a range. */
 function numbersAt(text: TokenText, start: number): { range: TempoRange; end: number } | null {
   const first = numberAt(text, start);
   if (first === null) return null;
@@ -98,7 +102,7 @@ function boundedBy(text: TokenText, start: number, bpm: number): TempoRange {
   };
 }
 
-/** "Rapping over 90 bpm drums" says where, not how fast. */
+/** "over" in "rapping over 90 bpm drums" is a place, not a bound. */
 function boundBefore(text: TokenText, start: number): Place | null {
   const bound = BOUNDS.before(text, start);
   if (bound === null || PLACES.at(text, bound.start) === null) return bound;
@@ -106,7 +110,7 @@ function boundBefore(text: TokenText, start: number): Place | null {
   return unit !== null && BACKINGS.at(text, unit.end) !== null ? null : bound;
 }
 
-/** Part of a word or of another number is none: "TR808", "6/8". */
+/** Not part of a word or another number: "TR808", "6/8". */
 function numberAt(text: TokenText, at: number): number | null {
   const token = text.tokens[at];
   if (token?.kind !== "number") return null;
@@ -127,12 +131,15 @@ function skipFillers(text: TokenText, start: number): number {
   return at;
 }
 
-/** Whether a number counts seconds, hertz or years, or is a part of a date or a fraction. */
+/** A number of seconds, hertz or years, or part of a date or fraction. */
 function countsOtherThings(text: TokenText, end: number): boolean {
   return OTHER_UNITS.at(text, end) !== null && (text.isGlued(end) || text.isWord(end));
 }
 
-/** A bare number is a tempo after "@", after "at" where a clause ends, beside a key, and beside a genre that it suits. */
+/**
+ * A bare number is a tempo after "@", after "at" at the end of a clause, beside a key, and beside a genre that it
+ * suits.
+ */
 function standsAlone(
   text: TokenText,
   start: number,
@@ -153,19 +160,19 @@ function standsAlone(
   return isBeforeKey || (isBehindKey && text.endsClause(end));
 }
 
-/** "100 jazz classics". */
+/** For example "100 jazz classics". */
 function countsWorks(text: TokenText, genre: number): boolean {
   const usual = USUAL.at(text, genre);
   return usual !== null && WORKS.at(text, usual.end) !== null;
 }
 
-/** The pace or genre before a token, or before a link in between. */
+/** Pace or genre before a token, possibly with a link word between. */
 function usualBefore(text: TokenText, at: number): { value: Usual } | null {
   const place = USUAL.before(text, at) ?? USUAL.before(text, KEY_LINKS.before(text, at)?.start ?? at);
   return place && USUAL.at(text, place.start);
 }
 
-/** Further from what is usual, a number counts something else. */
+/** Plausible tempo for the pace or genre. */
 function suits({ min, max }: TempoRange, usual: { value: Usual } | null): boolean {
   if (usual === null) return false;
   const { range } = usual.value;
@@ -185,17 +192,35 @@ const rangesOf = (kind: Usual["kind"], entries: readonly { range: TempoRange; wo
   entries.flatMap(({ range, words }) => words.map((phrase): [string, Usual] => [phrase, { kind, range }]));
 const USUAL = new Phrases([...rangesOf("paces", lexicon.PACES), ...rangesOf("genres", lexicon.GENRES)]);
 const NO_PACES = Phrases.of(lexicon.NO_PACES);
+const NO_PACES_BEFORE = Phrases.of(lexicon.NO_PACES_BEFORE);
+const WORDY_PACES = Phrases.of(lexicon.WORDY_PACES);
+const WORDY_GENRES = Phrases.of(lexicon.WORDY_GENRES);
+const DETERMINERS = Phrases.of(lexicon.DETERMINERS);
+const MUSIC = Phrases.of(lexicon.MUSIC);
 
 export function readPace(text: TokenText, start: number, found: Found): number | null {
   const usual = USUAL.at(text, start);
   if (usual === null) return null;
   const { kind, range } = usual.value;
-  const isOfAPart = kind === "paces" && NO_PACES.at(text, skipHyphen(text, usual.end)) !== null;
-  if (!isOfAPart && !isDenied(text, start)) found[kind].push(spot(text, start, usual.end, range));
+  const isOther = kind === "paces" ? isOtherPace(text, start, usual.end) : isThing(text, start, usual.end);
+  if (!isOther && !isNegated(text, start)) found[kind].push(spot(text, start, usual.end, range));
   return usual.end;
 }
 
-/** Paces that disagree, as of a slow verse and a fast chorus, say nothing of the song. */
+/** A pace that is not the song's: "slow attack", "comida rápida", "dancing on my grave". */
+function isOtherPace(text: TokenText, start: number, end: number): boolean {
+  if (WORDY_PACES.at(text, start)?.end === end && !text.beginsClause(start)) return true;
+  return NO_PACES.at(text, skipHyphen(text, end)) !== null || NO_PACES_BEFORE.before(text, start) !== null;
+}
+
+/** A genre word used as a thing: "a house on the hill", "my empty house", but not "a house track". */
+function isThing(text: TokenText, start: number, end: number): boolean {
+  if (WORDY_GENRES.at(text, start)?.end !== end) return false;
+  const isNamed = DETERMINERS.before(text, start) !== null || DETERMINERS.before(text, start - 1) !== null;
+  return isNamed && MUSIC.at(text, end) === null && USUAL.at(text, end) === null;
+}
+
+/** Null if paces contradict each other, as with a slow verse and a fast chorus. */
 export function usualTempo({ paces, genres }: Found): Statement<TempoRange> | null {
   const [pace] = paces;
   const isOnePace = paces.every(({ value }) => overlap(value, pace?.value ?? value) !== null);
@@ -205,7 +230,7 @@ export function usualTempo({ paces, genres }: Found): Statement<TempoRange> | nu
   return { value: paceOf(genre.value, pace.value), words: `${pace.words} ${genre.words}` };
 }
 
-/** Where two stand in one name, as in ambient techno, the last is the noun; else the first counts. */
+/** In a compound such as "ambient techno" the last genre counts, otherwise the first. */
 function joinGenres(all: Spotted<TempoRange> | null, one: Spotted<TempoRange>): Spotted<TempoRange> {
   if (all === null) return one;
   const value = overlap(all.value, one.value) ?? (one.start === all.end ? one.value : all.value);
@@ -217,7 +242,7 @@ function joinGenres(all: Spotted<TempoRange> | null, one: Spotted<TempoRange>): 
   };
 }
 
-/** A slow one of a fast genre is one of its slower ones. */
+/** Part of a genre's range: "slow techno" is the slower part. */
 function paceOf(genre: TempoRange, pace: TempoRange): TempoRange {
   const common = overlap(genre, pace);
   if (common !== null) return common;

@@ -1,9 +1,9 @@
-/** A caption as tokens, phrases found in it, and what of it is denied. Phrases are short, so that finding them takes linear time. */
+/** Tokens of a caption, phrase search and negation. Phrases are short, so the search is linear. */
 
 import type { TempoRange } from "./words.js";
 import * as lexicon from "./words.js";
 
-/** What a caption says, and in which words. */
+/** A parsed value and its words in the caption. */
 export interface Statement<Value> {
   value: Value;
   words: string;
@@ -16,7 +16,7 @@ export interface Place {
 
 export type Spotted<Value> = Statement<Value> & Place;
 
-/** What was found so far; tempos of paces and genres are the usual ones. */
+/** Results so far; `paces` and `genres` hold usual tempos. */
 export interface Found {
   tempos: Spotted<TempoRange>[];
   keys: Spotted<string>[];
@@ -33,11 +33,11 @@ export interface Token {
   raw: string;
   start: number;
   end: number;
-  /** Nothing stands between it and the token before. */
+  /** No space before it. */
   isGlued: boolean;
 }
 
-/** Scripts without spaces are a token a character, but for katakana, which writes foreign words. */
+/** In scripts without spaces a token is one character, except for runs of katakana. */
 const TOKEN =
   /(?<number>\d{1,6}(?:[.,]\d{1,3}(?!\d))?)|(?<word>[\p{Script=Katakana}ー]+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Hangul}]|[^\P{L}\p{Script=Han}\p{Script=Hiragana}\p{Script=Hangul}\p{Script=Katakana}]+)|\S/gu;
 
@@ -54,7 +54,7 @@ function tokensOf(text: string): Token[] {
   });
 }
 
-/** Phrases by their tokens. */
+/** Maps phrases to values. */
 export class Phrases<Value> {
   readonly #values = new Map<string, Value>();
   readonly #firsts = new Set<string>();
@@ -75,7 +75,7 @@ export class Phrases<Value> {
     return new Phrases(phrases.map((phrase) => [phrase, true]));
   }
 
-  /** The longest phrase that begins at a token. */
+  /** Longest phrase starting at a token. */
   at(text: TokenText, start: number): { value: Value; end: number } | null {
     if (!this.#firsts.has(text.tokens[start]?.text ?? "")) return null;
     let key = "";
@@ -88,7 +88,7 @@ export class Phrases<Value> {
     return best;
   }
 
-  /** The longest one that ends before a token. */
+  /** Longest phrase ending before a token. */
   before(text: TokenText, end: number): Place | null {
     for (let start = Math.max(0, end - this.#longest); start < end; start++) {
       if (this.at(text, start)?.end === end) return { start, end };
@@ -99,7 +99,7 @@ export class Phrases<Value> {
 
 export class TokenText {
   readonly tokens: readonly Token[];
-  /** Where tempos may stand beside a key. */
+  /** Positions next to a key, where a bare number is a tempo. */
   readonly keyEnds = new Set<number>();
   readonly keyStarts = new Set<number>();
 
@@ -123,7 +123,7 @@ export class TokenText {
     return this.text.slice(this.tokens[start]?.start, this.tokens[end - 1]?.end);
   }
 
-  /** No word follows that what stands before could belong to. */
+  /** Whether the clause ends at a token. */
   endsClause(at: number): boolean {
     const token = this.tokens[at];
     return (
@@ -143,8 +143,8 @@ export class TokenText {
 const NEGATIONS = Phrases.of(lexicon.NEGATIONS);
 const DEGREES = Phrases.of(lexicon.DEGREES);
 
-/** Whether what begins at a token is denied: "not too fast", "no rock". */
-export function isDenied(text: TokenText, start: number): boolean {
+/** Whether the words at a token are negated: "not too fast", "no rock". */
+export function isNegated(text: TokenText, start: number): boolean {
   let at = start;
   for (let step = 0; step < 2; step++) {
     if (NEGATIONS.before(text, at) !== null) return true;

@@ -1,9 +1,9 @@
 /**
- * Words that say tempo, key and metre, in the languages that captions are often written in. Phrases are
- * lower case; they are found as whole words, but anywhere in scripts that are written without spaces.
+ * Vocabulary for tempo, key and metre in common caption languages. Phrases are lower case and match whole words; in
+ * scripts without spaces they match anywhere.
  */
 
-/** Beats a minute, both ends included. */
+/** Beats per minute, inclusive. */
 export interface TempoRange {
   min: number;
   max: number;
@@ -11,7 +11,7 @@ export interface TempoRange {
 
 const words = (text: string): string[] => text.split(/\s*\|\s*/);
 
-/** After a number. */
+/** After a number: "120 bpm". */
 export const TEMPO_UNITS = words(
   "bpm | bpms | b.p.m. | bpm's | ish bpm | - ish bpm | + bpm | beats per minute | beats a minute | beats/minute | beats/min | beats per min | beat per minute | " +
     "schläge pro minute | schlägen pro minute | schläge in der minute | beats pro minute | battements par minute | pulsations par minute | à la noire | pulsaciones por minuto | " +
@@ -19,47 +19,47 @@ export const TEMPO_UNITS = words(
     "拍每分钟 | 拍/分 | 拍每分 | 拍/分钟 | 비피엠 | 박/분",
 );
 
-/** Before a number. Those with an equals sign only count with one. */
+/** Before a number: "tempo 120". An equals sign is required where one is listed. */
 export const TEMPO_LABELS = words(
   "bpm | b.p.m. | tempo | tempo marking | m.m. | metronome | metronom | métronome | metrónomo | metronomo | темп | 速度 | 拍速 | " +
     "节拍速度 | 每分钟 | 每分 | 毎分 | テンポ | 템포 | 분당 | ♩ = | ♩= | quarter = | quarter note = | crotchet = | viertel = | " +
     "noire = | negra = | semínima = | semiminima = | 四分音符 =",
 );
 
-/** What may stand between a label and its number, or before a number that is a tempo alone. */
+/** Filler words between a label and its number, or before a bare number. */
 export const FILLERS = words(
   ': | = | - | ~ | ( | " | of | is | should be | at | around | about | approx | approximately | roughly | near | circa | ca | ca. | c. | the | exactly | steady | ' +
     "set to | von | ist | um | bei | etwa | rund | de | est | à | environ | autour de | es | alrededor de | a | di | è | intorno a | é | " +
     "cerca de | por volta de | は | が | 为 | 為 | 是 | 约 | 約 | 大约 | 은 | 는 | 약 | bpm",
 );
 
-/** A tempo after these is the highest. */
+/** Words before an upper bound. */
 export const UPPER_BOUNDS = words(
   "under | below | less than | slower than | at most | up to | no more than | not more than | no faster than | not faster than | not over | not above | " +
     "max | max. | maximum | unter | höchstens | moins de | au plus | menos de | como máximo | meno di | al massimo | no máximo",
 );
 
-/** A tempo after these is the lowest. */
+/** Words before a lower bound. */
 export const LOWER_BOUNDS = words(
   "over | above | more than | faster than | at least | no less than | not less than | no slower than | not under | not below | " +
     "minimum | über | mindestens | plus de | au moins | más de | por lo menos | più di | almeno | mais de | pelo menos",
 );
 
-/** Of those, what may also say that something plays over something else. */
+/** Lower bounds that can also mean a place: "over drums". */
 export const PLACES = words("over | über");
 
-/** Such a thing, behind its tempo. */
+/** Nouns that make such a phrase a place: "over 90 bpm drums". */
 export const BACKINGS = words(
   "backing | bass | bassline | beat | beats | break | breakbeat | breakbeats | breaks | chords | claps | drum loop | drums | drumming | groove | " +
     "guitar | guitars | kick | kicks | loop | loops | percussion | piano | rhythm | rhythms | riddim | strings | synths",
 );
 
-/** A number before a genre and one of these counts works. */
+/** Nouns counted by a number: "100 jazz classics". */
 export const WORKS = words(
   "albums | anthems | artists | bands | classics | hits | loops | masterpieces | pieces | records | samples | singles | songs | standards | tracks | tunes",
 );
 
-/** A number stands for a tempo after these where nothing follows that it could count. */
+/** Before a bare number that is a tempo: "at 120". */
 export const AT_WORDS = words("at | @ | around | at around | at about | at roughly | um | bei | à | 在");
 
 /** Between the ends of a range. */
@@ -67,44 +67,44 @@ export const RANGE_WORDS = words(
   "- | – | — | ~ | to | and | or | bis | und | à | et | a | y | e | até | до | 到 | 至 | から | 에서",
 );
 
-/** Between a number and a key that is beside it. */
+/** Between a bare number and a key: "120 in A minor". */
 export const KEY_LINKS = [...words("in | in the key of | en | em | auf | , | / | - | – | ; | ( | :"), "|"];
 
-/** A number before these is no tempo. */
+/** Units that are not a tempo. */
 export const OTHER_UNITS = words(
-  "hz | khz | k | s | ms | sec | secs | second | seconds | min | mins | minutes | bars | measures | years | percent | % | db | ° | " +
+  "zone | - zone | km | kmh | mph | hz | khz | k | s | ms | sec | secs | second | seconds | min | mins | minutes | bars | measures | years | percent | % | db | ° | " +
     "degrees | x | th | st | nd | rd | er | / | : | '",
 );
 
-/** Makes what follows it no wish. */
+/** Negations of the words that follow. */
 export const NEGATIONS = words(
   "not | no | never | without | isn't | don't | anything but | except | avoid | nicht | kein | keine | keinen | ohne | pas | pas de | sans | sin | non | senza | não | sem | " +
     "不 | 不要 | 别 | 没有 | 非",
 );
-/** What may stand between a negation and what it denies. */
+/** Words allowed between a negation and its object. */
 export const DEGREES = words(
   "too | so | very | really | that | make it | be | at | in | a | an | the | any | trop | très | zu | sehr | so | muy | tan | troppo | molto | muito | 太 | 很",
 );
 
 type Mode = "major" | "minor";
 
-/** How a language names notes: by letters, by German letters, by syllables, by kana, by hangul. */
+/** Note naming systems: letters, German letters, syllables, kana, hangul. */
 export type Naming = "letter" | "german" | "syllable" | "kana" | "hangul";
 
-interface ModeWords {
+export interface ModeWords {
   mode: Mode;
   words: string[];
   namings: readonly Naming[];
 }
 
-/** Church modes count as the one of the two that has their third: models know no others. */
+/** Church modes map to major or minor by their third; models know only these. */
 export const MODES: readonly ModeWords[] = [
   { mode: "major", words: words("major | maj | ionian | lydian | mixolydian"), namings: ["letter"] },
   { mode: "minor", words: words("minor | min | aeolian | dorian | phrygian"), namings: ["letter"] },
   { mode: "major", words: words("dur"), namings: ["german"] },
   { mode: "minor", words: words("moll"), namings: ["german"] },
   { mode: "major", words: words("majeur | maggiore | mayor | maior"), namings: ["syllable", "letter"] },
-  { mode: "minor", words: words("mineur | mineure | minore | menor"), namings: ["syllable", "letter"] },
+  { mode: "minor", words: words("mineur | minore | menor"), namings: ["syllable", "letter"] },
   { mode: "major", words: words("мажор | мажоре"), namings: ["syllable", "letter"] },
   { mode: "minor", words: words("минор | миноре"), namings: ["syllable", "letter"] },
   { mode: "major", words: words("大调 | 大調 | メジャー | 메이저"), namings: ["letter"] },
@@ -115,10 +115,10 @@ export const MODES: readonly ModeWords[] = [
   { mode: "minor", words: words("단조"), namings: ["hangul", "letter"] },
 ];
 
-/** Between a note and its mode. */
+/** Between a note and its mode: "A harmonic minor". */
 export const SCALE_WORDS = words("natural | harmonic | melodic | pentatonic | blues");
 
-/** Names of the seven notes; letters are read as they stand. */
+/** Note names other than English letters. */
 export const NOTES: Readonly<Record<string, { note: string; naming: Naming }>> = {
   ...named("syllable", "do:C dó:C ut:C re:D ré:D mi:E fa:F fá:F sol:G la:A lá:A si:B"),
   ...named("syllable", "до:C ре:D ми:E фа:F соль:G ля:A си:B"),
@@ -133,35 +133,50 @@ function named(naming: Naming, notes: string): Record<string, { note: string; na
   return Object.fromEntries(pairs.map(([name, note]) => [name, { note, naming }]));
 }
 
-/** After a note's name. */
+/** After a note: "F sharp". */
 export const SHARPS = words(
   "# | ♯ | sharp | - sharp | dièse | diese | diesis | sostenido | sustenido | диез | - диез | 升 | シャープ | 샤프",
 );
 export const FLATS = words(
   "♭ | flat | - flat | bémol | bemol | bemolle | бемоль | - бемоль | 降 | フラット | 플랫",
 );
-/** Before it. */
+/** Before a note: "嬰ヘ". */
 export const SHARPS_BEFORE = words("# | ♯ | 升 | 嬰 | 올림");
 export const FLATS_BEFORE = words("♭ | 降 | 変 | 내림");
 
-/** A note alone is a major key after these. */
+/** Before a note without a mode, which is then major: "key of D". */
 export const KEY_LABELS = words(
   "key of | key | key : | key = | key is | key signature : | tonality | tonality : | tonart | tonart : | tonalité | tonalité : | tonalité de | tonalidad | " +
     "tonalidad : | tonalidad de | tonalità | tonalità : | tonalità di | tonalidade | tonalidade de | tom de | tom : | 调性 | 调 : | キー | キーは | 키",
 );
 
-/** A note after these is what instruments are tuned to. */
+/** Before the note of a tuning. */
 export const TUNINGS = words(
   "tuning in | tuning to | tuned in | tuned to | tune to | tuning of | tuning | gestimmt in | accordé en | afinado en",
 );
 
-/** A key's words before these mean a chord or something else: "a minor key", "a major hit", "la mayor parte". */
+/** After a key's words that mean something else: "a minor key", "E major label debut", "la mayor parte". */
 export const NO_KEYS = words(
   "chord | chords | triad | triads | seventh | sevenths | third | thirds | sixth | sixths | 7 | 7th | 9 | akkord | akkorde | accord | accords | " +
-    "acorde | acordes | accordo | accordi | parte | 和弦 | コード | 코드",
+    "acorde | acordes | accordo | accordi | parte | 和弦 | コード | 코드 | " +
+    "label | labels | league | leagues | record | studio | studios | network | deal | deals | hit | hits | star | stars | debut | debüt | city | cities | " +
+    "event | events | crisis | deficiency | depression | outbreak | upset | success | breakthrough | release | releases | artist | artists | player | players | " +
+    "act | acts | tour | tours | festival | festivals | award | awards | role | roles | character | characters | threat | threats | road | roads | airport | " +
+    "change | changes | issue | issues | problem | problems | injury | injuries | offence | offense | setback | setbacks | detail | details | edits | gray | grey | " +
+    "查 | リーグ | レーベル | デビュー | 리그 | 레이블 | 데뷔",
+);
+/** Before a letter that is not a note: "vitamin D major deficiency", "press key E". */
+export const NAMED_BY_LETTER = words(
+  "vitamin | plan | grade | group | class | team | category | hepatitis | series | division | size | cup | exit | appendix | " +
+    "press key | press the key | hit key | hit the key | gruppe | groupe | grupo | gruppo",
+);
+/** Transposing instruments: "clarinet in A" does not state the song's key. */
+export const TRANSPOSING = words(
+  "clarinet | clarinets | horn | horns | trumpet | trumpets | cornet | saxophone | sax | klarinette | klarinetten | trompete | trompeten | hörner | " +
+    "clarinette | cor | trompette | clarinete | trompeta | trompa | trompete | clarinetto | corno | tromba",
 );
 
-/** Metres that models know, by their beats. */
+/** Names of the supported metres, by beats. */
 export const METRE_WORDS: Readonly<Record<string, readonly string[]>> = {
   "2": words("polka | cut time | alla breve | two-four time | two four time | 二拍子 | 2拍子"),
   "3": words(
@@ -176,7 +191,23 @@ export const METRE_WORDS: Readonly<Record<string, readonly string[]>> = {
   ),
 };
 
-/** Paces, and the tempo marks of scores as metronomes print them. */
+/** After a metre's words that mean something else: "polka dots", "the jig is up", "3/4 of the people", "4/4 stars". */
+export const NO_METRES = words(
+  "dot | dots | dotted | - dot | - dots | - dotted | is up | was up | " +
+    "stars | sleeve | sleeves | length | full | empty | inch | inches | cup | cups | mile | miles | hour | hours | year | years | view | views | shot | shots | " +
+    "- length | - sleeve | - sleeves | der | des | d' | de la | de los | de las | dei | delle | della | stunde | stunden | 的",
+);
+/** A dance word between one of these and a direction is a movement: "they waltz into the bar". */
+export const DANCERS = words("they | we | you | i | he | she | it | to | who | couples | people");
+export const DIRECTIONS = words("into | out | away | off | through | past");
+
+/** Before a heart rate. */
+export const HEARTS = words(
+  "heart rate | heart rate of | heart rate is | heart rate at | heartbeat of | heartbeat at | pulse of | pulse is | pulse at | pulse rate of | puls von | " +
+    "puls bei | herzfrequenz von | fréquence cardiaque de | pouls à | frecuencia cardiaca de | pulso de | frequência cardíaca de | battito cardiaco a | 心率 | 心拍数 | 심박수",
+);
+
+/** Paces, and Italian tempo marks with their metronome ranges. */
 export const PACES = tempos(`
   40-58: very slow | extremely slow | super slow | sehr langsam | très lent | très lente | muy lento | molto lento | muito lento | grave
   58-80: slow | slowly | slow-paced | slow tempo | langsam | langsame | langsames | langsamer | lent | lente | lento | lenta | devagar
@@ -200,13 +231,35 @@ export const PACES = tempos(`
   196-220: prestissimo
 `);
 
-/** What a pace before these is of is not the song. */
+/** After a pace that is not the song's: "slow attack". */
 export const NO_PACES = words(
   "build | build-up | building | attack | release | decay | fade | fade-in | fade-out | motion | burn | burning | burner | cooker | swell | " +
-    "swells | arpeggio | arpeggios | arps | hats | hi-hats | runs | tremolo | vibrato | lfo | filter | evolving | reverb | delay | food | lane | cars",
+    "swells | arpeggio | arpeggios | arps | hats | hi-hats | runs | tremolo | vibrato | lfo | filter | evolving | reverb | delay | food | lane | cars | " +
+    "asleep | fashion | friends | money | autos",
 );
 
-/** The usual tempo of genres. */
+/** Before a pace that is not the song's: "comida rápida". */
+export const NO_PACES_BEFORE = words("comida | restauration | alimentation");
+/** Tempo marks that are also words; they count only at the start of a clause. */
+export const WORDY_PACES = words("grave | presto | largo");
+
+/** Genres that are also things. */
+export const WORDY_GENRES = words(
+  "house | garage | trap | rock | soul | country | metal | jungle | drone | swing | drill | doom | juke | rap | folk | march",
+);
+/** After a determiner, with at most one word between, a genre word is a thing. */
+export const DETERMINERS = words(
+  "a | an | the | my | your | our | his | her | their | its | this | that | these | those | every | no | one | in | ein | eine | einem | einen | das | mein | meine | " +
+    "une | un | mon | ma",
+);
+/** Except before one of these. */
+export const MUSIC = words(
+  "music | track | tracks | beat | beats | groove | grooves | song | songs | tune | tunes | anthem | anthems | banger | bangers | mix | jam | number | " +
+    "piece | ballad | riff | riffs | guitar | guitars | drums | drum | band | bands | opera | vibe | vibes | style | feel | sound | loop | loops | instrumental | " +
+    "for | vocal | vocals | bass | bassline | piano | classic | classics | production | - track | - beat | - groove | - song | - musik | - stück",
+);
+
+/** Usual tempos of genres. */
 export const GENRES = tempos(`
   60-85: ambient | drone | new age | meditation | meditative | spa music | 氛围 | アンビエント | 앰비언트
   60-80: ballad | ballads | ballade | lullaby | balada | ballata | 抒情 | 民谣抒情 | バラード | 발라드
@@ -247,10 +300,10 @@ export const GENRES = tempos(`
   84-128: folk | singer-songwriter | americana | 民谣 | 民謠 | フォーク | 포크
   90-130: country
   110-150: bluegrass | hoedown
-  112-120: march | marching band | marsch | marche
+  112-120: march | marching band | marsch | marche militaire | marche nuptiale
 `);
 
-/** A line for each range, such as `40-60: largo`. */
+/** Parses lines such as `40-60: largo`. */
 function tempos(table: string): { range: TempoRange; words: string[] }[] {
   return table
     .trim()

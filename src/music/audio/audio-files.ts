@@ -1,46 +1,50 @@
+import { randomUUID } from "node:crypto";
 import { mkdirSync, realpathSync } from "node:fs";
-import { mkdir, readdir, realpath, rename, rm, stat } from "node:fs/promises";
-import { isAbsolute, join, resolve } from "node:path";
-import { PARTIAL_SUFFIX } from "../../whole-file.js";
-import { HttpError } from "../errors.js";
-import { isWithin } from "../permitted-root.js";
+import { mkdir, readdir, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { basename, isAbsolute, join, resolve } from "node:path";
+import { PARTIAL_SUFFIX } from "../../system/atomic-file.js";
+import { HttpError, RequestError } from "../errors.js";
 import type { Task } from "../queue/store.js";
-import type { AudioFormat } from "../request/schema.js";
+import { FileStorage } from "../storage/file-storage.js";
 import type { ObjectStore, StoredObject } from "../storage/object-store.js";
-import { Shelf } from "../storage/shelf.js";
-import { AUDIO_PROFILES } from "./encode.js";
+import { isWithin } from "../storage/permitted-root.js";
+import { AUDIO_PROFILES, type AudioFormat } from "./formats.js";
 
-/** A task's UUID, the item's index, the extension, and the suffix of an unfinished file. */
-const OWN_FILE = /^([0-9a-f-]{36})-\d+\.[a-z0-9]+(\.part)?$/;
+/** Name of a song file: task UUID, item index, extension, and a suffix if unfinished. */
+const OWN_FILE = /^([0-9a-f-]{36})-(\d+)\.[a-z0-9]+(\.part)?$/;
 
-/** No song is written for so long, and no two machines' clocks are so far apart. */
+/** Matches the `file` URL of a result, with any prefix. */
+export const RESULT_URL = /\/v1\/audio\?(?:[^#]*&)?path=([^&#]*)/;
+
+/** Unfinished files older than this are abandoned. */
 const UNFINISHED_AGE_MS = 24 * 60 * 60_000;
 
-/** A song that a client may read: in the folder, or only in the store behind it. */
+/** A readable song, in the folder or only in the object store. */
 export interface FoundAudio {
   path: string;
-  /** Null: the file lies at `path`. */
+  /** Null: the file is at `path`. */
   stored: StoredObject | null;
 }
 
-/** Finished songs: what their files are called, and which path a client may read. */
+/** Finished songs: file names, and access checks for client paths. */
 export class AudioFiles {
-  /** Absolute, symbolic links resolved. */
+  /** Absolute and without symbolic links. */
   readonly directory: string;
-  readonly shelf: Shelf;
+  readonly storage: FileStorage;
 
-  constructor(directory: string, store: ObjectStore | null = null) {
+  /** @param staging see FileStorage */
+  constructor(directory: string, store: ObjectStore | null = null, staging: string | null = null) {
     mkdirSync(directory, { recursive: true });
     this.directory = realpathSync(directory);
-    this.shelf = new Shelf(this.directory, store, "audio/");
+    this.storage = new FileStorage(this.directory, store, "audio/", staging);
   }
 
-  /** Unique per task and index, so no song overwrites another. */
+  /** Unique per task and index, so that no song overwrites another. */
   nameOf(taskId: string, index: number, format: AudioFormat): string {
     return `${taskId}-${index}.${AUDIO_PROFILES[format].extension}`;
   }
 
-  /** The files that the items of a task have or would have. */
+  /** File names of all items of a task. */
   namesOf({ id, request }: Task): string[] {
     return Array.from({ length: request.batchSize }, (_, index) =>
       this.nameOf(id, index, request.audioFormat),
@@ -51,17 +55,17 @@ export class AudioFiles {
     return join(this.directory, name);
   }
 
-  /** The relative URL that clients append to the server's address. Ends with the file's extension. */
+  /** Relative URL for clients; ends with the file extension. */
   urlOf(name: string): string {
     return `/v1/audio?path=${encodeURIComponent(this.pathOf(name))}`;
   }
 
   /**
-   * The file that a client's `path` names: absolute, or relative to the folder.
+   * Finds the file of a client's `path`: absolute, relative to the folder, or the `file` URL of a result.
    * @throws HttpError 400, 403 (outside the folder) or 404; StoreError
    */
-  async resolve(path: string): Promise<FoundAudio> {
-    if (path.includes("\0")) throw new HttpError(400, "path must not contain a NUL character");
+  async resolve(value: string): Promise<FoundAudio> {
+    const path = pathIn(value, "path");
     if (path === "") throw notFound();
     const candidate = isAbsolute(path) ? resolve(path) : resolve(this.directory, path);
     const file = await realpath(candidate).catch(() => null);
@@ -70,30 +74,30 @@ export class AudioFiles {
     }
     if (candidate.endsWith(PARTIAL_SUFFIX)) throw notFound();
     if (file === null) {
-      const stored = await this.shelf.store?.head(this.shelf.objectName(candidate));
+      const stored = await this.storage.store?.head(this.storage.objectName(candidate));
       if (stored) return { path: candidate, stored };
+      if (this.storage.store === null) await this.storage.assertAvailable();
       throw notFound();
     }
     if (!(await stat(file)).isFile()) throw notFound();
     return { path: file, stored: null };
   }
 
-  /** The path of a song's file, brought from the store where it has to be. @throws HttpError 404, StoreError */
-  async local(path: string): Promise<string> {
-    if (!(await this.shelf.bring(path))) throw notFound();
+  /** Local path of a song, fetched from the object store if necessary. @throws HttpError 404, StoreError */
+  async localPath(path: string): Promise<string> {
+    if (!(await this.storage.fetch(path))) throw notFound();
     return path;
   }
 
   async remove(names: readonly string[]): Promise<void> {
-    for (const name of names) await this.shelf.remove(this.pathOf(name));
+    for (const name of names) await this.storage.remove(this.pathOf(name));
   }
 
   /**
-   * For the start: removes unfinished files, and those of known tasks that do not name them, as an interrupted job
-   * leaves. Audio of a task that nobody knows is not thrown away, for it may be the record that is lost: it is moved to
-   * `quarantine`, where it stays until a person takes it.
-   * @param namesOf the files that a task names: "all" where that cannot be told, null where there is no such task
-   * @returns what was moved
+   * At the start, removes files of interrupted jobs: unfinished ones, and those that their task does not list. Audio
+   * without a task record is moved to `quarantine` and kept, because the record may have been lost.
+   * @param namesOf file names of a task; "all" if its record is unreadable, null if there is no such task
+   * @returns the moved files
    */
   async clearOrphans(
     namesOf: (taskId: string) => readonly string[] | "all" | null,
@@ -101,7 +105,7 @@ export class AudioFiles {
   ): Promise<string[]> {
     const moved: string[] = [];
     for (const name of await readdir(this.directory)) {
-      const [, taskId, partialSuffix] = OWN_FILE.exec(name) ?? [];
+      const [, taskId, , partialSuffix] = OWN_FILE.exec(name) ?? [];
       if (taskId === undefined) continue;
       const named = namesOf(taskId);
       if (partialSuffix !== undefined || (named !== null && named !== "all" && !named.includes(name))) {
@@ -116,16 +120,52 @@ export class AudioFiles {
   }
 
   /**
-   * Removes unfinished files that nobody has written to for a day, as a worker leaves that is killed: in a directory
-   * that several share the start of one must not touch what another writes.
+   * Removes unfinished files that were not written for a day, left by killed workers. In a shared directory a start
+   * must not remove files that other servers are writing.
    */
-  async dropUnfinished(nowMs = Date.now()): Promise<void> {
-    for (const name of await readdir(this.directory).catch(() => [])) {
-      if (!name.endsWith(PARTIAL_SUFFIX) || !OWN_FILE.test(name)) continue;
+  async removeAbandoned(): Promise<void> {
+    const names = (await readdir(this.directory).catch(() => [])).filter(
+      (name) => name.endsWith(PARTIAL_SUFFIX) && OWN_FILE.test(name),
+    );
+    if (names.length === 0) return;
+    // If the folder is unavailable, no file counts as old.
+    const nowMs = await this.#folderTimeMs().catch(() => 0);
+    for (const name of names) {
       const path = this.pathOf(name);
       const found = await stat(path).catch(() => null);
       if (found !== null && nowMs - found.mtimeMs > UNFINISHED_AGE_MS) await rm(path, { force: true });
     }
+  }
+
+  /** Time on the clock that dates the folder's files, which may differ from this machine's. */
+  async #folderTimeMs(): Promise<number> {
+    const probe = this.pathOf(`.clock-${randomUUID()}`);
+    await writeFile(probe, "");
+    const { mtimeMs } = await stat(probe);
+    await rm(probe, { force: true });
+    return mtimeMs;
+  }
+}
+
+/** Task and index of a song file; null for other files. */
+export function songOf(path: string): { taskId: string; index: number } | null {
+  const [, taskId, index] = OWN_FILE.exec(basename(path)) ?? [];
+  return taskId === undefined ? null : { taskId, index: Number(index) };
+}
+
+/** Extracts the path from a result's URL; other values are returned unchanged. */
+export function pathIn(value: string, parameter: string): string {
+  const [, encoded] = RESULT_URL.exec(value) ?? [];
+  const path = encoded === undefined ? value : decoded(encoded, parameter);
+  if (path.includes("\0")) throw new RequestError(`${parameter} must not contain a NUL character`);
+  return path;
+}
+
+function decoded(text: string, parameter: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    throw new RequestError(`${parameter} is not a valid result URL`, { cause: error });
   }
 }
 

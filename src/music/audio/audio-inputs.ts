@@ -1,34 +1,38 @@
-/**
- * Recordings that tasks work on: which files a request may name, whether they hold what they should, and which part of
- * them a task generates anew.
- */
-import { access, constants, copyFile, realpath, stat } from "node:fs/promises";
+/** Input recordings of tasks: allowed paths, and checks of their content. */
+import { createWriteStream } from "node:fs";
+import { copyFile, link, realpath, rm, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
-import { type Caller, ConcurrencyLimit } from "../concurrency-limit.js";
+import { pipeline } from "node:stream/promises";
+import { describe } from "../../parameters.js";
+import { UnusableFileError } from "../../system/regular-file.js";
+import { type Caller, ConcurrencyLimit } from "../access/concurrency-limit.js";
 import { RequestError } from "../errors.js";
-import { isWithin } from "../permitted-root.js";
 import type { AudioInput, GenerationRequest } from "../request/schema.js";
-import type { Shelf } from "../storage/shelf.js";
-import { type AudioMeasures, DecodeError, measureAudio } from "./decode.js";
-import { uploadPath } from "./uploads.js";
+import type { FileStorage } from "../storage/file-storage.js";
+import { isWithin } from "../storage/permitted-root.js";
+import { pathIn, RESULT_URL } from "./audio-files.js";
+import { type AudioMeasures, DecodeError, measureAudio, openRecording } from "./decode.js";
+import { repaintWindows } from "./repaint-windows.js";
+import { referredUpload, uploadPath } from "./uploads.js";
 
-/** What clients find as `file` in results, whatever stands before it. */
-const RESULT_URL = /\/v1\/audio\?(?:[^#]*&)?path=([^&#]*)/;
-
-/** Recordings of new requests decoded at a time: jobs need the processor too. One is left to other clients. */
+/** Recordings of new requests decoded at once. One place is left to other clients, and jobs need the processor too. */
 const DECODERS = { places: 3, placesPerAddress: 2, waitingPerAddress: 64, retryAfterSeconds: 10 };
-/** What the renderer takes for silence. */
+/** Wait for free file descriptors. */
+const REQUEST_WAIT = { maxWaitSeconds: 3, signal: undefined };
+/** Peak below which the renderer treats audio as silence. */
 const SILENT_PEAK = 1e-6;
-/** A latent frame, the least that can be encoded. */
+/** One latent frame, the shortest audio that can be encoded. */
 const MIN_SOURCE_SECONDS = 0.04;
 
+const KINDS = ["sourceAudio", "referenceAudio"] as const;
+type Kind = (typeof KINDS)[number];
+
 export interface AudioInputOptions {
-  /** Folders that paths may point into beside the service's own; null: any. */
+  /** Directories that paths may point into, besides the service's own; null: any. */
   roots: readonly string[] | null;
-  /** Finished songs. Relative paths start here. */
-  songs: Shelf;
-  uploads: Shelf;
+  /** Finished songs; relative paths start here. */
+  songs: FileStorage;
+  uploads: FileStorage;
   maxSeconds: number;
 }
 
@@ -38,9 +42,47 @@ export class AudioInputs {
   constructor(private readonly options: AudioInputOptions) {}
 
   /**
-   * Checks a new request's recordings: paths are resolved, every file is decoded once, the window lies where it may.
-   * @throws HttpError 400 where a recording cannot be worked on, 429 where too many of the caller wait, DecodeError
-   * where the server is at fault, or the reason of the caller's signal
+   * Gives a new request its own link to each kept upload of another task that it refers to, so that removing one task does
+   * not take the recording of the other.
+   * @throws RequestError if an upload is gone
+   */
+  async claim(request: GenerationRequest): Promise<GenerationRequest> {
+    const claimed = { ...request };
+    try {
+      for (const kind of KINDS) claimed[kind] = await this.#claim(request[kind], kind);
+      return claimed;
+    } catch (error) {
+      await this.unclaim(request, claimed);
+      throw error;
+    }
+  }
+
+  async #claim(input: AudioInput | null, kind: Kind): Promise<AudioInput | null> {
+    const { uploads } = this.options;
+    const kept = input === null || input.isUpload ? null : referredUpload(uploads.directory, input.path);
+    if (kept !== null) {
+      const path = uploadPath(uploads.directory, kind, kept);
+      if (!(await uploads.fetch(kept)) || !(await isLinked(kept, path))) {
+        throw new RequestError(`the recording ${describe(input?.path)} is gone: send the file again`);
+      }
+      return { path, isUpload: true, bytes: (await stat(path)).size };
+    }
+    if (input === null || !input.isUpload) return input;
+    return { ...input, bytes: (await stat(input.path)).size };
+  }
+
+  /** Removes the links of a request that was not accepted. */
+  async unclaim(request: GenerationRequest, claimed: GenerationRequest): Promise<void> {
+    for (const kind of KINDS) {
+      const path = claimed[kind]?.path;
+      if (path !== undefined && path !== request[kind]?.path) await rm(path, { force: true });
+    }
+  }
+
+  /**
+   * Checks a new request's recordings: resolves paths, decodes every file once, and checks windows.
+   * @throws HttpError 400 for an unusable recording, 429 if too many requests of the caller are waiting, DecodeError
+   * for a server fault, or the signal's reason
    */
   async admit(request: GenerationRequest, caller: Caller): Promise<GenerationRequest> {
     const located = await this.locate(request);
@@ -49,23 +91,24 @@ export class AudioInputs {
       const { seconds } = await this.#measure(sourceAudio, "src_audio", caller);
       if (seconds < MIN_SOURCE_SECONDS) {
         throw new RequestError(
-          `src_audio lasts ${seconds.toFixed(3)} seconds; ${MIN_SOURCE_SECONDS} are the least`,
+          `src_audio lasts ${seconds.toFixed(3)} seconds; the minimum is ${MIN_SOURCE_SECONDS}`,
         );
       }
-      repaintWindow(request, seconds);
+      repaintWindows(request, seconds);
     }
     if (referenceAudio !== null) {
       const { peak } = await this.#measure(referenceAudio, "reference_audio", caller);
       if (peak < SILENT_PEAK) {
-        throw new RequestError("reference_audio is silent: it has no timbre to take; send another or none");
+        throw new RequestError("reference_audio is silent and has no timbre; send another file or none");
       }
     }
     return located;
   }
 
   /**
-   * The request with real paths: at submission, and again before the job reads them, as files and links change.
-   * @throws RequestError where a path names no file that may be read
+   * Returns the request with real paths. Called at submission and again before the job reads them, because files and
+   * links change.
+   * @throws RequestError if a path is not a readable file
    */
   async locate(request: GenerationRequest): Promise<GenerationRequest> {
     return {
@@ -75,12 +118,15 @@ export class AudioInputs {
     };
   }
 
-  /** Lets whatever machine runs the task have its recordings. @throws StoreError; what was stored is then removed */
+  /**
+   * Makes the recordings available to the machine that runs the task. @throws StoreError; stored files are then
+   * removed
+   */
   async publish(request: GenerationRequest): Promise<GenerationRequest> {
     if (this.options.uploads.store === null) return request;
     const published = { ...request };
     try {
-      for (const kind of ["sourceAudio", "referenceAudio"] as const) {
+      for (const kind of KINDS) {
         published[kind] = await this.#publish(request[kind], kind);
       }
       return published;
@@ -90,49 +136,57 @@ export class AudioInputs {
     }
   }
 
-  /** A file of this machine becomes an upload; songs are in the store already. */
-  async #publish(
-    input: AudioInput | null,
-    kind: "sourceAudio" | "referenceAudio",
-  ): Promise<AudioInput | null> {
+  /** Uploads a local file; songs are in the store already. */
+  async #publish(input: AudioInput | null, kind: Kind): Promise<AudioInput | null> {
     const { songs, uploads } = this.options;
     if (input === null || (!input.isUpload && isWithin(songs.directory, input.path))) return input;
     const path = input.isUpload ? input.path : uploadPath(uploads.directory, kind, input.path);
-    if (!input.isUpload) await copyFile(input.path, path);
+    if (!input.isUpload) await copyRecording(input.path, path);
     await uploads.publish(path);
-    return { path, isUpload: true };
+    return { path, isUpload: true, bytes: (await stat(path)).size };
   }
 
-  /** Lets the files go that came with a request. @throws StoreError */
+  /** Removes the uploads of a request. @throws StoreError */
   async release(request: GenerationRequest): Promise<void> {
+    await this.removeUploads(ownFiles(request).map((path) => basename(path)));
+  }
+
+  async removeUploads(names: readonly string[]): Promise<void> {
     const { uploads } = this.options;
-    for (const path of ownFiles(request)) await uploads.remove(join(uploads.directory, basename(path)));
+    for (const name of names) await uploads.remove(join(uploads.directory, name));
+  }
+
+  /** Local path of a kept upload that a client refers to; null if there is none. @throws StoreError */
+  async keptUpload(value: string): Promise<string | null> {
+    const { uploads } = this.options;
+    const path = referredUpload(uploads.directory, value);
+    return path !== null && (await uploads.fetch(path)) ? path : null;
   }
 
   async #locate(input: AudioInput | null, parameter: string): Promise<AudioInput | null> {
     const { songs, uploads } = this.options;
     if (input === null || (input.isUpload && uploads.store === null)) return input;
     if (input.isUpload) {
-      // The machine that accepted it may have its folder elsewhere.
+      // The accepting machine may use another folder.
       const path = join(uploads.directory, basename(input.path));
-      if (await uploads.bring(path)) return { path, isUpload: true };
-      throw new RequestError(`what was uploaded as ${parameter.replace(/_path$/, "")} is gone`);
+      if (await uploads.fetch(path)) return { path, isUpload: true };
+      throw new RequestError(`the upload ${parameter.replace(/_path$/, "")} is gone; send it again`);
     }
     assertPath(input.path, parameter);
     const candidate = resolve(songs.directory, pathIn(input.path, parameter));
-    if (isWithin(songs.directory, candidate)) await songs.bring(candidate);
+    if (isWithin(songs.directory, candidate)) await songs.fetch(candidate);
     const file = await realpath(candidate).catch(() => null);
     if (!(await this.#isAllowed(file ?? candidate))) {
-      throw new RequestError(
-        `${parameter} lies outside the directories that requests may name, the setting SVC_AUDIO_ROOTS`,
-      );
+      throw new RequestError(`${parameter} is outside the allowed directories (SVC_AUDIO_ROOTS)`);
     }
-    if (file === null) throw new RequestError(`${parameter} names no file that exists`);
-    if (!(await stat(file)).isFile()) throw new RequestError(`${parameter} names no regular file`);
-    await access(file, constants.R_OK).catch(() => {
-      throw new RequestError(`${parameter} names a file that this server may not read`);
-    });
-    return { path: file, isUpload: false };
+    const path = file ?? candidate;
+    try {
+      await (await openRecording(path, REQUEST_WAIT)).close();
+    } catch (error) {
+      if (!(error instanceof UnusableFileError)) throw error;
+      throw new RequestError(`${parameter} names a path that ${error.fault}`, { cause: error });
+    }
+    return { path, isUpload: false };
   }
 
   async #isAllowed(path: string): Promise<boolean> {
@@ -157,12 +211,27 @@ export class AudioInputs {
   }
 }
 
-/** The files that go when the task ends. */
+async function copyRecording(from: string, to: string): Promise<void> {
+  const file = await openRecording(from, REQUEST_WAIT);
+  await pipeline(file.createReadStream(), createWriteStream(to, { flags: "wx" }));
+}
+
+/** A file system without hard links gets a copy. */
+function isLinked(from: string, to: string): Promise<boolean> {
+  return link(from, to)
+    .catch(() => copyFile(from, to))
+    .then(
+      () => true,
+      () => false,
+    );
+}
+
+/** Files that are removed with the task. */
 export function ownFiles({ sourceAudio, referenceAudio }: GenerationRequest): string[] {
   return [sourceAudio, referenceAudio].flatMap((input) => (input?.isUpload ? input.path : []));
 }
 
-/** @throws RequestError for what people take for a path: the service fetches nothing, and no shell reads a `~` here */
+/** @throws RequestError for URLs and `~` paths, which are not supported */
 function assertPath(value: string, parameter: string): void {
   const isUrl = /^([a-z][a-z\d+.-]*:\/\/|data:)/i.test(value) && !RESULT_URL.test(value);
   if (!isUrl && !value.startsWith("~")) return;
@@ -170,54 +239,4 @@ function assertPath(value: string, parameter: string): void {
     `${parameter} must be an absolute path on the server, or the \`file\` of one of its results, not ` +
       `${isUrl ? "a URL" : "a path that starts with ~"}; to send the file itself, upload it`,
   );
-}
-
-/** The path itself, or the one in a result's URL: clients send `file` back. */
-function pathIn(value: string, parameter: string): string {
-  const [, encoded] = RESULT_URL.exec(value) ?? [];
-  const path = encoded === undefined ? value : decoded(encoded, parameter);
-  if (path.includes("\0")) throw new RequestError(`${parameter} must not contain a NUL character`);
-  return path;
-}
-
-function decoded(text: string, parameter: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch (error) {
-    throw new RequestError(`${parameter} is not a URL of a result`, { cause: error });
-  }
-}
-
-/** A latent frame: clients round lengths, and lossy formats change them by less. */
-const TOLERANCE_SECONDS = 0.04;
-
-export interface RepaintWindow {
-  startSeconds: number;
-  endSeconds: number;
-}
-
-/**
- * In seconds of the source; it may begin before the source and end after it, but not leave a gap. Null: all of it.
- * @throws RequestError where there is no such part
- */
-export function repaintWindow(request: GenerationRequest, sourceSeconds: number): RepaintWindow | null {
-  const { taskType, repaintingStartSeconds: start, repaintingEndSeconds: end } = request;
-  if (taskType !== "repaint" && taskType !== "lego") return null;
-  if (start === 0 && end === null) return null;
-  const lasts = `the source, which lasts ${sourceSeconds.toFixed(2)} seconds`;
-  if (start > sourceSeconds + TOLERANCE_SECONDS) {
-    throw new RequestError(`repainting_start must not lie beyond ${lasts}, got ${start}`);
-  }
-  const startSeconds = Math.min(start, sourceSeconds);
-  const endSeconds = end ?? sourceSeconds;
-  if (startSeconds >= endSeconds) {
-    throw new RequestError(`repainting_start ${start} leaves nothing of ${lasts}; set repainting_end`);
-  }
-  const songSeconds = Math.max(endSeconds, sourceSeconds) - Math.min(startSeconds, 0);
-  if (songSeconds > DURATION_SECONDS_RANGE.max) {
-    throw new RequestError(
-      `repainting_start and repainting_end make a song of ${songSeconds.toFixed(2)} seconds; ${DURATION_SECONDS_RANGE.max} are the most`,
-    );
-  }
-  return { startSeconds, endSeconds };
 }

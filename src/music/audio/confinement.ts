@@ -1,19 +1,19 @@
-/** What a program that reads strangers' files may use, as far as this system's own programs can hold it to that. */
+/** Limits for a program that reads untrusted files, as far as this system supports them. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
 export interface ProcessLimits {
-  /** Processor time, all threads together. Beyond it the process is killed. */
+  /** CPU time of all threads; the process is then killed. */
   cpuSeconds: number;
-  /** Memory of its own: heap and stacks, not the programs and libraries it maps. */
+  /** Heap and stack memory, without mapped programs and libraries. */
   memoryBytes: number;
-  /** The size of any file it writes; pipes are none. */
+  /** Maximum size of a file that it writes; pipes do not count. */
   fileBytes: number;
 }
 
-/** `sh` holds the process to $1 to $3 and becomes the rest. What a system does not know is left out. */
+/** `sh` sets the limits $1 to $3 and then runs the command. Unsupported limits are skipped. */
 const LIMITED = `{
   ulimit -c 0
   ulimit -t $1
@@ -24,13 +24,14 @@ shift 3
 exec "$@"`;
 
 interface Wrapper {
-  /** What it is good for, as a log line says it. */
+  /** Effect for log lines. */
   effect: string;
   command: readonly string[];
 }
 
 /**
- * The first of each kind that works is used. What changes credentials comes before pdeathsig, which is lost with them.
+ * The first working wrapper of each kind is used. Wrappers that change credentials come before pdeathsig, which a
+ * change of credentials resets.
  */
 const WRAPPERS: readonly (readonly Wrapper[])[] = [
   [
@@ -51,10 +52,10 @@ export class Confinement {
   private constructor(private readonly wrappers: readonly Wrapper[]) {}
 
   /**
-   * Finds out under which of the wrappers `program` runs here.
-   * @param trial arguments that have it end at once, with success
-   * @param env all of its environment
-   * @throws where it does not run without any of them either
+   * Finds the wrappers that work with `program` on this system.
+   * @param trial arguments with which it exits successfully at once
+   * @param env its whole environment
+   * @throws Error if it does not run without wrappers either
    */
   static async probe(
     program: string,
@@ -82,7 +83,7 @@ export class Confinement {
     return ["limits of CPU time, memory and files", ...this.wrappers.map(({ effect }) => effect)].join(", ");
   }
 
-  /** The program and the arguments that run `command` within the limits. */
+  /** Program and arguments that run `command` within the limits. */
   command(command: readonly string[], limits: ProcessLimits): [program: string, args: string[]] {
     if (process.platform === "win32") return [command[0] as string, command.slice(1)];
     const { cpuSeconds, memoryBytes, fileBytes } = limits;
@@ -92,7 +93,7 @@ export class Confinement {
   }
 }
 
-/** Whether the process ended with success; throws where it could not even be started. */
+/** Whether the process exited successfully. @throws Error if it could not be started */
 async function succeeds(run: Promise<unknown>): Promise<boolean> {
   try {
     await run;

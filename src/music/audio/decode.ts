@@ -1,22 +1,23 @@
-/** Reads recordings of any common format by way of the `ffmpeg` program. */
+/** Decodes recordings of any common format with `ffmpeg`. */
+import type { FileHandle } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
 import { type PlanarAudio, SAMPLE_RATE } from "../../engine/types.js";
-import { FfmpegError, startFfmpeg } from "./ffmpeg.js";
+import { openRegular, UnusableFileError } from "../../system/regular-file.js";
+import { FfmpegError, INPUT_PATH, retryWhileBusy, startFfmpeg } from "./ffmpeg.js";
 
-/** The longest that a recording within its limits takes by far; beyond it the file is built to keep us busy. */
+/** Far above the time for any valid recording; a file that takes longer is malicious. */
 const TIMEOUT_SECONDS = 120;
-/** Lossy formats pad: raw AAC by up to two of its frames, which this holds at 22 kHz. */
+/** Twice the size of an hour of eight 32-bit channels at 192 kHz. */
+const MAX_RECORDING_BYTES = 32 * 2 ** 30;
+/** Lossy formats add padding: raw AAC up to two frames, which is less than this at 22 kHz. */
 const PADDING_SECONDS = 0.1;
-/** How long a request waits for a system that is short of descriptors; a job, which has been accepted, waits longer. */
-const REQUEST_PATIENCE_SECONDS = 3;
-const JOB_PATIENCE_SECONDS = 600;
-/** Parts joined before others have their turn. */
+/** How long a request waits for free file descriptors; an accepted job waits longer. */
+const REQUEST_WAIT_SECONDS = 3;
+const JOB_WAIT_SECONDS = 600;
+/** Parts processed before yielding to the event loop. */
 const PARTS_PER_TURN = 32;
 
-/**
- * What ffmpeg may take a file for: containers and streams of sound. Playlists and the like are no part of it, as they
- * make ffmpeg open files that nobody allowed.
- */
+/** Allowed formats. Playlists and the like are excluded, because they make ffmpeg open other files. */
 const DEMUXERS =
   "aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,dts,eac3,flac,flv,matroska,mov,mp3,mpc,mpc8,mpeg,mpegts,ogg,oma,tak,tta,w64,wav,wv";
 
@@ -33,7 +34,7 @@ const IS_FILES_FAULT = {
 export class DecodeError extends Error {
   constructor(
     readonly code: keyof typeof IS_FILES_FAULT,
-    /** One line that tells nothing of the file's content or place. */
+    /** One line without the file's content or path. */
     message: string,
     options?: ErrorOptions,
   ) {
@@ -41,7 +42,7 @@ export class DecodeError extends Error {
     this.name = "DecodeError";
   }
 
-  /** Whether another file would do; otherwise the installation or the system is at fault. */
+  /** Whether the file is at fault, and not the server. */
   get isFilesFault(): boolean {
     return IS_FILES_FAULT[this.code];
   }
@@ -49,23 +50,24 @@ export class DecodeError extends Error {
 
 export interface DecodeJob {
   path: string;
-  /** What messages call the recording, for example "src_audio". */
+  /** Name of the recording in messages, for example "src_audio". */
   name: string;
-  /** No more than this is decoded; a little more in the file passes as padding. */
+  /** Maximum length; slightly more passes as padding. */
   maxSeconds: number;
-  /** What becomes of a longer recording; absent: it is refused. */
+  /** Whether a longer recording is rejected (default) or cut. */
   beyondMaximum?: "refuse" | "cut" | undefined;
   signal?: AbortSignal | undefined;
 }
 
 /**
- * For jobs: the recording as planar stereo at 48 kHz within -1 .. 1: a single channel twice, of more than two the first two.
+ * Decodes a recording for a job: planar stereo at 48 kHz within -1 .. 1. Mono is doubled; further channels are
+ * dropped.
  * @throws DecodeError, or the signal's reason
  */
 export async function decodeAudio(job: DecodeJob): Promise<PlanarAudio> {
   const parts: Stereo[] = [];
   let frames = 0;
-  for await (const part of decodedParts(job, JOB_PATIENCE_SECONDS)) {
+  for await (const part of decodedParts(job, JOB_WAIT_SECONDS)) {
     parts.push(part);
     frames += part.left.length;
   }
@@ -83,18 +85,18 @@ export async function decodeAudio(job: DecodeJob): Promise<PlanarAudio> {
 
 export interface AudioMeasures {
   seconds: number;
-  /** The largest magnitude of any sample, 0 to 1. */
+  /** Largest absolute sample value, 0 to 1. */
   peak: number;
 }
 
 /**
- * For requests: decodes the recording without keeping it.
+ * Decodes a recording for a request without keeping the samples.
  * @throws DecodeError, or the signal's reason
  */
 export async function measureAudio(job: DecodeJob): Promise<AudioMeasures> {
   let frames = 0;
   let peak = 0;
-  for await (const { left, right } of decodedParts(job, REQUEST_PATIENCE_SECONDS)) {
+  for await (const { left, right } of decodedParts(job, REQUEST_WAIT_SECONDS)) {
     frames += left.length;
     peak = Math.max(peak, peakOf(left), peakOf(right));
   }
@@ -107,27 +109,29 @@ export function peakOf(channel: Float32Array): number {
   return peak;
 }
 
-/** Two channels of one length. */
+/** Two channels of equal length. */
 interface Stereo {
   left: Float32Array;
   right: Float32Array;
 }
 
-async function* decodedParts(job: DecodeJob, patienceSeconds: number): AsyncGenerator<Stereo> {
+async function* decodedParts(job: DecodeJob, maxWaitSeconds: number): AsyncGenerator<Stereo> {
   const finished = new AbortController();
   const signal = AbortSignal.any([finished.signal, ...(job.signal === undefined ? [] : [job.signal])]);
   const stream = new AuStream();
   const maxFrames = Math.floor(job.maxSeconds * SAMPLE_RATE);
   let frames = 0;
   try {
+    const file = await openRecording(job.path, { maxWaitSeconds, signal });
     const { stdout, exited } = await startFfmpeg(argumentsOf(job), {
       stdin: "ignore",
       stdout: "pipe",
+      input: { path: job.path, file },
       fileBytes: 0,
       timeoutSeconds: TIMEOUT_SECONDS,
-      patienceSeconds,
+      maxWaitSeconds,
       signal,
-    });
+    }).finally(() => file.close());
     for await (const bytes of stdout) {
       const part = stream.take(bytes);
       const allowed = beginningOf(part, Math.max(0, maxFrames - frames));
@@ -147,47 +151,68 @@ async function* decodedParts(job: DecodeJob, patienceSeconds: number): AsyncGene
   }
 }
 
-function argumentsOf({ path, maxSeconds, beyondMaximum }: DecodeJob): string[] {
-  // A second more than allowed tells a longer recording from one of exactly that length.
+/**
+ * Opens a recording of a request.
+ * @throws UnusableFileError, FfmpegError SYSTEM_BUSY, or the signal's reason
+ */
+export function openRecording(
+  path: string,
+  wait: { maxWaitSeconds: number; signal: AbortSignal | undefined },
+): Promise<FileHandle> {
+  return retryWhileBusy(() => openRegular(path, MAX_RECORDING_BYTES), wait);
+}
+
+function argumentsOf({ maxSeconds, beyondMaximum }: DecodeJob): string[] {
+  // One second more, to tell a longer recording from one of exactly this length.
   const seconds = beyondMaximum === "cut" ? maxSeconds : maxSeconds + 1;
   return [
-    // One thread: more would multiply the memory that a file can make it take.
-    ...["-threads", "1", "-protocol_whitelist", "file", "-format_whitelist", DEMUXERS, "-i", `file:${path}`],
+    // One thread, because each needs memory in proportion to the file.
+    ...[
+      "-threads",
+      "1",
+      "-protocol_whitelist",
+      "file",
+      "-format_whitelist",
+      DEMUXERS,
+      "-i",
+      `file:${INPUT_PATH}`,
+    ],
     ...["-map", "0:a:0", "-t", String(seconds)],
     ...["-ar", String(SAMPLE_RATE), "-c:a", "pcm_f32be", "-f", "au", "pipe:1"],
   ];
 }
 
 function decodeFailure(error: unknown, name: string): unknown {
+  if (error instanceof UnusableFileError) {
+    const code = error.reason === "absent" ? "NOT_FOUND" : "UNDECODABLE";
+    return new DecodeError(code, `${name} ${error.fault}`, { cause: error });
+  }
   if (!(error instanceof FfmpegError)) return error;
   if (error.code === "FFMPEG_MISSING") {
     return new DecodeError(error.code, `${error.message} to read audio`, { cause: error });
   }
   if (error.code === "SYSTEM_BUSY") return new DecodeError(error.code, error.message, { cause: error });
   if (error.code === "TIMEOUT") {
-    const message = `${name} could not be decoded in ${TIMEOUT_SECONDS} seconds`;
+    const message = `${name} took longer than ${TIMEOUT_SECONDS} seconds to decode`;
     return new DecodeError(error.code, message, { cause: error });
-  }
-  if (error.complaint.includes("No such file or directory")) {
-    return new DecodeError("NOT_FOUND", `${name} does not exist`, { cause: error });
   }
   return new DecodeError("UNDECODABLE", `${name} holds no audio that can be decoded`, { cause: error });
 }
 
-/** Takes an AU file of big-endian floats as its bytes arrive: it is the one format that tells the channels in passing. */
+/** Streaming parser of AU files with big-endian floats, the only format whose header contains the channel count. */
 class AuStream {
   #pending: Buffer = Buffer.alloc(0);
   /** 0 until the header is complete. */
   #channels = 0;
 
-  /** The frames that `bytes` completes. */
+  /** Returns the frames completed by `bytes`. */
   take(bytes: Buffer): Stereo {
     this.#pending = this.#pending.length === 0 ? bytes : Buffer.concat([this.#pending, bytes]);
     if (this.#channels === 0) this.#readHeader();
     if (this.#channels === 0) return { left: new Float32Array(0), right: new Float32Array(0) };
     const frameBytes = 4 * this.#channels;
     const wholeBytes = this.#pending.length - (this.#pending.length % frameBytes);
-    // A copy: it is aligned, and may be swapped in place.
+    // Copied for alignment, and to swap bytes in place.
     const whole = new Uint8Array(wholeBytes);
     whole.set(this.#pending.subarray(0, wholeBytes));
     this.#pending = this.#pending.subarray(wholeBytes);
@@ -220,7 +245,7 @@ function beginningOf({ left, right }: Stereo, frames: number): Stereo {
   return { left: left.subarray(0, frames), right: right.subarray(0, frames) };
 }
 
-/** Files of floats may hold anything; what is no number is silence. */
+/** NaN counts as silence. */
 function sampleOf(value: number): number {
   return Number.isNaN(value) ? 0 : Math.min(1, Math.max(-1, value));
 }

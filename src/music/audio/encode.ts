@@ -1,66 +1,23 @@
-/** Writes rendered audio to a file, in the formats that a song can be delivered in: wav here, the others by `ffmpeg`. */
+/** Encodes rendered audio to a file: plain wav here, other formats with `ffmpeg`. */
 import { open, stat } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { PARTIAL_SUFFIX, writeWhole } from "../../whole-file.js";
-import type { AudioFormat } from "../request/schema.js";
-import { FfmpegError, startFfmpeg, withPatience } from "./ffmpeg.js";
+import { PARTIAL_SUFFIX, writeAtomically } from "../../system/atomic-file.js";
+import { type AudioFinish, finishOf } from "../request/output-parameters.js";
+import { peakOf } from "./decode.js";
+import { FfmpegError, retryWhileBusy, startFfmpeg } from "./ffmpeg.js";
+import { AUDIO_PROFILES, type AudioFormat, type AudioProfile } from "./formats.js";
+import { type SongTags, tagArguments, wavInfoChunk } from "./tags.js";
 
-/** How a format is named, and how it is written. */
-export interface AudioProfile {
-  extension: string;
-  contentType: string;
-  /** Muxer and codec of ffmpeg, lossy rates chosen to be transparent for music; or what a sample is in a wav file. */
-  writer: readonly string[] | "int16" | "float32";
-}
-
-export const AUDIO_PROFILES: Readonly<Record<AudioFormat, AudioProfile>> = {
-  mp3: {
-    extension: "mp3",
-    contentType: "audio/mpeg",
-    writer: ["-f", "mp3", "-c:a", "libmp3lame", "-b:a", "256k"],
-  },
-  flac: {
-    extension: "flac",
-    contentType: "audio/flac",
-    writer: ["-f", "flac", "-c:a", "flac", "-sample_fmt", "s16"],
-  },
-  opus: {
-    extension: "opus",
-    contentType: "audio/ogg",
-    writer: ["-f", "opus", "-c:a", "libopus", "-b:a", "160k"],
-  },
-  aac: {
-    extension: "aac",
-    contentType: "audio/aac",
-    writer: ["-f", "adts", "-c:a", "aac", "-b:a", "256k"],
-  },
-  wav: {
-    extension: "wav",
-    contentType: "audio/wav",
-    writer: "int16",
-  },
-  wav32: {
-    extension: "wav",
-    contentType: "audio/wav",
-    writer: "float32",
-  },
-};
-
-/** The content type of a finished file. */
-export function contentTypeOf(path: string): string {
-  const extension = path.slice(path.lastIndexOf(".") + 1);
-  const profile = Object.values(AUDIO_PROFILES).find((format) => format.extension === extension);
-  return profile?.contentType ?? "application/octet-stream";
-}
-
-/** Frames interleaved at a time: large enough to be cheap, small enough not to hold up the event loop. */
+/** Frames interleaved at once: cheap, without blocking the event loop. */
 const CHUNK_FRAMES = 16_384;
-/** How long a finished song waits for a system that is short of descriptors. */
-const PATIENCE_SECONDS = 600;
-/** The longest song takes a tenth of it on a slow machine. */
+/** How long a finished song waits for free file descriptors. */
+const MAX_WAIT_SECONDS = 600;
+/** Ten times what the longest song takes on a slow machine. */
 const TIMEOUT_SECONDS = 600;
-/** Headers, and frames that end beyond the last sample; the rest is never larger than the samples as floats. */
+/** Audio with a lower peak is not normalised. */
+const SILENT_PEAK = 1e-6;
+/** Bytes for headers and the last frame; otherwise a file is never larger than its samples as floats. */
 const OVERHEAD_BYTES = 2 ** 20;
 
 export class EncodeError extends Error {
@@ -75,32 +32,39 @@ export class EncodeError extends Error {
 }
 
 export interface EncodeJob {
-  /** Planar stereo: all of the left channel, then all of the right. */
+  /** Planar stereo: the left channel, then the right. */
   audio: Float32Array;
   samplesPerChannel: number;
-  /** Hertz */
+  /** Hertz. */
   sampleRate: number;
   format: AudioFormat;
-  /** The file to write. It appears complete or not at all. */
+  /** Absent parameters have their defaults. */
+  finish?: Partial<AudioFinish>;
+  /** Absent: none. */
+  tags?: SongTags | undefined;
+  /** The file is written atomically. */
   path: string;
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Encodes and resolves with the file's size in bytes. Equal audio gives equal bytes.
+ * Encodes a song and resolves with the file size in bytes. Equal audio gives equal bytes.
  * @throws EncodeError, or the signal's reason
  */
 export async function encodeAudio(job: EncodeJob): Promise<number> {
-  const patience = { patienceSeconds: PATIENCE_SECONDS, signal: job.signal };
-  const openPatiently: typeof open = (...file) => withPatience(() => open(...file), patience);
-  const { writer } = AUDIO_PROFILES[job.format];
+  const wait = { maxWaitSeconds: MAX_WAIT_SECONDS, signal: job.signal };
+  const openWhenFree: typeof open = (...file) => retryWhileBusy(() => open(...file), wait);
+  const { sample }: AudioProfile = AUDIO_PROFILES[job.format];
+  const finish = finishOf(job.finish ?? {});
+  const filters = filtersOf(job, finish);
+  const isPlain = filters.length === 0 && finish.sampleRate === job.sampleRate;
   const write = async (partial: string) => {
-    if (typeof writer !== "string") return runFfmpeg(job, writer, partial);
-    const stream = (await openPatiently(partial, "w")).createWriteStream();
-    await pipeline(Readable.from(wavOf(job, writer)), stream, { signal: job.signal });
+    if (sample === undefined || !isPlain) return runFfmpeg(job, finish, filters, partial);
+    const stream = (await openWhenFree(partial, "w")).createWriteStream();
+    await pipeline(Readable.from(wavOf(job, sample)), stream, { signal: job.signal });
   };
   try {
-    await writeWhole(job.path, write, { partial: job.path + PARTIAL_SUFFIX, open: openPatiently });
+    await writeAtomically(job.path, write, { partial: job.path + PARTIAL_SUFFIX, open: openWhenFree });
     return (await stat(job.path)).size;
   } catch (error) {
     job.signal?.throwIfAborted();
@@ -108,9 +72,28 @@ export async function encodeAudio(job: EncodeJob): Promise<number> {
   }
 }
 
+/** ffmpeg filters that set the level and then fade. */
+function filtersOf({ audio, samplesPerChannel, sampleRate }: EncodeJob, finish: AudioFinish): string[] {
+  const { normalizationDb, fadeInSeconds, fadeOutSeconds } = finish;
+  const filters: string[] = [];
+  const peak = normalizationDb === null ? 0 : peakOf(audio);
+  if (normalizationDb !== null && peak >= SILENT_PEAK) {
+    filters.push(`volume=${10 ** (normalizationDb / 20) / peak}:precision=float`);
+  }
+  const samplesOf = (seconds: number) => Math.min(Math.round(seconds * sampleRate), samplesPerChannel);
+  const fadeIn = samplesOf(fadeInSeconds);
+  const fadeOut = samplesOf(fadeOutSeconds);
+  if (fadeIn > 0) filters.push(`afade=type=in:start_sample=0:nb_samples=${fadeIn}`);
+  if (fadeOut > 0) {
+    filters.push(`afade=type=out:start_sample=${samplesPerChannel - fadeOut}:nb_samples=${fadeOut}`);
+  }
+  return filters;
+}
+
 async function runFfmpeg(
   job: EncodeJob,
-  muxerAndCodec: readonly string[],
+  { sampleRate, mp3Bitrate }: AudioFinish,
+  filters: readonly string[],
   outputPath: string,
 ): Promise<void> {
   const input = ["-f", "f32le", "-ar", String(job.sampleRate), "-ac", "2", "-i", "pipe:0"];
@@ -120,16 +103,20 @@ async function runFfmpeg(
     "-xerror", // else a full disk while closing the file goes by with exit status 0
     "-y",
     ...input,
-    ...muxerAndCodec,
+    ...(filters.length === 0 ? [] : ["-af", filters.join(",")]),
+    ...["-ar", String(sampleRate)],
+    ...AUDIO_PROFILES[job.format].ffmpeg,
+    ...(job.format === "mp3" && mp3Bitrate !== null ? ["-b:a", mp3Bitrate] : []),
     ...output,
+    ...(job.tags === undefined ? [] : tagArguments(job.tags, job.format)),
     `file:${outputPath}`,
   ];
   const { stdin, exited } = await startFfmpeg(args, {
     stdin: "pipe",
     stdout: "ignore",
-    fileBytes: job.audio.byteLength + OVERHEAD_BYTES,
+    fileBytes: job.audio.byteLength * Math.max(1, sampleRate / job.sampleRate) + OVERHEAD_BYTES,
     timeoutSeconds: TIMEOUT_SECONDS,
-    patienceSeconds: PATIENCE_SECONDS,
+    maxWaitSeconds: MAX_WAIT_SECONDS,
     signal: job.signal,
   });
   const fed = pipeline(
@@ -137,51 +124,59 @@ async function runFfmpeg(
     stdin,
   );
   const [exit, feed] = await Promise.allSettled([exited, fed]);
-  // When ffmpeg gives up, the broken pipe is a consequence: its own message says why.
+  // A broken pipe follows from ffmpeg's exit, whose message has the reason.
   if (exit.status === "rejected") throw exit.reason;
   if (feed.status === "rejected") throw feed.reason;
 }
 
 function encodeFailure(error: unknown): unknown {
-  const { code, complaint = "" } = error as { code?: string; complaint?: string };
-  if (isFullDisk(code, complaint)) {
-    return new EncodeError("DISK_FULL", "the disk with the audio folder is full", { cause: error });
+  const { code, stderr = "" } = error as { code?: string; stderr?: string };
+  if (isFullDisk(code, stderr)) {
+    return new EncodeError("DISK_FULL", "the disk of the audio folder is full; free some space", {
+      cause: error,
+    });
   }
   if (!(error instanceof FfmpegError)) return error;
   const { message } = error;
   if (error.code === "FFMPEG_MISSING") {
-    return new EncodeError(error.code, `${message}; without it songs are written as wav alone`, {
-      cause: error,
-    });
+    return new EncodeError(
+      error.code,
+      `${message}; without it only wav and wav32 at 48 kHz are possible, without level or fades`,
+      {
+        cause: error,
+      },
+    );
   }
   if (error.code === "SYSTEM_BUSY") return new EncodeError(error.code, message, { cause: error });
-  const lastLine = complaint.split("\n").at(-1);
+  const lastLine = stderr.split("\n").at(-1);
   return new EncodeError("ENCODE_FAILED", message + (lastLine ? `: ${lastLine}` : ""), { cause: error });
 }
 
-/** A quota counts as a disk. Some file systems tell only when the file is synchronised. */
-function isFullDisk(code: string | undefined, complaint: string): boolean {
+/** A quota counts as a full disk. Some file systems report it only on fsync. */
+function isFullDisk(code: string | undefined, stderr: string): boolean {
   if (code === "ENOSPC" || code === "EDQUOT") return true;
-  return /No space left on device|Disk quota exceeded/.test(complaint);
+  return /No space left on device|Disk quota exceeded/.test(stderr);
 }
 
 const WAV_HEADER_BYTES = 44;
 const WAV_TAGS = { int16: 1, float32: 3 };
 
 /**
- * The RIFF header of stereo: https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html. A length that is not
- * known, as infinity, is the greatest there is: players read such files to their end.
+ * RIFF header for stereo: https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html. An unknown (infinite)
+ * length is written as the maximum, and players read such files to the end.
+ * @param furtherBytes size of chunks after the samples
  */
 export function wavHeader(
   sample: "int16" | "float32",
   sampleRate: number,
   samplesPerChannel: number,
+  furtherBytes = 0,
 ): Uint8Array {
   const frameBytes = sample === "int16" ? 4 : 8;
   const dataBytes = Math.min(samplesPerChannel * frameBytes, 2 ** 32 - WAV_HEADER_BYTES);
   const header = Buffer.alloc(WAV_HEADER_BYTES);
   header.write("RIFF", 0);
-  header.writeUInt32LE(WAV_HEADER_BYTES - 8 + dataBytes, 4);
+  header.writeUInt32LE(Math.min(WAV_HEADER_BYTES - 8 + dataBytes + furtherBytes, 2 ** 32 - 1), 4);
   header.write("WAVEfmt ", 8);
   header.writeUInt32LE(16, 16);
   header.writeUInt16LE(WAV_TAGS[sample], 20);
@@ -196,13 +191,15 @@ export function wavHeader(
 }
 
 function* wavOf(job: EncodeJob, sample: "int16" | "float32"): Generator<Uint8Array> {
-  yield wavHeader(sample, job.sampleRate, job.samplesPerChannel);
+  const info = job.tags === undefined ? new Uint8Array() : wavInfoChunk(job.tags);
+  yield wavHeader(sample, job.sampleRate, job.samplesPerChannel, info.length);
   for (const piece of interleave(job.audio, job.samplesPerChannel)) {
     yield sample === "float32" ? piece : int16Of(new Float32Array(piece.buffer));
   }
+  if (info.length > 0) yield info;
 }
 
-/** Rounded and clipped, under a gain that goes evenly from one to the other. */
+/** Rounds and clips to 16 bits, with a linear gain from `from` to `to`. */
 export function int16Of(samples: Float32Array, from = 1, to = from): Uint8Array {
   const clipped = new Int16Array(samples.length);
   const step = (to - from) / samples.length;
@@ -213,7 +210,7 @@ export function int16Of(samples: Float32Array, from = 1, to = from): Uint8Array 
   return new Uint8Array(clipped.buffer);
 }
 
-/** Planar stereo to little-endian interleaved bytes, chunk by chunk. */
+/** Planar stereo to little-endian interleaved bytes, in chunks. */
 export function* interleave(planar: Float32Array, samplesPerChannel: number): Generator<Uint8Array> {
   for (let start = 0; start < samplesPerChannel; start += CHUNK_FRAMES) {
     const frames = Math.min(CHUNK_FRAMES, samplesPerChannel - start);

@@ -1,26 +1,33 @@
 /**
- * Runs the `ffmpeg` program, the system's or that of an optional package: any version works, and whatever it is given,
- * it cannot crash us.
+ * Runs `ffmpeg`, from the system or an optional package. Any version works. It runs in its own process, so a bad file
+ * cannot crash the server.
  */
+
+import type { FileHandle } from "node:fs/promises";
 import { createRequire } from "node:module";
 import type { Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Confinement } from "./confinement.js";
-import { provideStarter, type Running, startProgram } from "./starter.js";
+import { ensureStarter, INPUT_DESCRIPTOR, type ProgramInput, type Running, startProgram } from "./starter.js";
 
-/** Programs for every platform, static, in the packages themselves: nothing is downloaded or run when they are installed. */
+/**
+ * Package with static programs for every platform. They are part of the package, so installing it downloads and runs
+ * nothing.
+ */
 export const STATIC_PACKAGE = "@ffmpeg-installer/ffmpeg";
-/** Far beyond any song, any recording within its limits: what takes longer was built to. */
+/** Far above the time for any valid recording. */
 const CPU_SECONDS = 120;
-/** Real recordings take a tenth of it. */
+/** Ten times what real recordings need. */
 const MEMORY_BYTES = 512 * 2 ** 20;
+/** Value for arguments in place of `FfmpegOptions.input`. */
+export const INPUT_PATH = `/dev/fd/${INPUT_DESCRIPTOR}`;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2000;
 
-/** What a program needs to be found and to run. The rest of our environment, keys among it, is none of its business. */
+/** Variables that ffmpeg needs. The rest of the environment contains keys and is not passed on. */
 const INHERITED_VARIABLES = ["PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SystemRoot", "TMPDIR", "LANG"];
 
-/** What the system lacks where an attempt fails that may succeed a little later. */
+/** Temporary resource shortages, by error code. */
 const SHORTAGES: Readonly<Record<string, string>> = {
   EMFILE: "too many files are open",
   ENFILE: "too many files are open",
@@ -30,11 +37,11 @@ const SHORTAGES: Readonly<Record<string, string>> = {
 
 export class FfmpegError extends Error {
   constructor(
-    /** TIMEOUT: it took more time than it was given. SYSTEM_BUSY: the system has no room for another process or file. */
+    /** TIMEOUT: the time limit was exceeded. SYSTEM_BUSY: no resources for another process or file. */
     readonly code: "FFMPEG_MISSING" | "FFMPEG_FAILED" | "TIMEOUT" | "SYSTEM_BUSY",
     message: string,
-    /** What it wrote on stderr. It may name files: not for clients. */
-    readonly complaint = "",
+    /** Its stderr. May contain paths: not for clients. */
+    readonly stderr = "",
     options?: ErrorOptions,
   ) {
     super(message, options);
@@ -45,21 +52,23 @@ export class FfmpegError extends Error {
 export interface FfmpegOptions {
   stdin: "pipe" | "ignore";
   stdout: "pipe" | "ignore";
-  /** The most that it may write to a file; 0: it writes none. */
+  /** Open file that it reads from INPUT_PATH, even if another file has replaced it at the path. */
+  input?: { path: string; file: FileHandle };
+  /** Maximum size of an output file; 0: it writes none. */
   fileBytes: number;
-  /** Real time, after which it is killed; absent: as long as it takes. */
+  /** Wall-clock limit, after which it is killed; absent: no limit. */
   timeoutSeconds?: number;
-  /** How long to wait for a system that has no room for another process. */
-  patienceSeconds: number;
-  /** Once it fires, the process is killed, or not started. */
+  /** How long to wait for resources for another process. */
+  maxWaitSeconds: number;
+  /** Kills the process, or prevents its start. */
   signal: AbortSignal | undefined;
 }
 
 export interface FfmpegRun {
   stdin: Writable;
-  /** Ends where it breaks off too: `exited` tells why. */
+  /** Also ends after a failure; `exited` has the reason. */
   stdout: AsyncIterable<Buffer>;
-  /** Resolves with success; rejects with FfmpegError. Settled once its pipes are closed. */
+  /** Resolves on success and rejects with FfmpegError, after its pipes are closed. */
   exited: Promise<void>;
 }
 
@@ -67,7 +76,7 @@ function environment(): NodeJS.ProcessEnv {
   return Object.fromEntries(INHERITED_VARIABLES.map((name) => [name, process.env[name]]));
 }
 
-/** The program that runs here, and what it is held to. */
+/** The ffmpeg program in use and its limits. */
 export interface Ffmpeg {
   program: string;
   confinement: Confinement;
@@ -76,8 +85,8 @@ export interface Ffmpeg {
 let ffmpeg: Promise<Ffmpeg> | undefined;
 
 /**
- * The ffmpeg of the PATH, else that of the optional package. Found out once; a failure is not remembered.
- * @throws FfmpegError FFMPEG_MISSING where there is none that runs, or the error of a system without room
+ * Finds ffmpeg on the PATH or in the optional package. The result is cached; failures are not.
+ * @throws FfmpegError FFMPEG_MISSING if none runs, or the system's error if resources are short
  */
 export function findFfmpeg(): Promise<Ffmpeg> {
   ffmpeg ??= probe("ffmpeg")
@@ -94,7 +103,7 @@ export function findFfmpeg(): Promise<Ffmpeg> {
 }
 
 async function probe(program: string): Promise<Ffmpeg> {
-  await provideStarter(environment());
+  await ensureStarter(environment());
   return { program, confinement: await Confinement.probe(program, ["-version"], environment()) };
 }
 
@@ -107,11 +116,11 @@ function packagedProgram(): string | null {
 }
 
 /**
- * Starts ffmpeg within its limits.
- * @throws FfmpegError where it cannot be started, or the signal's reason
+ * Starts ffmpeg with its limits.
+ * @throws FfmpegError if it cannot be started, or the signal's reason
  */
 export function startFfmpeg(args: readonly string[], options: FfmpegOptions): Promise<FfmpegRun> {
-  return withPatience(async () => {
+  return retryWhileBusy(async () => {
     const found = await findFfmpeg();
     options.signal?.throwIfAborted();
     return launch(found, args, options);
@@ -119,15 +128,14 @@ export function startFfmpeg(args: readonly string[], options: FfmpegOptions): Pr
 }
 
 /**
- * What `work` resolves with, tried again for `patienceSeconds` while the system has too few descriptors, processes or
- * memory for it.
- * @throws FfmpegError SYSTEM_BUSY, the signal's reason, or what else `work` throws
+ * Retries `work` for `maxWaitSeconds` while the system lacks descriptors, processes or memory.
+ * @throws FfmpegError SYSTEM_BUSY, the signal's reason, or another error of `work`
  */
-export async function withPatience<T>(
+export async function retryWhileBusy<T>(
   work: () => Promise<T>,
-  { patienceSeconds, signal }: Pick<FfmpegOptions, "patienceSeconds" | "signal">,
+  { maxWaitSeconds, signal }: Pick<FfmpegOptions, "maxWaitSeconds" | "signal">,
 ): Promise<T> {
-  const endMs = performance.now() + patienceSeconds * 1000;
+  const endMs = performance.now() + maxWaitSeconds * 1000;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
     signal?.throwIfAborted();
     try {
@@ -143,7 +151,7 @@ export async function withPatience<T>(
 async function launch(
   { program, confinement }: Ffmpeg,
   args: readonly string[],
-  { stdin, stdout, fileBytes, timeoutSeconds, signal }: FfmpegOptions,
+  { stdin, stdout, input, fileBytes, timeoutSeconds, signal }: FfmpegOptions,
 ): Promise<FfmpegRun> {
   const timeout = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1000);
   const limits = { cpuSeconds: CPU_SECONDS, memoryBytes: MEMORY_BYTES, fileBytes };
@@ -156,38 +164,47 @@ async function launch(
     env: environment(),
     stdin,
     stdout,
+    ...(input && { input: await identityOf(input) }),
     signal: AbortSignal.any([signal, timeout].filter((one) => one !== undefined)),
   }).catch((error: unknown) => {
     signal?.throwIfAborted();
-    throw timeout?.aborted ? outOfTime() : isShortage(error) ? error : missing(error);
+    if (timeout?.aborted) throw outOfTime();
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "INPUT") throw new FfmpegError("FFMPEG_FAILED", message);
+    throw isShortage(error) ? error : missing(error);
   });
   const exited = successOf(running, timeout);
-  // Whoever started it awaits this, though perhaps not before it happens.
+  // Awaited by the caller, but perhaps only after it rejects.
   exited.catch(() => {});
   return { stdin: running.stdin, stdout: outputOf(running), exited };
+}
+
+async function identityOf({ path, file }: NonNullable<FfmpegOptions["input"]>): Promise<ProgramInput> {
+  const { dev, ino } = await file.stat({ bigint: true });
+  return { path, device: String(dev), inode: String(ino) };
 }
 
 async function* outputOf({ stdout }: Running): AsyncGenerator<Buffer> {
   try {
     yield* stdout;
   } catch {
-    // Its end is rejected as well.
+    // `ended` rejects as well.
   }
 }
 
 async function successOf({ ended }: Running, timeout: AbortSignal | undefined): Promise<void> {
-  const { code, signal, complaint } = await ended.catch(() => {
-    // Whatever hung up killed it: the signal, or the end of the process that started it.
+  const { code, signal, stderr } = await ended.catch(() => {
+    // Killed by the signal, or because the starter process ended.
     throw timeout?.aborted ? outOfTime() : failure(null, "SIGKILL", "");
   });
-  if (code !== 0) throw failure(code, signal, complaint.trim());
+  if (code !== 0) throw failure(code, signal, stderr.trim());
 }
 
-function failure(code: number | null, killedBy: NodeJS.Signals | null, complaint: string): FfmpegError {
-  // What the shell answers for a program that is not there, or cannot be run.
-  if (code === 127 || code === 126) return missing(new Error(complaint));
+function failure(code: number | null, killedBy: NodeJS.Signals | null, stderr: string): FfmpegError {
+  // Exit codes of the shell for a program that is missing or not executable.
+  if (code === 127 || code === 126) return missing(new Error(stderr));
   const how = code === null ? `signal ${killedBy}` : `exit status ${code}`;
-  return new FfmpegError("FFMPEG_FAILED", `ffmpeg failed (${how})`, complaint);
+  return new FfmpegError("FFMPEG_FAILED", `ffmpeg failed (${how})`, stderr);
 }
 
 function outOfTime(): FfmpegError {
@@ -195,13 +212,13 @@ function outOfTime(): FfmpegError {
 }
 
 function missing(cause: unknown): FfmpegError {
-  const message = `the ffmpeg program is not on the PATH, or does not run; install it, or "npm install ${STATIC_PACKAGE}"`;
+  const message = `the ffmpeg program is not on the PATH or does not run; install it or run "npm install ${STATIC_PACKAGE}"`;
   return new FfmpegError("FFMPEG_MISSING", message, "", { cause });
 }
 
 function busy(cause: unknown): FfmpegError {
   const { code } = cause as { code: string };
-  const message = `the server is too busy to start ffmpeg, ${SHORTAGES[code]} (${code}); try again later, or raise the limits of its process`;
+  const message = `the server is too busy to start ffmpeg, ${SHORTAGES[code]} (${code}); try again later or raise the limits of the server process`;
   return new FfmpegError("SYSTEM_BUSY", message, "", { cause });
 }
 

@@ -1,16 +1,16 @@
 /**
- * A small process that starts programs for a large one, over a socket in a private folder. A request's body is the
- * program's stdin, the response's its stdout; the trailers tell how it ended. Whoever hangs up kills it. In JavaScript,
- * as it starts from the file itself, whether or not the rest is compiled.
+ * Small process that starts programs for the server, over a socket in a private folder. The body of a request is the
+ * program's stdin, the response is its stdout, and the trailers contain its exit status. Closing the connection kills
+ * the program. It is JavaScript because it must start without compilation.
  */
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { closeSync, constants, fstatSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 
-const COMPLAINT_LIMIT = 4096;
-/** A socket's path has 104 bytes on some systems. */
+const STDERR_LIMIT = 4096;
+/** Socket paths are limited to 104 bytes on some systems. */
 const LONGEST_FOLDER = 80;
 const folder = mkdtempSync(join(tmpdir().length < LONGEST_FOLDER ? tmpdir() : "/tmp", "carillon-"));
 const socketPath = process.platform === "win32" ? `\\\\.\\pipe\\${basename(folder)}` : join(folder, "socket");
@@ -19,14 +19,23 @@ const running = new Set();
 
 /** @param {import("node:http").IncomingMessage} request @param {import("node:http").ServerResponse} response */
 function serve(request, response) {
-  const { command, env, stdin, stdout } = JSON.parse(decodeURIComponent(String(request.headers.start)));
-  const child = spawn(command[0], command.slice(1), { stdio: [stdin, stdout, "pipe"], env });
-  running.add(child);
-  let complaint = "";
-  child.stderr?.setEncoding("utf8").on("data", (/** @type {string} */ text) => {
-    if (complaint.length < COMPLAINT_LIMIT) complaint += text;
+  const { command, env, stdin, stdout, input } = JSON.parse(
+    decodeURIComponent(String(request.headers.start)),
+  );
+  const file = input === undefined ? [] : [openInput(input)];
+  // In its own process group: Ctrl-C in a terminal stops the server, which lets its programs finish.
+  const child = spawn(command[0], command.slice(1), {
+    stdio: [stdin, stdout, "pipe", ...file],
+    env,
+    detached: true,
   });
-  // What breaks a pipe ends the program too, and is told by its end.
+  file.forEach(closeSync);
+  running.add(child);
+  let stderr = "";
+  child.stderr?.setEncoding("utf8").on("data", (/** @type {string} */ text) => {
+    if (stderr.length < STDERR_LIMIT) stderr += text;
+  });
+  // A broken pipe also ends the program, and its exit reports it.
   for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.on("error", () => {});
   child.on("spawn", () => {
     response.flushHeaders();
@@ -38,14 +47,37 @@ function serve(request, response) {
   child.on("close", (code, signal) => {
     running.delete(child);
     const end = () => {
-      response.addTrailers({ end: encodeURIComponent(JSON.stringify({ code, signal, complaint })) });
+      response.addTrailers({ end: encodeURIComponent(JSON.stringify({ code, signal, stderr })) });
       response.end();
     };
-    // What nobody reads any more is let through: an answer to half a request would be lost with the connection.
+    // Discards input that is no longer read: answering an incomplete request could reset the connection and lose
+    // the answer.
     if (request.readableEnded) end();
     else request.once("end", end).unpipe().resume();
   });
   response.on("close", () => child.kill("SIGKILL"));
+}
+
+/**
+ * Opens the checked file, without blocking in case a pipe has replaced it.
+ * @param {import("./starter.js").ProgramInput} input
+ */
+function openInput({ path, device, inode }) {
+  let file;
+  try {
+    file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  } catch (error) {
+    const { code } = /** @type {NodeJS.ErrnoException} */ (error);
+    throw code === "EMFILE" || code === "ENFILE" ? error : inputFault();
+  }
+  const { dev, ino } = fstatSync(file, { bigint: true });
+  if (String(dev) === device && String(ino) === inode) return file;
+  closeSync(file);
+  throw inputFault();
+}
+
+function inputFault() {
+  return Object.assign(new Error("the input file was removed or replaced"), { code: "INPUT" });
 }
 
 /** @param {import("node:http").ServerResponse} response @param {unknown} error */
@@ -62,11 +94,11 @@ const server = createServer({ maxHeaderSize: 2 ** 20, requestTimeout: 0 }, (requ
   }
 });
 server.on("error", (error) => {
-  console.error(`carillon, the process that starts programs: ${error.message}`);
-  // One that listens has only failed to take a connection, whose client is told by its socket.
+  console.error(`carillon starter process: ${error.message}`);
+  // If it is listening, only one connection failed, and its client gets the error from the socket.
   if (!server.listening) process.exit(1);
 });
-// Signals of a terminal are for the large process, which ends this one.
+// Terminal signals are for the server, which ends this process.
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) process.on(signal, () => {});
 process.on("disconnect", () => {
   for (const child of running) child.kill("SIGKILL");

@@ -1,35 +1,48 @@
 /**
- * Starts programs without holding up the event loop. A process that starts another copies the tables of its memory first:
- * with models in it that takes hundreds of milliseconds. So a small process is started early, and starts all others.
+ * Starts programs without blocking the event loop. Forking copies the memory tables of the process, which takes
+ * hundreds of milliseconds with models loaded. So a small process is started early, and starts all others.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
-import { type ClientRequest, type IncomingMessage, request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { forwardStderr } from "../../system/log.js";
 
 export interface Program {
   command: readonly string[];
-  /** All of its environment. */
+  /** Its whole environment. */
   env: NodeJS.ProcessEnv;
   stdin: "pipe" | "ignore";
   stdout: "pipe" | "ignore";
-  /** Once it fires, the program is killed. */
+  input?: ProgramInput;
+  /** Kills the program. */
   signal: AbortSignal;
 }
+
+/** A file that is open for the program to read. */
+export interface ProgramInput {
+  path: string;
+  /** Device and inode of the file. Another file at the path is an error. */
+  device: string;
+  inode: string;
+}
+
+/** File descriptor of `ProgramInput`. */
+export const INPUT_DESCRIPTOR = 3;
 
 export interface End {
   code: number | null;
   signal: NodeJS.Signals | null;
-  /** The beginning of what it wrote on stderr. */
-  complaint: string;
+  /** Start of its stderr. */
+  stderr: string;
 }
 
 export interface Running {
   stdin: Writable;
   stdout: Readable;
-  /** Resolves once it has ended and its pipes are closed; rejects where it was killed by the signal. */
+  /** Resolves when it has ended and its pipes are closed; rejects if the signal killed it. */
   ended: Promise<End>;
 }
 
@@ -37,8 +50,8 @@ const MAX_HEADER_BYTES = 2 ** 20;
 
 let starter: Promise<string> | undefined;
 
-/** Starts the small process, if it does not run. @returns its socket's path */
-export function provideStarter(env: NodeJS.ProcessEnv): Promise<string> {
+/** Starts the starter process unless it runs. @returns the path of its socket */
+export function ensureStarter(env: NodeJS.ProcessEnv): Promise<string> {
   starter ??= launch(env).catch((error: unknown) => {
     starter = undefined;
     throw error;
@@ -50,10 +63,11 @@ async function launch(env: NodeJS.ProcessEnv): Promise<string> {
   const child = fork(fileURLToPath(new URL("./starter-process.js", import.meta.url)), {
     execArgv: [],
     env,
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
   });
+  forwardStderr(child);
   const ended = once(child, "exit").then(([code, signal]) => {
-    throw new Error(`the process that starts programs ended with ${code ?? signal}`);
+    throw new Error(`the starter process ended with ${code ?? signal}`);
   });
   ended.catch(() => {});
   const [{ folder, socketPath }] = await Promise.race([once(child, "message"), ended]);
@@ -66,15 +80,15 @@ async function launch(env: NodeJS.ProcessEnv): Promise<string> {
   return socketPath;
 }
 
-/** @throws the error of a program that cannot be started, with the system's code */
+/** @throws Error of a program that cannot be started, with the system's error code */
 export async function startProgram(program: Program): Promise<Running> {
   try {
-    return await ask(await provideStarter(program.env), program);
+    return await ask(await ensureStarter(program.env), program);
   } catch (error) {
     const { syscall, code } = error as NodeJS.ErrnoException;
     if (syscall !== "connect" || (code !== "ENOENT" && code !== "ECONNREFUSED")) throw error;
     starter = undefined; // It has just ended, or something that clears the folder of temporary files took its socket.
-    return ask(await provideStarter(program.env), program);
+    return ask(await ensureStarter(program.env), program);
   }
 }
 
@@ -89,7 +103,9 @@ async function ask(socketPath: string, { signal, ...program }: Program): Promise
   });
   if (program.stdin === "ignore") asked.end();
   else asked.flushHeaders();
-  const response = await answered(asked);
+  const [response] = (await once(asked, "response")) as [IncomingMessage];
+  // Later errors are reported by the response.
+  asked.on("error", () => {});
   const { failure } = response.headers;
   if (failure !== undefined) {
     const { code, message } = JSON.parse(decodeURIComponent(String(failure)));
@@ -97,13 +113,6 @@ async function ask(socketPath: string, { signal, ...program }: Program): Promise
   }
   if (program.stdout === "ignore") response.resume();
   return { stdin: asked, stdout: response, ended: endOf(response) };
-}
-
-async function answered(asked: ClientRequest): Promise<IncomingMessage> {
-  const [response] = (await once(asked, "response")) as [IncomingMessage];
-  // What comes later is told by the response.
-  asked.on("error", () => {});
-  return response;
 }
 
 function endOf(response: IncomingMessage): Promise<End> {

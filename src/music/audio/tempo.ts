@@ -1,22 +1,21 @@
 /**
- * The tempo of a piece of music, measured simply: how regularly its loudness rises (onset strength, and its
- * autocorrelation with a preference for tempos that people tap; after Ellis, "Beat tracking by dynamic programming",
- * 2007). It may be half or twice what a listener would say.
+ * Estimates the tempo from the autocorrelation of the onset strength, weighted by common tempos (after Ellis, "Beat
+ * tracking by dynamic programming", 2007). The result may be half or twice the perceived tempo.
  */
 
 const HOP_SAMPLES = 512;
-/** Half a minute says what the whole does, and measuring it holds up nobody. */
+/** Half a minute is representative, and fast to measure. */
 const MAX_SECONDS = 30;
 const BPM_RANGE = { min: 50, max: 200 };
-/** What people tap most often, and how far from it they go, in octaves. */
+/** Most common tempo, and the standard deviation in octaves. */
 const PREFERRED_BPM = 120;
 const PREFERENCE_OCTAVES = 1;
-/** Beats ahead that should sound as this one does. */
+/** Number of following beats that are compared. */
 const BEATS_AHEAD = 4;
 
 /**
- * Beats per minute, an integer from 50 to 200; null where nothing is to be heard.
- * @param audio planar stereo: all of the left channel, then all of the right
+ * Beats per minute, an integer from 50 to 200; null for silence.
+ * @param audio planar stereo: the left channel, then the right
  */
 export function measureTempo(audio: Float32Array, sampleRate: number): number | null {
   const onsets = onsetStrength(audio, sampleRate);
@@ -32,7 +31,7 @@ export function measureTempo(audio: Float32Array, sampleRate: number): number | 
   return best.bpm;
 }
 
-/** How much louder each hop is than the one before it, in the whole and in the treble; 0 where it is not. */
+/** Loudness increase of each hop, in the whole and in the treble; 0 for a decrease. */
 function onsetStrength(audio: Float32Array, sampleRate: number): Float64Array {
   const length = audio.length / 2;
   const measured = Math.min(length, MAX_SECONDS * sampleRate);
@@ -77,7 +76,7 @@ function autocorrelation(values: Float64Array, maxLag: number): Float64Array {
   return result;
 }
 
-/** How alike the music is at multiples of a beat that lasts `hops`, fractions of a hop included. */
+/** Similarity of the music at multiples of a beat of `hops`, with interpolation. */
 function pulse(likeness: Float64Array, hops: number): number {
   let sum = 0;
   let count = 0;

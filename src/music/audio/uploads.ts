@@ -1,12 +1,13 @@
-/** Files that clients send: the names of their form fields, and their life on disk. */
+/** Uploaded files: form field names and storage. */
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { mkdir, readdir, rm } from "node:fs/promises";
-import { dirname, extname, join } from "node:path";
+import { basename, dirname, extname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { makeFolder } from "../storage/file-storage.js";
 
-/** Form fields of each kind of upload, the preferred name first. */
+/** Form fields of each kind of upload, preferred name first. */
 export const UPLOAD_FIELDS = {
   referenceAudio: ["ref_audio", "reference_audio"],
   sourceAudio: ["ctx_audio", "src_audio"],
@@ -20,11 +21,11 @@ const PREFIXES: Readonly<Record<UploadKind, string>> = {
 };
 
 export interface Upload {
-  /** The stored file; null where it came before any valid key and was therefore not stored. */
+  /** Path of the stored file; null if it came before a valid key and was not stored. */
   path: string | null;
 }
 
-/** What a request brought; null where it brought no such file. */
+/** Uploads of a request; null for each kind that is missing. */
 export type Uploads = Readonly<Record<UploadKind, Upload | null>>;
 
 export const NO_UPLOADS: Uploads = { referenceAudio: null, sourceAudio: null };
@@ -32,43 +33,56 @@ export const NO_UPLOADS: Uploads = { referenceAudio: null, sourceAudio: null };
 export interface UploadLimits {
   /** Folder of stored uploads. */
   directory: string;
-  /** Bytes of one file. */
+  /** Maximum size of a file. */
   maxBytes: number;
-  /** Files of one request. */
+  /** Maximum number of files in a request. */
   maxFiles: number;
 }
 
-/** What an upload of this field is, or null for fields that take no files. */
+/** Kind of upload of this field; null for other fields. */
 export function uploadKind(field: string): UploadKind | null {
   const kinds = Object.keys(UPLOAD_FIELDS) as UploadKind[];
   return kinds.find((kind) => (UPLOAD_FIELDS[kind] as readonly string[]).includes(field)) ?? null;
 }
 
-/** Where an upload will lie. Only the extension of the client's file name is used, if it is a plain one. */
+/** Path for a new upload. Only a plain extension of the client's file name is used. */
 export function uploadPath(directory: string, kind: UploadKind, clientName: string): string {
   const extension = extname(clientName);
   const suffix = /^\.[A-Za-z0-9]{1,8}$/.test(extension) ? extension : "";
   return join(directory, `${PREFIXES[kind]}${randomUUID()}${suffix}`);
 }
 
+/** Name by which clients refer to a kept upload; the same on all servers of a fleet. */
+export function uploadReference(path: string): string {
+  return `upload:${basename(path)}`;
+}
+
+const UPLOAD_REFERENCE = /^upload:((?:ref|ctx)_audio_[0-9a-f-]{36}(?:\.[A-Za-z0-9]{1,8})?)$/;
+
+/** Path of a kept upload that a client refers to; null for other values. */
+export function referredUpload(directory: string, value: string): string | null {
+  const [, name] = UPLOAD_REFERENCE.exec(value) ?? [];
+  return name === undefined ? null : join(directory, name);
+}
+
 /**
- * Writes a file part to a new file at `path`. On failure a part of it may be left there.
+ * Writes a file part to a new file at `path`. On failure a partial file may remain.
  * @returns its size in bytes
  */
 export async function storeUpload(content: Readable, path: string): Promise<number> {
-  await mkdir(dirname(path), { recursive: true });
-  const file = createWriteStream(path, { flags: "wx", mode: 0o600 });
+  await makeFolder(dirname(path));
+  const file = createWriteStream(path, { flags: "wx" });
   const closed = new Promise<void>((resolve) => file.once("close", resolve));
   try {
     await pipeline(content, file);
     return file.bytesWritten;
   } finally {
-    // A file that is still being opened could not be deleted for good.
+    // A file that is still being opened cannot be deleted reliably.
     await closed;
   }
 }
 
-/** Deletes what an earlier process left behind: files that `isOwned` does not know. For the start of the service. */
+/** At the start, deletes uploads of earlier processes that `isOwned` rejects. */
 export async function removeOrphanUploads(
   directory: string,
   isOwned: (path: string) => boolean,

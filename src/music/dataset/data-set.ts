@@ -1,13 +1,14 @@
 /**
- * A data set: pieces of music with their descriptions, its JSON form with the names that the ecosystem's files and
- * clients know, and what a trained adapter is told of each piece.
+ * Data sets: pieces of music with descriptions, their JSON form in the names used by other tools, and the training
+ * prompt of each piece.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { z } from "zod";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
-import { writeWhole } from "../../whole-file.js";
+import { writeAtomically } from "../../system/atomic-file.js";
+import { MAX_TEXT_BYTES, readRegular, UnusableFileError } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
 
 export const TAG_POSITIONS = ["prepend", "append", "replace"] as const;
@@ -18,11 +19,11 @@ const PLAIN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 const orElse = <T>(type: z.ZodType<T>, fallback: () => NoInfer<T>) =>
   type.nullish().transform((value) => value ?? fallback());
-/** Some tools write numbers where others write text, as in a time signature of 4. */
+/** Some tools write numbers instead of strings, for example a time signature of 4. */
 const text = (fallback: string) =>
   orElse(z.union([z.string(), z.number().transform(String)]), () => fallback);
 const flag = (fallback: boolean) => orElse(z.boolean(), () => fallback);
-/** A number or text that spells one; null for anything else, such as "N/A". */
+/** A number or a numeric string; null for anything else, such as "N/A". */
 const wholeNumber = z.unknown().optional().transform(readWholeNumber);
 
 export function readWholeNumber(value: unknown): number | null {
@@ -31,19 +32,19 @@ export function readWholeNumber(value: unknown): number | null {
   return typeof number === "number" && Number.isFinite(number) ? Math.trunc(number) : null;
 }
 
-/** A sample as files hold it. Unknown keys are passed over, absent and null ones have defaults. */
+/** A sample in files. Unknown keys are ignored; missing and null keys get defaults. */
 const sampleSchema = z.object({
-  /** Names the sample file; unique in its data set. */
+  /** Name of the sample file; unique in its data set. */
   id: text(""),
-  /** Absolute once it is read. */
+  /** Absolute after reading. */
   audio_path: z.string().min(1),
   filename: text(""),
   caption: text(""),
   genre: text(""),
   lyrics: text(INSTRUMENTAL_LYRICS),
-  /** As found beside the audio, "" for none. */
+  /** Lyrics found beside the audio, "" for none. */
   raw_lyrics: text(""),
-  /** As a language model wrote them, "" for none. */
+  /** Lyrics rewritten by a language model, "" for none. */
   formatted_lyrics: text(""),
   bpm: wholeNumber,
   keyscale: text(""),
@@ -54,32 +55,32 @@ const sampleSchema = z.object({
   language: text("unknown"),
   is_instrumental: flag(true),
   custom_tag: text(""),
-  /** Only described samples are trained on. */
+  /** Only described samples are used for training. */
   labeled: flag(false),
-  /** Which text the prompt takes; null: as the genre ratio has it. */
+  /** Text used for the prompt; null: chosen by the genre ratio. */
   prompt_override: orElse(z.enum(["caption", "genre"]).nullable(), () => null),
 });
 
 const metadataSchema = z.object({
   name: text("untitled_dataset"),
-  /** The word that calls the trained style; "" for none. */
+  /** Trigger word for the trained style; "" for none. */
   custom_tag: text(""),
   tag_position: orElse(z.enum(TAG_POSITIONS), (): TagPosition => "prepend"),
-  /** ISO 8601 */
+  /** ISO 8601. */
   created_at: orElse(z.string(), () => new Date().toISOString()),
   all_instrumental: flag(true),
   /** Percentage of samples described by their genre. */
   genre_ratio: orElse(z.number().min(0).max(100), () => 0),
 });
 
-/** A bare array of samples counts as well. */
+/** Accepts a bare array of samples. */
 const fileSchema = z.preprocess(
   (value) => (Array.isArray(value) ? { samples: value } : value),
   z.object({ metadata: metadataSchema.prefault({}), samples: z.array(sampleSchema) }),
 );
 
-/** What values of files are called here, where that differs. */
-const OWN_NAMES = {
+/** Names in files that differ from the names here. */
+const FIELD_NAMES = {
   audio_path: "audioPath",
   raw_lyrics: "rawLyrics",
   formatted_lyrics: "formattedLyrics",
@@ -95,12 +96,12 @@ const OWN_NAMES = {
   genre_ratio: "genreRatio",
 } as const;
 const FILE_NAMES: Readonly<Record<string, string>> = Object.fromEntries(
-  Object.entries(OWN_NAMES).map(([file, own]) => [own, file]),
+  Object.entries(FIELD_NAMES).map(([file, own]) => [own, file]),
 );
 
 type Own<Fields> = {
-  [Name in keyof Fields as Name extends keyof typeof OWN_NAMES
-    ? (typeof OWN_NAMES)[Name]
+  [Name in keyof Fields as Name extends keyof typeof FIELD_NAMES
+    ? (typeof FIELD_NAMES)[Name]
     : Name]: Fields[Name];
 };
 type SampleFields = z.output<typeof sampleSchema>;
@@ -113,24 +114,25 @@ function renamed<T>(value: object, names: Readonly<Record<string, string>>): T {
 }
 
 /**
- * Reads a data set. Relative audio paths start at the folder of the file; whether they exist is not looked at.
- * @throws RequestError naming the file and what is wrong with it
+ * Reads a data set. Relative audio paths start at the file's folder; they are not checked.
+ * @throws RequestError naming the file and the fault
  */
 export async function loadDataSet(path: string): Promise<DataSet> {
-  const content = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    const reason = error.code === "ENOENT" ? "not found" : `cannot be read: ${error.message}`;
-    throw new RequestError(`Dataset ${path} ${reason}`, { cause: error });
+  const content = await readRegular(path, MAX_TEXT_BYTES).catch((error: unknown) => {
+    if (!(error instanceof UnusableFileError)) throw error;
+    const fault = error.reason === "absent" ? "not found" : error.fault;
+    throw new RequestError(`Dataset ${path} ${fault}`, { cause: error });
   });
-  return parseDataSet(content, path);
+  return parseDataSet(content.toString("utf8"), path);
 }
 
-/** @param path what relative audio paths are relative to, and errors call the text */
+/** @param path base of relative audio paths, and the name in errors */
 export function parseDataSet(content: string, path: string): DataSet {
   let value: unknown;
   try {
     value = JSON.parse(content);
   } catch (error) {
-    // The parser's own words quote the file, which may be any that the path leads to.
+    // The parser's message would quote the file, whose content may be private.
     throw new RequestError(`Dataset ${path} is not JSON`, { cause: error });
   }
   const parsed = fileSchema.safeParse(value);
@@ -140,22 +142,22 @@ export function parseDataSet(content: string, path: string): DataSet {
   }
   const { metadata, samples } = parsed.data;
   return {
-    ...renamed<Own<MetadataFields>>(metadata, OWN_NAMES),
-    samples: withOwnIds(samples.map((fields) => sampleOf(fields, dirname(path)))),
+    ...renamed<Own<MetadataFields>>(metadata, FIELD_NAMES),
+    samples: withUniqueIds(samples.map((fields) => sampleOf(fields, dirname(path)))),
   };
 }
 
 function sampleOf(fields: SampleFields, folder: string): DataSetSample {
   const audioPath = resolve(folder, fields.audio_path);
   return {
-    ...renamed<DataSetSample>(fields, OWN_NAMES),
+    ...renamed<DataSetSample>(fields, FIELD_NAMES),
     id: PLAIN_ID.test(fields.id) ? fields.id : sampleId(fields.audio_path),
     audioPath,
     filename: fields.filename || basename(audioPath),
   };
 }
 
-/** Writes the whole file or leaves the old one; its folder is made. */
+/** Writes a data set atomically and creates its folder. */
 export async function saveDataSet(dataSet: DataSet, path: string): Promise<void> {
   await writeJson(path, {
     metadata: metadataFields(dataSet),
@@ -163,24 +165,24 @@ export async function saveDataSet(dataSet: DataSet, path: string): Promise<void>
   });
 }
 
-/** Writes indented JSON, whole or not at all; the folder is made. */
+/** Writes indented JSON atomically and creates the folder. */
 export async function writeJson(path: string, value: unknown): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const text = `${JSON.stringify(value, null, 2)}\n`;
-  await writeWhole(path, (partial) => writeFile(partial, text, { flag: "wx" }));
+  await writeAtomically(path, (partial) => writeFile(partial, text, { flag: "wx" }));
 }
 
-/** What files and manifests say of the set as a whole. */
+/** Fields of the whole set in files and manifests. */
 export function metadataFields({ samples, ...metadata }: DataSet) {
   return { ...renamed<MetadataFields>(metadata, FILE_NAMES), num_samples: samples.length };
 }
 
-/** A sample in full, as files hold it. */
+/** All fields of a sample, as in files. */
 export function sampleFields(sample: DataSetSample): SampleFields {
   return renamed(sample, FILE_NAMES);
 }
 
-/** A sample as lists show it. */
+/** Fields of a sample in lists. */
 export function sampleSummary(sample: DataSetSample, index: number) {
   const { id, raw_lyrics, formatted_lyrics, custom_tag, ...fields } = sampleFields(sample);
   return { index, ...fields };
@@ -188,13 +190,13 @@ export function sampleSummary(sample: DataSetSample, index: number) {
 
 export type SampleSummary = ReturnType<typeof sampleSummary>;
 
-/** Eight characters of a hash: the same text gives the same id, so that a set prepared twice finds its own files. */
+/** Stable id: eight characters of a hash of the text. Preparing a set again then finds its files. */
 export function sampleId(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 8);
 }
 
-/** Ids made unique: the first sample of an id keeps it. */
-export function withOwnIds(samples: readonly DataSetSample[]): DataSetSample[] {
+/** Makes ids unique; the first sample with an id keeps it. */
+export function withUniqueIds(samples: readonly DataSetSample[]): DataSetSample[] {
   const taken = new Set<string>();
   return samples.map((sample) => {
     const id = taken.has(sample.id) ? sampleId(randomUUID()) : sample.id;
@@ -204,8 +206,8 @@ export function withOwnIds(samples: readonly DataSetSample[]): DataSetSample[] {
 }
 
 /**
- * The prompt of every labeled sample, by id: its caption or genre with the tag. The share of genres goes to the samples
- * whose ids hash lowest, which stay the same when others come or go.
+ * Prompt of every labeled sample, by id: its caption or genre with the tag. Samples with the lowest id hashes use the
+ * genre, so that the choice is stable when samples are added or removed.
  */
 export function trainingPrompts(dataSet: DataSet): Map<string, string> {
   const labeled = dataSet.samples.filter((sample) => sample.labeled);

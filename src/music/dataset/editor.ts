@@ -1,10 +1,10 @@
-/** The data set that the endpoints work on: one at a time, in memory until it is saved. */
-import { readFile } from "node:fs/promises";
+/** The data set of the endpoints: one at a time, in memory until it is saved. */
 import { extname } from "node:path";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
+import { MAX_TEXT_BYTES, readRegular, UnusableFileError } from "../../system/regular-file.js";
 import { HttpError, RequestError } from "../errors.js";
-import type { PermittedRoot } from "../permitted-root.js";
 import type { DataSetChange, SampleChange, ScanRequest } from "../request/data-set-bodies.js";
+import type { PermittedRoot } from "../storage/permitted-root.js";
 import { type DataSet, type DataSetSample, loadDataSet, parseDataSet, saveDataSet } from "./data-set.js";
 import { scanFolder } from "./scan.js";
 
@@ -19,19 +19,19 @@ export class DataSetEditor {
     return this.#current;
   }
 
-  /** Makes a data set of a folder; see `scanFolder`. @returns its warnings */
+  /** Creates a data set from a folder; see `scanFolder`. @returns its warnings */
   async scan(request: ScanRequest): Promise<string[]> {
     const { dataSet, warnings } = await scanFolder(request, this.root);
     this.#current = dataSet;
     return warnings;
   }
 
-  /** @throws RequestError for a file that is no data set, or lies outside the root */
+  /** @throws RequestError if the file is not a data set or is outside the root */
   async load(path: string): Promise<void> {
     this.#current = await loadDataSet(await this.root.resolve(path));
   }
 
-  /** @throws RequestError without a data set, and for a path that is taken by something else */
+  /** @throws RequestError without a data set, or if the path holds another kind of file */
   async save(path: string, change: DataSetChange): Promise<void> {
     if (this.#current === null) throw new RequestError("No dataset to save");
     const file = await this.resolveSavePath(path);
@@ -40,8 +40,8 @@ export class DataSetEditor {
   }
 
   /**
-   * The file that a client's path stands for.
-   * @throws RequestError for a path outside the root, of another extension, or taken by something else
+   * Resolves a client's path to the file to write.
+   * @throws RequestError for a path outside the root, another extension, or another kind of file
    */
   async resolveSavePath(path: string): Promise<string> {
     const file = await this.root.resolve(path);
@@ -50,17 +50,20 @@ export class DataSetEditor {
     return file;
   }
 
-  /** Writes the data set as it is to a file that `resolveSavePath` gave. */
+  /** Writes the data set to a file from `resolveSavePath`. */
   async write(file: string): Promise<void> {
     await saveDataSet(this.current, file);
   }
 
-  /** @throws HttpError 404 where there is no such sample */
+  /** @throws HttpError 404 if there is no such sample */
   sample(index: number): DataSetSample {
     const { samples } = this.current;
     const sample = samples[index];
     if (sample === undefined) {
-      throw new HttpError(404, `Sample index ${index} out of range: there are ${samples.length}`);
+      throw new HttpError(
+        404,
+        `Sample index ${index} out of range: the data set has ${samples.length} samples`,
+      );
     }
     return sample;
   }
@@ -69,7 +72,7 @@ export class DataSetEditor {
     return this.current.samples.find((sample) => sample.id === id);
   }
 
-  /** Puts the sample in the place of the one with its id. @returns its index, null where there is none any more */
+  /** Replaces the sample with the same id. @returns its index; null if it was removed */
   replace(sample: DataSetSample): number | null {
     const index = this.current.samples.findIndex(({ id }) => id === sample.id);
     if (index < 0) return null;
@@ -77,7 +80,7 @@ export class DataSetEditor {
     return index;
   }
 
-  /** Describes a sample, which then counts as labeled. */
+  /** Changes a sample and marks it as labeled. */
   update(index: number, { isInstrumental, ...change }: SampleChange): DataSetSample {
     const old = this.sample(index);
     const hasLyrics = change.lyrics !== "" && change.lyrics !== INSTRUMENTAL_LYRICS;
@@ -103,16 +106,18 @@ function changed(dataSet: DataSet, change: DataSetChange): DataSet {
   return { ...dataSet, ...given, samples };
 }
 
-/** What is there must be a data set itself: the root may hold other JSON. */
+/** Only data sets may be overwritten: the root may contain other JSON files. */
 async function assertReplaceable(file: string): Promise<void> {
-  const content = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return null;
-    throw new RequestError(`save_path ${file} cannot be written: ${error.message}`, { cause: error });
+  const content = await readRegular(file, MAX_TEXT_BYTES).catch((error: unknown) => {
+    if (error instanceof UnusableFileError && error.reason === "absent") return null;
+    throw error;
   });
   if (content === null) return;
   try {
-    parseDataSet(content, file);
+    parseDataSet(content.toString("utf8"), file);
   } catch (error) {
-    throw new RequestError(`save_path ${file} exists and is no data set`, { cause: error });
+    throw new RequestError(`save_path ${file} exists and is not a data set; choose another name`, {
+      cause: error,
+    });
   }
 }

@@ -1,16 +1,16 @@
-/** Describes music by listening to it: the language model reads its audio codes. */
+/** Automatic labels: the language model describes music from its audio codes. */
 import { appendFile } from "node:fs/promises";
 import type { z } from "zod";
 import { NOTHING_KNOWN } from "../../engine/metadata.js";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import type { MusicEngine, SongSheet } from "../../engine/types.js";
-import type { Logger } from "../../log.js";
+import type { Logger } from "../../system/log.js";
 import { RequestError } from "../errors.js";
-import { readyLanguageModel } from "../models.js";
+import { readyLanguageModel } from "../models/models.js";
 import type { labeledDataSet } from "../openapi/answers.js";
-import type { PermittedRoot } from "../permitted-root.js";
 import type { LabelRequest } from "../request/data-set-bodies.js";
 import { drawSeed } from "../song/seeds.js";
+import type { PermittedRoot } from "../storage/permitted-root.js";
 import { type DataSetSample, type SampleSummary, sampleSummary } from "./data-set.js";
 import type { DataSetEditor } from "./editor.js";
 import {
@@ -23,7 +23,7 @@ import {
 } from "./sample-work.js";
 
 const SLOT = 1;
-const LISTENING = { temperature: 0.7, topK: 0, topP: 1, repetitionPenalty: 1, constrained: true };
+const LISTENING = { temperature: 0.7, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, constrained: true };
 const FORMATTING = { ...LISTENING, temperature: 0.85 };
 
 type LabelResult = z.output<typeof labeledDataSet>;
@@ -34,7 +34,7 @@ interface LabelDetails {
   last_updated_sample: SampleSummary | null;
 }
 
-/** Descriptions asked for over HTTP. */
+/** Labeling tasks of the HTTP API. */
 export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
   constructor(
     private readonly engine: MusicEngine,
@@ -46,8 +46,8 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
   }
 
   /**
-   * Begins to describe the samples of the current data set; each is in it as soon as it is done.
-   * @throws RequestError without a data set, for an unusable path, or where another labeling runs
+   * Starts labeling the samples of the current data set. Each one is updated as soon as it is done.
+   * @throws RequestError without a data set, for an unusable path, or if another labeling is running
    */
   async start(request: LabelRequest): Promise<StartedTask<LabelResult>> {
     const { savePath } = request;
@@ -75,7 +75,7 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
     });
   }
 
-  /** The sample as it is then, or why it failed; null where it has left the data set. */
+  /** The labeled sample, or its failure; null if it has been removed from the data set. */
   async #label(
     id: string,
     request: LabelRequest,
@@ -88,7 +88,7 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
       const index = this.editor.replace(await labelSample(this.engine, this.root, sample, request, signal));
       if (index === null) return null;
       const summary = sampleSummary(this.editor.sample(index), index);
-      if (file !== null) await this.#keep(file, summary);
+      if (file !== null) await this.#save(file, summary);
       return summary;
     } catch (error) {
       signal.throwIfAborted();
@@ -96,8 +96,8 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
     }
   }
 
-  /** The data set, and a line of what was done to it. */
-  async #keep(file: string, summary: SampleSummary): Promise<void> {
+  /** Saves the data set, and appends the label to its JSON Lines log. */
+  async #save(file: string, summary: SampleSummary): Promise<void> {
     await this.editor.write(file);
     const line = { ts: new Date().toISOString(), index: summary.index, status: "labeled", sample: summary };
     await appendFile(`${file}.autolabel.jsonl`, `${JSON.stringify(line)}\n`);
@@ -122,8 +122,8 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
 }
 
 /**
- * The sample with a caption, and with what else was found; tempo, key and metre that people gave stay.
- * @throws DecodeError, UnsafePathError, what the engine throws, or the signal's reason
+ * Adds a caption and missing metadata to a sample; existing tempo, key and metre stay.
+ * @throws DecodeError, UnsafePathError, an error of the engine, or the signal's reason
  */
 async function labelSample(
   engine: MusicEngine,

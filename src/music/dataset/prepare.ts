@@ -1,14 +1,14 @@
-/** Turns the described samples of a data set into the files that adapter training reads. */
+/** Converts labeled samples to the sample files of adapter training. */
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { z } from "zod";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import type { MusicEngine } from "../../engine/types.js";
-import type { Logger } from "../../log.js";
+import type { Logger } from "../../system/log.js";
 import { RequestError } from "../errors.js";
-import { requireModel } from "../models.js";
+import { requireModel } from "../models/models.js";
 import type { preparedDataSet } from "../openapi/answers.js";
-import { createOutputDirectory, type PermittedRoot } from "../permitted-root.js";
+import { createOutputDirectory, type PermittedRoot } from "../storage/permitted-root.js";
 import { type DataSet, type DataSetSample, metadataFields, trainingPrompts, writeJson } from "./data-set.js";
 import { MANIFEST_NAME } from "./sample-set.js";
 import {
@@ -20,11 +20,11 @@ import {
   withFailures,
 } from "./sample-work.js";
 
-const NOTHING_LABELED = "No labeled samples: describe them with a caption first";
+const NOTHING_LABELED = "No labeled samples: add captions first";
 
 type PreparationResult = z.output<typeof preparedDataSet>;
 
-/** Preparations asked for over HTTP. */
+/** Preparation tasks of the HTTP API. */
 export class PreparationTasks extends BackgroundTasks<PreparationResult> {
   constructor(
     private readonly engine: MusicEngine,
@@ -35,8 +35,8 @@ export class PreparationTasks extends BackgroundTasks<PreparationResult> {
   }
 
   /**
-   * Begins to prepare the labeled samples.
-   * @throws RequestError where a path lies outside the root, nothing is labeled, or another preparation runs
+   * Starts preparing the labeled samples.
+   * @throws RequestError if a path is outside the root, no sample is labeled, or another preparation is running
    */
   async start(
     dataSet: DataSet,
@@ -66,26 +66,26 @@ export interface PreparationRequest {
   dataSet: DataSet;
   /** Absolute; exists. */
   outputDirectory: string;
-  /** Leave files that are there already as they are. */
+  /** Keep existing files. */
   skipExisting: boolean;
 }
 
 export interface PreparationCall {
   signal: AbortSignal;
-  /** `done` counts failed samples as well; `filename` is the one that comes next. */
+  /** `done` includes failed samples; `filename` is the next one. */
   onProgress?: (progress: { done: number; total: number; filename: string }) => void;
 }
 
 export interface Preparation {
-  /** Absolute paths, in the order of the data set; files that were there already count. */
+  /** Absolute paths in the order of the data set, including existing files. */
   files: string[];
   failures: SampleFailure[];
 }
 
 /**
- * Writes one file per labeled sample and the manifest, by the model of slot 1. A sample that cannot be prepared is
- * reported, and the others go on; what would stop them as well ends the whole: a full disk, a model that is not there.
- * @throws RequestError where nothing is labeled or every sample failed; the signal's reason; what the engine throws
+ * Writes one file per labeled sample and the manifest, with the model of slot 1. A failing sample is reported and
+ * skipped. A failure that would affect all samples ends the task, for example a full disk or a missing model.
+ * @throws RequestError if no sample is labeled or every sample failed; the signal's reason; errors of the engine
  */
 export async function prepareDataSet(
   engine: MusicEngine,

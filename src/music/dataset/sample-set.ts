@@ -1,28 +1,29 @@
-/** A directory of sample files as adapter training reads it. */
-import { readdir, readFile, realpath, stat } from "node:fs/promises";
+/** Finds the sample files in a directory for adapter training. */
+import { readdir, realpath, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
+import { MAX_TEXT_BYTES, readRegular, UnusableFileError } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
-import { isWithin, type PermittedRoot } from "../permitted-root.js";
 import { isObject } from "../request/json.js";
+import { isWithin, type PermittedRoot } from "../storage/permitted-root.js";
 
 export const MANIFEST_NAME = "manifest.json";
 const SAMPLE_EXTENSION = /\.(?:pt|safetensors)$/;
-/** Files named so that are no samples: another tool's intermediates, and a trainer's own state. */
-const NO_SAMPLE = /(?:\.tmp|^training_state)\.\w+$/;
+/** File names that are not samples: temporary files of other tools, and trainer states. */
+const NOT_A_SAMPLE = /(?:\.tmp|^training_state)\.\w+$/;
 
 export interface SampleSet {
-  /** What the manifest says of the data set; null without a manifest. */
+  /** Data set fields of the manifest; null without a manifest. */
   metadata: Readonly<Record<string, unknown>> | null;
-  /** Absolute paths, symbolic links resolved: in the order of the manifest, else by name. May be empty. */
+  /** Absolute paths without symbolic links, in the order of the manifest or by name. May be empty. */
   samples: string[];
-  /** Entries of the manifest that name no sample file in reach, as they stand there. */
+  /** Manifest entries without a usable sample file, unchanged. */
   skipped: string[];
 }
 
 /**
- * The sample files of `tensorDirectory`, both paths absolute and with symbolic links resolved. An entry of the
- * manifest is looked up in the directory, then below `root`, then by its name alone: sets get moved.
- * @throws RequestError where the manifest cannot be read
+ * Finds the sample files of `tensorDirectory`. Both paths are absolute and without symbolic links. A manifest entry is
+ * looked up in the directory, then below `root`, then by its name, because sets get moved.
+ * @throws RequestError, UnusableFileError if the manifest is unreadable
  */
 export async function discoverSamples(tensorDirectory: string, root: string): Promise<SampleSet> {
   const manifest = await readManifest(tensorDirectory);
@@ -40,8 +41,8 @@ export async function discoverSamples(tensorDirectory: string, root: string): Pr
 }
 
 /**
- * What a directory of sample files holds, before anything is trained on it.
- * @throws RequestError where `path` is no directory of sample files within reach
+ * Describes a directory of sample files before training.
+ * @throws RequestError if `path` is not a directory with usable sample files
  */
 export async function tensorInfo(root: PermittedRoot, path: string) {
   const directory = await root.resolve(path);
@@ -73,10 +74,10 @@ async function readManifest(directory: string): Promise<Manifest | null> {
   const path = join(directory, MANIFEST_NAME);
   let text: string;
   try {
-    text = await readFile(path, "utf8");
+    text = (await readRegular(path, MAX_TEXT_BYTES)).toString("utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw new RequestError(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
+    if (error instanceof UnusableFileError && error.reason === "absent") return null;
+    throw error;
   }
   let value: unknown;
   try {
@@ -85,14 +86,14 @@ async function readManifest(directory: string): Promise<Manifest | null> {
     throw new RequestError(`${path} is not JSON`, { cause: error });
   }
   if (!isObject(value) || !Array.isArray(value.samples)) {
-    throw new RequestError(`${path} is no manifest: it must be an object with a list "samples"`);
+    throw new RequestError(`${path} is not a manifest: it must be an object with a list "samples"`);
   }
   return { metadata: isObject(value.metadata) ? value.metadata : {}, samples: value.samples };
 }
 
 async function listSamples(directory: string): Promise<string[]> {
   const names = (await readdir(directory)).filter(isSampleName).sort();
-  // A sample that is there in both formats is one sample.
+  // A sample in both formats counts once.
   const nameOfId = new Map<string, string>();
   for (const name of names) {
     const id = name.replace(SAMPLE_EXTENSION, "");
@@ -113,7 +114,7 @@ async function locate(entry: string, directory: string, root: string): Promise<s
   );
 }
 
-/** The real path of the file at `path`; null where there is none, or it lies outside `directory`. */
+/** Real path of a file; null if it does not exist or is outside `directory`. */
 async function sampleAt(path: string, directory: string): Promise<string | null> {
   const file = await realpath(path).catch(() => null);
   if (file === null || !isWithin(directory, file)) return null;
@@ -121,5 +122,5 @@ async function sampleAt(path: string, directory: string): Promise<string | null>
 }
 
 function isSampleName(name: string): boolean {
-  return SAMPLE_EXTENSION.test(name) && !NO_SAMPLE.test(name);
+  return SAMPLE_EXTENSION.test(name) && !NOT_A_SAMPLE.test(name);
 }

@@ -1,21 +1,18 @@
-/**
- * Long work on the samples of a data set, which clients ask for and then poll: one at a time of each kind, with a status;
- * and what becomes of a sample that cannot be done.
- */
+/** Long tasks on the samples of a data set, which clients start and poll. One task of each kind runs at a time. */
 import { randomUUID } from "node:crypto";
 import { type PlanarAudio, SAMPLE_RATE } from "../../engine/types.js";
-import type { Logger } from "../../log.js";
+import type { Logger } from "../../system/log.js";
 import { DecodeError, decodeAudio } from "../audio/decode.js";
 import { HttpError, RequestError, toHttpError } from "../errors.js";
-import { type PermittedRoot, UnsafePathError } from "../permitted-root.js";
+import { type PermittedRoot, UnsafePathError } from "../storage/permitted-root.js";
 import type { DataSetSample } from "./data-set.js";
 
-/** Finished tasks that can still be asked for. */
+/** Finished tasks whose status is kept. */
 const KEPT_TASKS = 100;
 
-/** What the work is given. `details` are shown in the status beside what every task has. */
+/** Arguments of the work. `details` are shown in the status beside the common fields. */
 export interface WorkCall<Details> {
-  /** Fires when the server stops. */
+  /** Aborts when the server stops. */
   signal: AbortSignal;
   report: (done: number, details?: Partial<Details>) => void;
 }
@@ -38,36 +35,36 @@ interface Task<Result, Details> {
 
 export abstract class BackgroundTasks<Result extends { message: string }, Details extends object = object> {
   readonly #closing = new AbortController();
-  /** In the order of their starts. */
+  /** In order of their starts. */
   readonly #tasks = new Map<string, Task<Result, Details>>();
-  /** Resolves once nothing runs. */
+  /** Resolves when nothing is running. */
   #idle: Promise<unknown> = Promise.resolve();
 
-  /** @param doing what it is called in lines for people, such as "Preprocessing" */
+  /** @param taskName name in messages, for example "Preprocessing" */
   constructor(
-    private readonly doing: string,
+    private readonly taskName: string,
     private readonly log: Logger,
   ) {}
 
-  /** @throws RequestError where another one runs */
+  /** @throws RequestError if another task is running */
   protected begin(
     total: number,
     details: Details,
     work: (call: WorkCall<Details>) => Promise<Result>,
   ): StartedTask<Result> {
-    if (this.#latest?.status === "running") throw new RequestError(`${this.doing} already in progress`);
+    if (this.#latest?.status === "running") throw new RequestError(`${this.taskName} already in progress`);
     const task: Task<Result, Details> = { id: randomUUID(), status: "running", done: 0, total, details };
     this.#tasks.set(task.id, task);
     const [oldest] = this.#tasks.keys();
     if (this.#tasks.size > KEPT_TASKS && oldest !== undefined) this.#tasks.delete(oldest);
     const finished = this.#run(task, work);
-    // Whoever waits hears of a failure; nobody has to.
+    // Callers that await the result get the error; others need not handle it.
     this.#idle = finished.catch(() => {});
     return { taskId: task.id, total, finished };
   }
 
   /**
-   * What clients learn of the task, or of the latest one.
+   * Status of the task with this id, or of the latest one.
    * @throws HttpError 404 for an unknown id
    */
   status(id: string | null) {
@@ -87,7 +84,7 @@ export abstract class BackgroundTasks<Result extends { message: string }, Detail
     };
   }
 
-  /** Cancels what runs and waits for its end. */
+  /** Aborts the running task and waits for its end. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#idle;
@@ -114,7 +111,7 @@ export abstract class BackgroundTasks<Result extends { message: string }, Detail
     } catch (error) {
       const failure = toHttpError(error);
       if (failure.status >= 500 && !signal.aborted) {
-        this.log.error({ err: error }, `${this.doing.toLowerCase()} failed`);
+        this.log.error({ err: error }, `${this.taskName.toLowerCase()} failed`);
       }
       task.error = failure.detail;
       task.status = "failed";
@@ -123,12 +120,12 @@ export abstract class BackgroundTasks<Result extends { message: string }, Detail
   }
 
   #progressLine({ status, done, total, result, error }: Task<Result, Details>): string {
-    if (status === "running") return `${this.doing} ${Math.min(done + 1, total)}/${total}`;
+    if (status === "running") return `${this.taskName} ${Math.min(done + 1, total)}/${total}`;
     return status === "completed" ? (result?.message ?? "") : `❌ ${error}`;
   }
 }
 
-/** Longer music is cut, as everywhere in this ecosystem. */
+/** Longer music is cut, as in other trainers. */
 const MAX_SECONDS = 240;
 const CHANNELS = 2;
 
@@ -153,10 +150,10 @@ export interface SampleFailure {
   reason: string;
 }
 
-/** What is the sample's own fault. All else, such as a full disk or a model that is not there, would stop every one. */
+/** Failures of a single sample. Others, such as a full disk or a missing model, would affect all samples. */
 const SAMPLE_CODES = ["BAD_ARGUMENT", "LM_OUTPUT", "NOT_FINITE", "OUT_OF_MEMORY", "PROMPT_TOO_LONG"];
 
-/** @throws the error itself where it is not the sample's fault */
+/** @throws the error itself if it is not the sample's fault */
 export function failureOf(error: unknown, filename: string): SampleFailure {
   const { code, message } = error as Error & { code?: string };
   const isSamplesFault =
@@ -166,7 +163,7 @@ export function failureOf(error: unknown, filename: string): SampleFailure {
   return { filename, reason: message.split("\n", 1)[0] as string };
 }
 
-/** A line for each failure under the message. */
+/** Appends a line for each failure to the message. */
 export function withFailures(message: string, failures: readonly SampleFailure[]): string {
   return [message, ...failures.map(({ filename, reason }) => `⚠️ ${filename}: ${reason}`)].join("\n");
 }

@@ -1,30 +1,31 @@
-/** Makes a data set of a folder of audio. */
+/** Creates a data set from a folder of audio. */
 import { readdir } from "node:fs/promises";
 import { basename, extname, join, relative } from "node:path";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
+import { UnusableFileError } from "../../system/regular-file.js";
 import { DecodeError, measureAudio } from "../audio/decode.js";
 import { RequestError } from "../errors.js";
-import { type PermittedRoot, UnsafePathError } from "../permitted-root.js";
 import type { ScanRequest } from "../request/data-set-bodies.js";
-import { type DataSet, type DataSetSample, sampleId, withOwnIds } from "./data-set.js";
+import { type PermittedRoot, UnsafePathError } from "../storage/permitted-root.js";
+import { type DataSet, type DataSetSample, sampleId, withUniqueIds } from "./data-set.js";
 import { type Description, describeAudio, readTables, readText, type Tables } from "./side-files.js";
 
 const AUDIO_EXTENSIONS = [".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"];
-/** Nobody's song is longer; what is counts as this long. */
+/** Longer files count as this long. */
 const LONGEST_SECONDS = 3600;
-/** Files measured at a time. */
+/** Files measured at once. */
 const CONCURRENCY = 4;
 
 export interface Scan {
   dataSet: DataSet;
-  /** A line for each file that was found and could not be used. */
+  /** One line per unusable file. */
   warnings: string[];
 }
 
 /**
- * Every audio file below the directory, sorted by path, with what the files beside it say. Files that are links out of
- * the root, or hold no audio, are left out with a warning.
- * @throws RequestError where the directory is none, lies outside the root, or holds no audio
+ * Finds every audio file below the directory, sorted by path, with its descriptions. Links out of the root and files
+ * without audio are skipped with a warning.
+ * @throws RequestError if it is not a directory, is outside the root, or contains no audio
  */
 export async function scanFolder(
   request: ScanRequest,
@@ -49,7 +50,7 @@ export async function scanFolder(
   const { name, customTag, tagPosition, allInstrumental } = request;
   const createdAt = new Date().toISOString();
   const about = { name, customTag, tagPosition, createdAt, allInstrumental, genreRatio: 0 };
-  return { dataSet: { ...about, samples: withOwnIds(samples) }, warnings };
+  return { dataSet: { ...about, samples: withUniqueIds(samples) }, warnings };
 }
 
 async function findAudio(directory: string, shown: string): Promise<string[]> {
@@ -63,7 +64,7 @@ async function findAudio(directory: string, shown: string): Promise<string[]> {
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
   if (paths.length === 0) {
-    throw new RequestError(`No audio files found in ${shown}; known are ${AUDIO_EXTENSIONS.join(", ")}`);
+    throw new RequestError(`No audio files found in ${shown}; supported: ${AUDIO_EXTENSIONS.join(", ")}`);
   }
   return paths;
 }
@@ -71,7 +72,7 @@ async function findAudio(directory: string, shown: string): Promise<string[]> {
 function directoryFault(error: NodeJS.ErrnoException, shown: string): string {
   if (error.code === "ENOENT") return `Directory not found: ${shown}`;
   if (error.code === "ENOTDIR") return `Not a directory: ${shown}`;
-  return `${shown} cannot be read: ${error.message}`;
+  return `could not read ${shown}: ${error.message}`;
 }
 
 interface Context {
@@ -84,7 +85,7 @@ interface Context {
   signal: AbortSignal | undefined;
 }
 
-/** Null, and a warning, where the file cannot be used. */
+/** Null, with a warning, if the file is unusable. */
 async function scanFile(path: string, context: Context): Promise<DataSetSample | null> {
   const { request, directory, root, tables, read, warn, signal } = context;
   const name = relative(directory, path);
@@ -143,7 +144,7 @@ async function readInside(
   try {
     return await readText(await root.resolve(path));
   } catch (error) {
-    if (!(error instanceof UnsafePathError)) throw error;
+    if (!(error instanceof UnsafePathError || error instanceof UnusableFileError)) throw error;
     warn(error.message);
     return null;
   }

@@ -1,11 +1,12 @@
-/** What people put beside their audio to describe it. */
-import { readdir, readFile } from "node:fs/promises";
+/** Reads descriptions from files beside the audio. */
+import { readdir } from "node:fs/promises";
 import { join, parse } from "node:path";
 import { parse as parseCsv } from "csv-parse/sync";
+import { readRegular, UnusableFileError } from "../../system/regular-file.js";
 import { isObject } from "../request/json.js";
 import { readWholeNumber } from "./data-set.js";
 
-/** What is said of one piece of music; absent where nothing is. */
+/** Description of a piece of music; unknown fields are absent. */
 export interface Description {
   caption?: string;
   lyrics?: string;
@@ -15,28 +16,30 @@ export interface Description {
   language?: string;
 }
 
-/** Reads the text of a file, or null where it does not exist or may not be read. */
+/** Reads a text file; null if it does not exist or is not readable. */
 export type ReadSideFile = (path: string) => Promise<string | null>;
 
-/** Descriptions by the name of the audio file. */
+/** Descriptions by audio file name. */
 export type Tables = ReadonlyMap<string, Description>;
 
 const BYTE_ORDER_MARK = "\uFEFF";
+/** Enough for ten thousand songs with a hundred words each. */
+const MAX_SIDE_FILE_BYTES = 8 * 2 ** 20;
 
-/** @returns null where there is no such file */
+/** @returns null if there is no such file @throws UnusableFileError if it is not a regular file */
 export async function readText(path: string): Promise<string | null> {
   try {
-    return await readFile(path, "utf8");
+    return (await readRegular(path, MAX_SIDE_FILE_BYTES)).toString("utf8");
   } catch (error) {
-    if (["ENOENT", "EISDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return null;
+    if (error instanceof UnusableFileError && error.reason === "absent") return null;
     throw error;
   }
 }
 
 /**
- * The description of `audioPath`: `<name>.caption.txt`, then `<name>.json` over it, then the tables over both; lyrics
- * from `<name>.lyrics.txt`, else from `<name>.txt`.
- * @param warn is told of a file that cannot be understood
+ * Description of `audioPath`. `<name>.json` overrides `<name>.caption.txt`, and tables override both. Lyrics come from
+ * `<name>.lyrics.txt`, or else from `<name>.txt`.
+ * @param warn called for unusable files
  */
 export async function describeAudio(
   audioPath: string,
@@ -48,14 +51,14 @@ export async function describeAudio(
   const beside = async (suffix: string) => (await read(join(dir, name + suffix)))?.trim() || undefined;
   const json = await beside(".json");
   return {
-    ...given({ caption: await beside(".caption.txt") }),
-    ...given({ lyrics: (await beside(".lyrics.txt")) ?? (await beside(".txt")) }),
+    ...withoutUndefined({ caption: await beside(".caption.txt") }),
+    ...withoutUndefined({ lyrics: (await beside(".lyrics.txt")) ?? (await beside(".txt")) }),
     ...(json === undefined ? {} : parseSideJson(json, `${name}.json`, warn)),
     ...tables.get(base),
   };
 }
 
-/** @param name what a warning calls the text */
+/** @param name file name in warnings */
 export function parseSideJson(content: string, name: string, warn: (message: string) => void): Description {
   let value: unknown;
   try {
@@ -64,10 +67,10 @@ export function parseSideJson(content: string, name: string, warn: (message: str
     value = undefined;
   }
   if (!isObject(value)) {
-    warn(`${name} is not a JSON object and was left out`);
+    warn(`${name} is not a JSON object and was skipped`);
     return {};
   }
-  return given({
+  return withoutUndefined({
     caption: textOf(value.caption),
     bpm: readWholeNumber(value.bpm) ?? undefined,
     keyScale: textOf(value.keyscale),
@@ -76,7 +79,7 @@ export function parseSideJson(content: string, name: string, warn: (message: str
   });
 }
 
-/** The tables in `directory`, later names winning over earlier ones. */
+/** Tables of `directory`; later file names override earlier ones. */
 export async function readTables(
   directory: string,
   read: ReadSideFile,
@@ -95,8 +98,9 @@ export async function readTables(
 }
 
 /**
- * A table with the columns File, BPM, Key and Caption in any order and case, separated by comma, semicolon or tab.
- * @param name what a warning calls the text
+ * Parses a table with the columns File, BPM, Key and Caption, in any order and case, separated by comma, semicolon or
+ * tab.
+ * @param name file name in warnings
  */
 export function parseTable(content: string, name: string, warn: (message: string) => void): Tables {
   let rows: Record<string, string>[];
@@ -110,15 +114,15 @@ export function parseTable(content: string, name: string, warn: (message: string
       trim: true,
     });
   } catch (error) {
-    warn(`${name} cannot be read as a table and was left out: ${(error as Error).message}`);
+    warn(`${name} is not a valid table and was skipped: ${(error as Error).message}`);
     return new Map();
   }
   const described = rows.filter((row) => row.file);
-  if (described.length === 0) warn(`${name} names no file in a column "File" and was left out`);
+  if (described.length === 0) warn(`${name} has no values in a column "File" and was skipped`);
   return new Map(
     described.map((row) => [
       row.file as string,
-      given({
+      withoutUndefined({
         caption: textOf(row.caption),
         bpm: readWholeNumber(row.bpm) ?? undefined,
         keyScale: textOf(row.key),
@@ -127,7 +131,7 @@ export function parseTable(content: string, name: string, warn: (message: string
   );
 }
 
-/** The separator that the header uses most. */
+/** The most frequent separator of the header. */
 function delimiterOf(content: string): string {
   const [header = ""] = content.replace(BYTE_ORDER_MARK, "").split(/\r?\n/, 1);
   const count = (separator: string) => header.split(separator).length;
@@ -139,7 +143,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value.trim() || undefined : undefined;
 }
 
-/** Without the parts that are not there, so that one description can lie over another. */
-function given(parts: { [K in keyof Description]?: Description[K] | undefined }): Description {
+/** Removes undefined fields, so that one description can override another. */
+function withoutUndefined(parts: { [K in keyof Description]?: Description[K] | undefined }): Description {
   return Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== undefined));
 }

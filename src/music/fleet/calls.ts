@@ -1,42 +1,50 @@
 /**
- * What a gateway asks of a worker while a client waits: it is no task, as nobody wants the answer later. BullMQ gives each
- * question to one worker, to another one where that dies, and brings the answer back.
+ * Questions that a gateway asks a worker while a client waits. They are not tasks, because the answer is of no use
+ * later. BullMQ gives each question to one worker, or to another if that one dies, and returns the answer.
  */
-import { once } from "node:events";
+import type { EventEmitter } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Job, Queue, QueueEvents, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import { v4 as uuid } from "uuid";
+import { z } from "zod";
 import { EngineError, type EngineErrorCode } from "../../engine/errors.js";
 import type { Fleet } from "./fleet.js";
-import { reached } from "./redis.js";
+import { parseJson } from "./messages.js";
+import { isDataFault } from "./redis.js";
 import { noWorker } from "./workers.js";
 
-/** A language model writes for seconds, and others may come first. */
+/** Covers a few seconds of writing and the questions before it. */
 const ANSWER_MS = 120_000;
+const RESTART_MS = 200;
 
+const answerSchema = z.union([
+  z.object({ code: z.unknown().optional(), message: z.string() }),
+  z.object({ value: z.unknown() }),
+]);
 type Answer = { value: unknown } | { code: unknown; message: string };
 
-/** The questions that every worker with a language model answers. */
+/** Questions answered by every worker with a language model. */
 export const WORDS = "words";
 
-/** The questions about adapters that workers with the model in slot 1 answer. */
-export function aboutAdaptersOf(model: string): string {
+/** Questions about adapters, answered by workers with the model in slot 1. */
+export function adapterQuestions(model: string): string {
   return `adapters~${encodeURIComponent(model)}`;
 }
 
-export type Answering = (question: string, data: unknown, signal: AbortSignal) => Promise<unknown>;
+export type AnswerHandler = (question: string, data: unknown, signal: AbortSignal) => Promise<unknown>;
 
 export class Calls {
   readonly #asking = new Map<string, { queue: Queue; answers: QueueEvents }>();
   readonly #answering: Worker[] = [];
   readonly #closing = new AbortController();
-  #patient: Redis | undefined;
+  #blocking: Redis | undefined;
 
   constructor(private readonly fleet: Fleet) {}
 
   /**
-   * @throws HttpError 503 where nobody answers, FleetUnreachableError, the signal's reason, or what the worker threw: an
-   * EngineError with its code and message
+   * @throws HttpError 503 without an answer, FleetUnreachableError, the signal's reason, or the worker's error as an
+   * EngineError
    */
   async ask<T>(
     whom: string,
@@ -47,32 +55,42 @@ export class Calls {
     const { queue, answers } = this.#asked(whom);
     const jobId = uuid();
     const over = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
-    const answered = once(answers, `completed:${jobId}`, { signal: over }).catch(() => {
-      signal.throwIfAborted();
-      throw noWorker("answer in time");
+    const completed = `completed:${jobId}`;
+    // `once` of node:events rejects on errors after which listening continues.
+    const answered = new Promise<{ returnvalue: unknown }>((resolve, reject) => {
+      (answers as EventEmitter).once(completed, resolve);
+      const stop = () => reject(signal.aborted ? signal.reason : noWorker("answer in time"));
+      if (over.aborted) stop();
+      over.addEventListener("abort", stop);
     });
     try {
       const options = { jobId, removeOnComplete: true, removeOnFail: true };
-      const [[{ returnvalue: answer }]] = (await Promise.all([
+      const [{ returnvalue: answer }] = await Promise.all([
         answered,
-        reached(() => queue.add(question, data, options)),
-      ])) as [[{ returnvalue: Answer }], unknown];
-      if ("value" in answer) return answer.value as T;
-      throw new EngineError(answer.code as EngineErrorCode, answer.message);
+        this.fleet.redis.attempt(
+          () => queue.add(question, data, options),
+          () => queue.remove(jobId),
+        ),
+      ]);
+      const read = answerSchema.safeParse(answer).data;
+      if (read === undefined) throw noWorker("give a readable answer");
+      if ("value" in read) return read.value as T;
+      throw new EngineError(read.code as EngineErrorCode, read.message);
     } finally {
-      // Nobody has begun it, or it ends in vain.
+      (answers as EventEmitter).removeAllListeners(completed);
+      // No effect if a worker already answers it.
       await queue.remove(jobId).catch(() => {});
     }
   }
 
-  /** Answers, one question at a time, until `close`. */
-  answer(whom: string, answering: Answering): void {
+  /** Answers questions one at a time until `close`. */
+  answer(whom: string, answering: AnswerHandler): void {
     const work = async ({ name, data }: Job): Promise<Answer> => {
       try {
         return { value: await answering(name, data, this.#closing.signal) };
       } catch (error) {
         const { code, message } = error as Error & { code?: unknown };
-        this.fleet.log.info({ question: name, reason: message }, "a question was answered with an error");
+        this.fleet.log.info({ question: name, reason: message }, "answered a question with an error");
         return { code, message };
       }
     };
@@ -82,11 +100,11 @@ export class Calls {
       lockDuration,
       stalledInterval: lockDuration,
     });
-    worker.on("error", (err) => this.fleet.log.debug({ err }, "questions cannot be heard"));
+    worker.on("error", (err) => this.fleet.noteQueueError(err));
     this.#answering.push(worker);
   }
 
-  /** Ends what is being answered: another worker then gets it. */
+  /** Stops the current answer; another worker then gets the question. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all(this.#answering.map((worker) => worker.close(true).catch(() => {})));
@@ -94,7 +112,7 @@ export class Calls {
       await queue.close().catch(() => {});
       await answers.close().catch(() => {});
     }
-    this.#patient?.disconnect();
+    this.#blocking?.disconnect();
   }
 
   #asked(whom: string) {
@@ -102,24 +120,53 @@ export class Calls {
     if (known !== undefined) return known;
     const asked = {
       queue: new Queue(nameOf(whom), { ...this.fleet.bullOptions(), skipMetasUpdate: true }),
-      // From the first answer that Redis still knows, as the next one may come before this listens.
+      // From the oldest answer in Redis, because an answer may arrive before this listens.
       answers: new QueueEvents(nameOf(whom), { ...this.#options(), lastEventId: "0" }),
     };
-    const unheard = (err: Error) => this.fleet.log.debug({ err }, "answers cannot be heard");
-    asked.queue.on("error", unheard);
-    asked.answers.on("error", unheard);
+    const note = (err: Error) => this.fleet.noteQueueError(err);
+    asked.queue.on("error", note);
+    asked.answers.on("error", (err) => {
+      note(err);
+      this.#restartListening(asked.answers, asked.queue.toKey("events"), err);
+    });
     this.#asking.set(whom, asked);
     return asked;
   }
 
-  /** BullMQ makes copies of the connection that wait: for questions, for answers, for Redis to come back. */
+  /** BullMQ stops listening at an event that it cannot read. */
+  #restartListening(answers: QueueEvents, key: string, err: Error): void {
+    if (!(err instanceof SyntaxError) && !isDataFault(err)) return;
+    sleep(RESTART_MS, undefined, { signal: this.#closing.signal, ref: false })
+      .then(() => this.#removeUnreadableEvents(key))
+      .then(() => answers.run())
+      .catch((error: Error) => {
+        if (!this.#closing.signal.aborted) answers.emit("error", error);
+      });
+  }
+
+  async #removeUnreadableEvents(key: string): Promise<void> {
+    const { redis, quarantine } = this.fleet;
+    const events = await redis.attempt(() => redis.xrange(key, "-", "+"));
+    const unreadable = events.filter(([, fields]) =>
+      ["returnvalue", "data"].some((name) => {
+        const text = fields[fields.indexOf(name) + 1];
+        return fields.includes(name) && text !== undefined && parseJson(text) === undefined;
+      }),
+    );
+    const entries = unreadable.map(([id, fields]) => [id, fields.join(" ")] as const);
+    await quarantine.setEntriesAside(key, entries);
+  }
+
+  /** BullMQ duplicates this connection for blocking commands. It waits for Redis instead of failing. */
   #options() {
-    if (this.#patient === undefined) {
-      this.#patient = this.fleet.redis.duplicate({ enableOfflineQueue: true, maxRetriesPerRequest: null });
-      delete this.#patient.options.commandTimeout;
-      this.#patient.on("error", (err) => this.fleet.log.debug({ err }, "no questions can be heard"));
+    if (this.#blocking === undefined) {
+      this.#blocking = this.fleet.redis.duplicate({ enableOfflineQueue: true, maxRetriesPerRequest: null });
+      delete this.#blocking.options.commandTimeout;
+      this.#blocking.on("error", (err) =>
+        this.fleet.log.debug({ err }, "the connection for questions failed"),
+      );
     }
-    return { ...this.fleet.bullOptions(), connection: this.#patient };
+    return { ...this.fleet.bullOptions(), connection: this.#blocking };
   }
 }
 

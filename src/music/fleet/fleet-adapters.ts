@@ -1,27 +1,34 @@
-/** The adapters of a fleet: one state for each model, which every gateway shows and changes; tasks take what acts along. */
+/**
+ * Adapters of a fleet. Redis holds one state per model, which every gateway shows and changes. A new task records the
+ * active adapters.
+ */
+import { z } from "zod";
 import {
-  actingOf,
+  activeAdapters,
   assertFree,
   NO_ADAPTERS,
   withEnabled,
   withLoaded,
+  without,
   withScale,
 } from "../../engine/adapters.js";
 import type { AdapterInfo } from "../../engine/addon.js";
 import type { AdapterSource, AdapterState, LoadedAdapter } from "../../engine/types.js";
 import type { TaskAdapter } from "../queue/store.js";
-import type { AdapterShelf } from "../storage/adapter-shelf.js";
-import { aboutAdaptersOf, type Calls } from "./calls.js";
+import type { AdapterStorage } from "../storage/adapter-storage.js";
+import { adapterQuestions, type Calls } from "./calls.js";
 import type { Fleet } from "./fleet.js";
-import { keyOf, PREFIX, reached } from "./redis.js";
+import { parseJson } from "./messages.js";
+import type { Quarantine } from "./quarantine.js";
+import { keyOf, PREFIX } from "./redis.js";
 
 type FleetAdapter = LoadedAdapter & TaskAdapter;
 type FleetAdapterState = AdapterState<FleetAdapter>;
 
-/** The states by model. */
+/** Adapter states by model. */
 const ADAPTERS_KEY = keyOf("adapters");
 
-/** Where the state still is what it was. */
+/** Sets the state if it has not changed since it was read. */
 const CHANGE = `
 if (redis.call('HGET', ARGV[1] .. ':adapters', ARGV[2]) or '') ~= ARGV[3] then return 0 end
 redis.call('HSET', ARGV[1] .. ':adapters', ARGV[2], ARGV[4])
@@ -31,27 +38,34 @@ export class FleetAdapters {
   constructor(
     private readonly fleet: Fleet,
     private readonly calls: Calls,
-    private readonly shelf: AdapterShelf,
+    private readonly storage: AdapterStorage,
   ) {}
 
   async state(model: string): Promise<AdapterState> {
-    return parsed(await this.#text(model));
+    return readAdapters(this.fleet.quarantine, model, await this.#text(model));
   }
 
-  /** Stores the adapter, has a worker look at it, and makes it the active one. @throws as MusicEngine.loadAdapter */
+  /** Stores the adapter and has a worker inspect it. @throws as MusicEngine.loadAdapter */
   async load(model: string, { path, name, doraEpsilon }: AdapterSource): Promise<AdapterState> {
     assertFree(await this.state(model), name);
-    const adapter = { ...(await this.shelf.publish(path)), name, doraEpsilon, scale: 1 };
-    const info = await this.calls.ask<AdapterInfo>(aboutAdaptersOf(model), "inspect", adapter);
+    const adapter = {
+      ...(await this.storage.publish(path)),
+      name,
+      path,
+      doraEpsilon,
+      scale: 1,
+      enabled: true,
+    };
+    const info = await this.calls.ask<AdapterInfo>(adapterQuestions(model), "inspect", adapter);
     return this.#change(model, (state) => withLoaded(state, { ...adapter, ...info }));
   }
 
-  unload(model: string): Promise<AdapterState> {
-    return this.#change(model, () => NO_ADAPTERS as FleetAdapterState);
+  unload(model: string, name: string | null): Promise<AdapterState> {
+    return this.#change(model, (state) => without(state, name));
   }
 
-  enable(model: string, enabled: boolean): Promise<AdapterState> {
-    return this.#change(model, (state) => withEnabled(state, enabled));
+  enable(model: string, name: string | null, enabled: boolean): Promise<AdapterState> {
+    return this.#change(model, (state) => withEnabled(state, name, enabled));
   }
 
   scale(model: string, name: string | null, scale: number): Promise<AdapterState> {
@@ -64,25 +78,58 @@ export class FleetAdapters {
   ): Promise<AdapterState> {
     for (;;) {
       const text = await this.#text(model);
-      const next = change(parsed(text));
+      const next = change(await readAdapters(this.fleet.quarantine, model, text));
       const args = [PREFIX, model, text ?? "", JSON.stringify(next)];
-      if ((await reached(() => this.fleet.redis.eval(CHANGE, 0, ...args))) === 1) return next;
+      if ((await this.fleet.redis.attempt(() => this.fleet.redis.eval(CHANGE, 0, ...args))) === 1)
+        return next;
     }
   }
 
   #text(model: string): Promise<string | null> {
-    return reached(() => this.fleet.redis.hget(ADAPTERS_KEY, model));
+    return this.fleet.redis.attempt(() => this.fleet.redis.hget(ADAPTERS_KEY, model));
   }
 }
 
-/** What a new task is rendered under where this is the state of its model. */
-export function taskAdapterIn(text: string | null): TaskAdapter | null {
-  const acting = actingOf(parsed(text));
-  if (acting === null) return null;
-  const { name, scale, doraEpsilon, digest, files, entry } = acting;
-  return { name, scale, doraEpsilon, digest, files, entry };
+/** Adapters that a new task records. */
+export function taskAdaptersIn(state: FleetAdapterState): TaskAdapter[] {
+  return activeAdapters(state).map(({ name, scale, doraEpsilon, digest, files, entry }) => ({
+    ...{ name, scale, doraEpsilon, digest, files, entry },
+  }));
 }
 
-function parsed(text: string | null): FleetAdapterState {
-  return (text === null ? NO_ADAPTERS : JSON.parse(text)) as FleetAdapterState;
+const stateSchema = z.object({
+  adapters: z.array(
+    z.looseObject({
+      name: z.string(),
+      scale: z.number(),
+      doraEpsilon: z.enum(["float32", "bfloat16"]),
+      digest: z.string(),
+      files: z.record(z.string(), z.string()),
+      entry: z.string(),
+      enabled: z.boolean().optional(),
+    }),
+  ),
+  // Older versions had one active adapter.
+  active: z.string().nullish(),
+  enabled: z.boolean().optional(),
+});
+
+/** Adapter state of a model in Redis. An invalid state goes to quarantine and counts as no adapters. */
+export async function readAdapters(
+  quarantine: Quarantine,
+  model: string,
+  text: string | null,
+): Promise<FleetAdapterState> {
+  const none = NO_ADAPTERS as FleetAdapterState;
+  if (text === null) return none;
+  const { data } = stateSchema.safeParse(parseJson(text));
+  if (data === undefined) {
+    await quarantine.setEntriesAside(ADAPTERS_KEY, [[model, text]]);
+    return none;
+  }
+  const adapters = data.adapters.map((adapter) => ({
+    ...adapter,
+    enabled: adapter.enabled ?? (data.enabled === true && data.active === adapter.name),
+  }));
+  return { adapters } as unknown as FleetAdapterState;
 }

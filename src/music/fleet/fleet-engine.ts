@@ -1,6 +1,6 @@
 /**
- * The engine of a gateway, which has none: what the workers tell of their models, the fleet's adapters, and the words that
- * a worker's language model writes. What is done to one machine's models it refuses.
+ * Engine of a gateway without models. It reports the workers' models and the fleet's adapters, and forwards text
+ * requests to a worker's language model. It rejects operations on the models of one machine.
  */
 import type { CallOptions, RuntimeInfo } from "../../engine/addon.js";
 import type {
@@ -24,7 +24,9 @@ const refuse = async (): Promise<never> => refuseInFleet();
 export class FleetEngine implements MusicEngine {
   readonly usesEmbeddedModel = false;
   readonly plan = refuse;
+  readonly planSongs = refuse;
   readonly understand = refuse;
+  readonly score = refuse;
   readonly render = refuse;
   readonly encodeCodes = refuse;
   readonly prepareSample = refuse;
@@ -49,15 +51,21 @@ export class FleetEngine implements MusicEngine {
     return [];
   }
 
-  /** One for each model of the fleet; one without a model while there is no worker. */
+  /** One slot per model of the fleet; one empty slot without workers. */
   slots(): SlotState[] {
-    const slots = this.workers.models.map(({ name, is_turbo, is_loaded }, index) => ({
-      slot: index + 1,
-      model: name,
-      isLoaded: is_loaded,
-      isTurbo: is_turbo,
-    }));
-    return slots.length > 0 ? slots : [{ slot: 1, model: null, isLoaded: false, isTurbo: false }];
+    const slots = this.workers.models.map(
+      ({ name, is_turbo, is_loaded, codebook_size: codebookSize = null }, index) => ({
+        slot: index + 1,
+        model: name,
+        isLoaded: is_loaded,
+        isTurbo: is_turbo,
+        isLegoSft: false,
+        codebookSize,
+      }),
+    );
+    return slots.length > 0
+      ? slots
+      : [{ slot: 1, model: null, isLoaded: false, isTurbo: false, isLegoSft: false, codebookSize: null }];
   }
 
   models(): ModelEntry[] {
@@ -79,10 +87,10 @@ export class FleetEngine implements MusicEngine {
     return null;
   }
 
-  /** The worker's tokenizer judges them when the task runs. */
+  /** The worker's tokenizer checks the text when the task runs. */
   async checkWords(): Promise<void> {}
 
-  /** The worker makes it ready that is asked for its words. */
+  /** The worker prepares its language model when it is asked. */
   async prepareLanguageModel(): Promise<LanguageModelInfo> {
     if (this.languageModels().length === 0) await this.workers.refresh();
     const [first] = this.languageModels();
@@ -106,19 +114,19 @@ export class FleetEngine implements MusicEngine {
     return this.fleetAdapters.load(await this.#model(), source);
   }
 
-  async unloadAdapters(): Promise<AdapterState> {
-    return this.fleetAdapters.unload(await this.#model());
+  async unloadAdapter(name: string | null): Promise<AdapterState> {
+    return this.fleetAdapters.unload(await this.#model(), name);
   }
 
-  async enableAdapter(enabled: boolean): Promise<AdapterState> {
-    return this.fleetAdapters.enable(await this.#model(), enabled);
+  async enableAdapter(name: string | null, enabled: boolean): Promise<AdapterState> {
+    return this.fleetAdapters.enable(await this.#model(), name, enabled);
   }
 
   async scaleAdapter(name: string | null, scale: number): Promise<AdapterState> {
     return this.fleetAdapters.scale(await this.#model(), name, scale);
   }
 
-  /** Adapters are its own. */
+  /** The preferred model: adapters apply to it. */
   #model(): Promise<string> {
     return this.workers.preferredModel("take adapters");
   }

@@ -1,67 +1,73 @@
-/** The queue of a fleet as a gateway sees it: any gateway accepts, shows and cancels what any worker runs. */
+/** The queue of a fleet on the gateway side. Any gateway accepts, shows and cancels any task. */
 import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { v4 as uuid } from "uuid";
-import type { Logger } from "../../log.js";
+import type { Logger } from "../../system/log.js";
+import { HttpError } from "../errors.js";
+import { CALLBACK_HOLD_MS, isOutstanding } from "../queue/callback-schedule.js";
 import { type CatalogFilter, hasEnded, type TaskSummary } from "../queue/catalog.js";
+import { retryAfterSeconds } from "../queue/rules.js";
+import type { Task } from "../queue/store.js";
 import {
-  type JobQueue,
   type LiveState,
   type Origin,
   type QueueEvents,
   QueueFullError,
   type QueueStatistics,
-} from "../queue/job-queue.js";
-import { retryAfterSeconds } from "../queue/rules.js";
-import { acceptedTask, BEGUN, named } from "../queue/running-job.js";
-import type { Task } from "../queue/store.js";
+  type TaskQueue,
+} from "../queue/task-queue.js";
+import { acceptedTask, BEGUN, named } from "../queue/task-run.js";
 import type { GenerationRequest } from "../request/schema.js";
-import type { Fleet, FleetEvent } from "./fleet.js";
-import { taskAdapterIn } from "./fleet-adapters.js";
+import type { Fleet } from "./fleet.js";
+import { readAdapters, taskAdaptersIn } from "./fleet-adapters.js";
+import { scheduleCallback, takeCallbacks } from "./fleet-callbacks.js";
 import type { FleetWorker } from "./fleet-worker.js";
-import { keyOf, piped, reached, timeMs } from "./redis.js";
-import { underAdapters } from "./workers.js";
+import { type FleetEvent, parseJson, progressSchema } from "./messages.js";
+import { keyOf } from "./redis.js";
+import { adapterRoute, isRoute } from "./workers.js";
 
-/** How often the end of a task is looked up that was told to stop: what is told may be lost. */
+/** Interval of checks whether a cancelled task has ended, in case the message is lost. */
 const CANCEL_POLL_MS = 1_000;
-/** Positions are told at most so often, however many tasks come and go. */
+/** Minimum interval of "moved" events. */
 const MOVED_MS = 100;
-/** Who swept is the janitor for so long. */
-const JANITOR_MS = 4 * 60_000;
+/** A gateway that did the clean-up keeps the lease for this time. */
+const CLEAN_UP_LEASE_MS = 4 * 60_000;
 const CANCELLED = "Cancelled by user";
 
 export interface FleetQueueOptions {
-  /** Tasks that may wait in the whole fleet; 0: no limit. */
+  /** Maximum number of waiting tasks in the fleet; 0: no limit. */
   capacity: number;
-  /** The average until the first job ends. */
+  /** Average until the first job ends. */
   averageJobSeconds: number;
-  /** Told of tasks that this gateway ended. */
-  ended(task: Task): Promise<void>;
+  /** Called for tasks that this gateway ended. */
+  cleanUp(task: Task): Promise<void>;
 }
 
-export class FleetQueue implements JobQueue {
+export class FleetQueue implements TaskQueue {
   readonly events = new EventEmitter<QueueEvents>();
   readonly isShared = true;
-  /** Tasks that this process knows not to have ended. */
+  /** Unfinished tasks, as far as this process knows. */
   readonly #open = new Set<string>();
   #movedTimer: NodeJS.Timeout | undefined;
 
-  /** @param worker of this process, where it has one */
+  /** @param worker of this process, if it has one */
   constructor(
     private readonly fleet: Fleet,
     private readonly options: FleetQueueOptions,
     private readonly log: Logger,
     private readonly worker: FleetWorker | null = null,
   ) {
-    fleet.told.on("event", (event) => {
-      this.#hear(event).catch((err: unknown) => log.debug({ err }, "what happened to a task was not read"));
+    fleet.events.on("event", (event) => {
+      this.#onEvent(event).catch((err: unknown) => log.debug({ err }, "could not handle a task event"));
     });
-    fleet.told.on("back", () => {
-      this.#catchUp().catch((err: unknown) => log.debug({ err }, "what happened meanwhile was not read"));
+    fleet.events.on("reconnected", () => {
+      this.#catchUp().catch((err: unknown) =>
+        log.debug({ err }, "could not check for tasks that ended while disconnected"),
+      );
     });
   }
 
-  /** Nothing is this process' own. */
+  /** Tasks are in Redis: nothing to load. */
   async open(): Promise<void> {}
 
   start(): void {
@@ -71,7 +77,7 @@ export class FleetQueue implements JobQueue {
   async stop(graceSeconds: number): Promise<void> {
     await this.worker?.stop(graceSeconds);
     clearTimeout(this.#movedTimer);
-    this.fleet.told.removeAllListeners();
+    this.fleet.events.removeAllListeners();
   }
 
   async assertRoom(): Promise<void> {
@@ -86,22 +92,24 @@ export class FleetQueue implements JobQueue {
 
   async submit(asked: GenerationRequest, origin: Origin = {}): Promise<{ task: Task; position: number }> {
     const { fleet } = this;
+    if (fleet.sharedStore?.fault) throw new HttpError(503, `SVC_STORAGE: ${fleet.sharedStore.fault}`);
     const { request, model, route: plainRoute } = await fleet.workers.route(asked);
     const id = uuid();
     const place = await fleet.store.reserve(id, origin.share ?? "", this.options.capacity, model);
     if (place === null) throw await this.#full();
-    const { position } = place;
-    const adapter = taskAdapterIn(place.adapters);
-    const route = adapter === null ? plainRoute : underAdapters(plainRoute);
-    const task = { ...acceptedTask(request, origin, place), id, route, ...(adapter && { adapter }) };
-    const added = fleet.store.add(task).catch(async (error: unknown) => {
+    const { position, createdAtMs } = place;
+    const loaded = await readAdapters(fleet.quarantine, model, place.adapters);
+    const adapters = request.loras === null ? taskAdaptersIn(loaded) : [];
+    const route = adapters.length === 0 ? plainRoute : adapterRoute(plainRoute);
+    const task = { ...acceptedTask(request, origin, place), id, createdAtMs, route, adapters };
+    if (isOutstanding(task)) await this.scheduleCallback(id, CALLBACK_HOLD_MS);
+    await fleet.store.add(task).catch(async (error: unknown) => {
       await fleet.store.release(id).catch(() => {});
       throw error;
     });
-    // Redis does one after the other; a job without a record is nothing to who takes it.
-    await Promise.all([added, fleet.enqueue(task)]);
+    await fleet.enqueue(task);
     this.log.info({ ...named(task), position }, "task accepted");
-    await fleet.tell({ type: "queued", id, route, position });
+    await fleet.publish({ type: "queued", id, route, position });
     return { task, position };
   }
 
@@ -116,7 +124,7 @@ export class FleetQueue implements JobQueue {
       wasWaiting = current.state === "queued";
       if (hasEnded(current.state)) return current;
       if (!wasWaiting) return { ...current, isCancelled: true };
-      return { ...current, state: "failed", error: CANCELLED, finishedAtMs, endedAtMs: Date.now() };
+      return { ...current, state: "failed", error: CANCELLED, finishedAtMs, endedAtMs: finishedAtMs };
     });
     if (task === undefined) return false;
     if (wasWaiting) {
@@ -124,31 +132,31 @@ export class FleetQueue implements JobQueue {
       return true;
     }
     if (hasEnded(task.state)) return false;
-    return (await this.#untilEnded(id)).error === CANCELLED;
+    return (await this.#waitUntilEnded(id)).error === CANCELLED;
   }
 
   async #endWaiting(task: Task): Promise<void> {
-    // A worker that has just taken it finds it ended.
-    await reached(() => this.fleet.queueOf(task.route ?? "").remove(task.id));
-    await this.options.ended(task).catch((err: unknown) => {
-      this.log.error({ task: task.id, err }, "what belonged to a task could not be removed");
+    // A worker that has just taken the task sees that it has ended.
+    await this.fleet.redis.attempt(() => this.fleet.queueOf(task.route ?? "").remove(task.id));
+    await this.options.cleanUp(task).catch((err: unknown) => {
+      this.log.error({ task: task.id, err }, "could not clean up after a task");
     });
   }
 
-  async #untilEnded(id: string): Promise<Task> {
+  async #waitUntilEnded(id: string): Promise<Task> {
     for (;;) {
-      const heard = new AbortController();
-      const hear = (event: FleetEvent) => {
-        if (event.type === "ended" && event.id === id) heard.abort();
+      const ended = new AbortController();
+      const onEvent = (event: FleetEvent) => {
+        if (event.type === "ended" && event.id === id) ended.abort();
       };
-      this.fleet.told.on("event", hear);
+      this.fleet.events.on("event", onEvent);
       try {
-        await this.fleet.tell({ type: "cancel", id });
+        await this.fleet.publish({ type: "cancel", id });
         const task = await this.fleet.store.get(id);
         if (task === undefined || hasEnded(task.state)) return task as Task;
-        await sleep(CANCEL_POLL_MS, undefined, { signal: heard.signal }).catch(() => {});
+        await sleep(CANCEL_POLL_MS, undefined, { signal: ended.signal }).catch(() => {});
       } finally {
-        this.fleet.told.off("event", hear);
+        this.fleet.events.off("event", onEvent);
       }
     }
   }
@@ -158,44 +166,33 @@ export class FleetQueue implements JobQueue {
   }
 
   async live(id: string): Promise<LiveState> {
-    const { redis } = this.fleet;
-    const asked = redis
-      .pipeline()
-      .hget(keyOf("routes"), id)
-      .get(keyOf("progress", id))
-      .zscore(keyOf("state", "running"), id)
-      .zscore(keyOf("state", "queued"), id)
-      .zcard(keyOf("state", "queued"));
-    const [route, progress, running, queued, waiting] = (await reached(() => piped(asked))) as [
-      string | null,
-      string | null,
-      string | null,
-      string | null,
-      number,
-    ];
+    const [route, progress, running, queued, waiting] = (await this.fleet.redis.batch((pipeline) =>
+      pipeline
+        .hget(keyOf("routes"), id)
+        .get(keyOf("progress", id))
+        .zscore(keyOf("state", "running"), id)
+        .zscore(keyOf("state", "queued"), id)
+        .zcard(keyOf("state", "queued")),
+    )) as [string | null, string | null, string | null, string | null, number];
     if (route === null || (running === null && queued === null))
       return { progress: undefined, position: undefined };
     this.#open.add(id);
-    const position = await this.#positionOf(route, id);
+    const position = isRoute(route) ? await this.#positionOf(route, id) : undefined;
     if (position !== undefined) return { progress: undefined, position };
-    if (running !== null) return { progress: progress === null ? BEGUN : JSON.parse(progress), position };
-    // Between its record and its queue, or held back for a while.
+    if (running !== null) {
+      const parsed = progressSchema.safeParse(progress === null ? null : parseJson(progress));
+      return { progress: parsed.data ?? BEGUN, position };
+    }
+    // Not queued yet, or delayed.
     return { progress: undefined, position: waiting };
   }
 
-  /** Among the tasks that the same workers can run. Those that went back come first, the latest of them last. */
+  /** Position among the tasks of the same queue. Requeued tasks come first, in order of their return. */
   async #positionOf(route: string, id: string): Promise<number | undefined> {
     const queue = this.fleet.queueOf(route);
-    const asked = this.fleet.redis
-      .pipeline()
-      .zrank(queue.toKey("prioritized"), id)
-      .llen(queue.toKey("wait"))
-      .lpos(queue.toKey("wait"), id);
-    const [rank, returned, place] = (await reached(() => piped(asked))) as [
-      number | null,
-      number,
-      number | null,
-    ];
+    const [rank, returned, place] = (await this.fleet.redis.batch((pipeline) =>
+      pipeline.zrank(queue.toKey("prioritized"), id).llen(queue.toKey("wait")).lpos(queue.toKey("wait"), id),
+    )) as [number | null, number, number | null];
     if (rank !== null) return returned + rank + 1;
     return place === null ? undefined : returned - place;
   }
@@ -206,6 +203,14 @@ export class FleetQueue implements JobQueue {
 
   update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
     return this.fleet.store.update(id, change);
+  }
+
+  dueCallbacks(max: number): Promise<string[]> {
+    return takeCallbacks(this.fleet.redis, max);
+  }
+
+  scheduleCallback(id: string, delayMs: number | null): Promise<void> {
+    return scheduleCallback(this.fleet.redis, id, delayMs);
   }
 
   async statistics(): Promise<QueueStatistics> {
@@ -221,9 +226,17 @@ export class FleetQueue implements JobQueue {
   }
 
   async #averageJobSeconds(): Promise<number> {
-    const seconds = await reached(() => this.fleet.redis.lrange(keyOf("seconds"), 0, -1));
+    const { redis, quarantine } = this.fleet;
+    const texts = await redis.attempt(() => redis.lrange(keyOf("seconds"), 0, -1));
+    const isDuration = (text: string) =>
+      text !== "" && Number(text) >= 0 && Number(text) < Number.POSITIVE_INFINITY;
+    await quarantine.setEntriesAside(
+      keyOf("seconds"),
+      texts.filter((text) => !isDuration(text)).map((text) => [text]),
+    );
+    const seconds = texts.filter(isDuration).map(Number);
     if (seconds.length === 0) return this.options.averageJobSeconds;
-    return seconds.reduce((sum, text) => sum + Number(text), 0) / seconds.length;
+    return seconds.reduce((sum, value) => sum + value, 0) / seconds.length;
   }
 
   finished(): Promise<TaskSummary[]> {
@@ -234,29 +247,31 @@ export class FleetQueue implements JobQueue {
     return this.fleet.store.remove(id);
   }
 
-  async asJanitor(work: (nowMs: number) => Promise<void>): Promise<void> {
-    if (await this.fleet.takesOffice("janitor", JANITOR_MS)) await work(await timeMs(this.fleet.redis));
+  async runCleanUp(work: (nowMs: number) => Promise<void>): Promise<void> {
+    if (!(await this.fleet.tryAcquireLease("clean-up", CLEAN_UP_LEASE_MS))) return;
+    await this.fleet.store.dropForeignEntries();
+    await work(await this.fleet.redis.timeMs());
   }
 
-  async #hear(event: FleetEvent): Promise<void> {
+  async #onEvent(event: FleetEvent): Promise<void> {
     const { type, id } = event;
     if (type === "cancel") return;
-    if (type === "ended") return this.#tellEnd(id);
+    if (type === "ended") return this.#emitEnd(id);
     const isNew = !this.#open.has(id);
     this.#open.add(id);
     if (type === "progress") this.events.emit("progress", id, event.progress, event.request);
     else this.events.emit("queued", id, event.position ?? (await this.live(id)).position);
-    if (type === "queued" || isNew || event.progress.stage === BEGUN.stage) this.#tellMoved();
+    if (type === "queued" || isNew || event.progress.stage === BEGUN.stage) this.#emitMoved();
   }
 
-  async #tellEnd(id: string): Promise<void> {
+  async #emitEnd(id: string): Promise<void> {
     this.#open.delete(id);
     const task = await this.fleet.store.get(id);
     if (task !== undefined && hasEnded(task.state)) this.events.emit("ended", task);
-    this.#tellMoved();
+    this.#emitMoved();
   }
 
-  #tellMoved(): void {
+  #emitMoved(): void {
     this.#movedTimer ??= setTimeout(() => {
       this.#movedTimer = undefined;
       this.events.emit("moved");
@@ -264,6 +279,6 @@ export class FleetQueue implements JobQueue {
   }
 
   async #catchUp(): Promise<void> {
-    for (const id of await this.fleet.store.endedAmong([...this.#open])) await this.#tellEnd(id);
+    for (const id of await this.fleet.store.endedAmong([...this.#open])) await this.#emitEnd(id);
   }
 }

@@ -1,115 +1,78 @@
-/** Tasks in Redis, for several processes: each change is made once, whoever else changes the task meanwhile. */
-import type { Redis } from "ioredis";
+/** Tasks in Redis, shared by several processes. Each change is atomic (compare and set). */
+import { isOutstanding } from "../queue/callback-schedule.js";
 import { type CatalogFilter, hasEnded, pageOf, summaryOf, type TaskSummary } from "../queue/catalog.js";
-import { SubmissionTakenError } from "../queue/job-queue.js";
 import { decodeTask, encodeTask } from "../queue/lmdb-store.js";
-import type { Task, TaskState } from "../queue/store.js";
-import { FleetUnreachableError, keyOf, PREFIX, piped, reached, timeMs } from "./redis.js";
-import { NOTE_CHANGE, readSummaries, SummaryMirror } from "./summary-mirror.js";
+import { DamagedRecordError, type Task, type TaskState } from "../queue/store.js";
+import { SubmissionTakenError } from "../queue/task-queue.js";
+import { callbackIsDue } from "./fleet-callbacks.js";
+import type { Quarantine } from "./quarantine.js";
+import { type FleetRedis, FleetUnreachableError, keyOf, PREFIX } from "./redis.js";
+import { parseSummary, SummaryMirror } from "./summary-mirror.js";
+import { DROP, FORGET_CHANGES, REMOVE, RESERVE, WRITE } from "./task-scripts.js";
 
 const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
-/** Finished tasks that this process remembers for those who ask while Redis is gone. */
+/** Finished tasks cached for reads while Redis is unreachable. */
 const MAX_REMEMBERED = 200;
-/** Turns are priorities of BullMQ, whose largest this is. They begin anew whenever no task waits or runs. */
-const MAX_TURN = 2 ** 21 - 1;
+/** How long a damaged task is reported as failed. */
+const LOST_SECONDS = 24 * 60 * 60;
+/** Records or summaries per command. */
+const BATCH = 1_000;
+/** Indices of tasks, without those of unfinished tasks by state. */
+const SORTED_INDICES = ["tasks", "favorites", "ended", "state:succeeded", "state:failed"];
+const HASH_INDICES = ["summaries", "routes"];
 
-/**
- * Room and a place for a new task: its sequence, its turn (see `Turns` of the queue's rules), how many wait, and the
- * adapters of its model. Nothing where there is no room.
- */
-const RESERVE = `
-local p, capacity, share, id, model = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
-local waiting = redis.call('ZCARD', p .. ':state:queued')
-if capacity > 0 and waiting >= capacity then return {} end
-if waiting + redis.call('ZCARD', p .. ':state:running') == 0 then redis.call('DEL', p .. ':turn', p .. ':turns') end
-local current = tonumber(redis.call('GET', p .. ':turn') or 0)
-local last = tonumber(redis.call('HGET', p .. ':turns', share) or 0)
-local turn = math.min(math.max(current, last + 1), ${MAX_TURN})
-redis.call('HSET', p .. ':turns', share, turn)
-local sequence = redis.call('INCR', p .. ':sequence')
-redis.call('ZADD', p .. ':state:queued', sequence, id)
-return {sequence, turn, waiting + 1, redis.call('HGET', p .. ':adapters', model)}`;
+const INDEX_KEYS = [
+  ...SORTED_INDICES,
+  ...HASH_INDICES,
+  "state:queued",
+  "state:running",
+  "submissions",
+  "queues",
+].map((name) => keyOf(name));
+const CHANGE_KEYS = ["changes", "revision", "forgotten"].map((name) => keyOf(name));
 
-/**
- * Stores a record with all that is known of it, if it still is the one that begins with ARGV[2] ('': if there is none).
- * Once a task has begun no new one gets a turn before its. An end is told in the same step, so that nobody waits in vain
- * for one whose worker died behind it.
- */
-const WRITE = `${NOTE_CHANGE}
-local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local state, summary, favorite, ended, submission, route = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
-local turn = tonumber(ARGV[12])
-local key = p .. ':task:' .. id
-if head == '' then
-  if submission ~= '' and redis.call('HSETNX', p .. ':submissions', submission, id) == 0 then
-    redis.call('ZREM', p .. ':state:queued', id)
-    return 0
-  end
-  redis.call('SADD', p .. ':queues', route)
-elseif redis.call('GETRANGE', key, 0, #head - 1) ~= head then
-  return 0
-end
-redis.call('SET', key, record)
-redis.call('ZADD', p .. ':tasks', sequence, id)
-for _, other in ipairs({'queued', 'running', 'succeeded', 'failed'}) do
-  if other ~= state then redis.call('ZREM', p .. ':state:' .. other, id) end
-end
-redis.call('ZADD', p .. ':state:' .. state, sequence, id)
-redis.call('HSET', p .. ':summaries', id, summary)
-redis.call('HSET', p .. ':routes', id, route)
-if favorite == '1' then redis.call('ZADD', p .. ':favorites', sequence, id)
-else redis.call('ZREM', p .. ':favorites', id) end
-if state == 'running' and turn > tonumber(redis.call('GET', p .. ':turn') or 0) then redis.call('SET', p .. ':turn', turn) end
-if ended ~= '' and redis.call('ZADD', p .. ':ended', ended, id) == 1 then
-  redis.call('PUBLISH', p .. ':events', cjson.encode({type = 'ended', id = id}))
-end
-noteChange(p, id)
-return 1`;
-
-const REMOVE = `${NOTE_CHANGE}
-local p, id, submission = ARGV[1], ARGV[2], ARGV[3]
-if redis.call('ZREM', p .. ':ended', id) == 0 then return 0 end
-redis.call('DEL', p .. ':task:' .. id, p .. ':progress:' .. id)
-for _, key in ipairs({'tasks', 'favorites', 'state:succeeded', 'state:failed'}) do redis.call('ZREM', p .. ':' .. key, id) end
-redis.call('HDEL', p .. ':summaries', id)
-redis.call('HDEL', p .. ':routes', id)
-if submission ~= '' then redis.call('HDEL', p .. ':submissions', submission) end
-noteChange(p, id)
-return 1`;
+interface StoredRecord {
+  task: Task;
+  /** First line of the record, with the checksum. */
+  head: Buffer;
+}
 
 export class FleetStore {
   readonly #remembered = new Map<string, Task>();
   readonly #mirror: SummaryMirror;
 
-  constructor(private readonly redis: Redis) {
-    this.#mirror = new SummaryMirror(redis);
+  constructor(
+    private readonly redis: FleetRedis,
+    private readonly quarantine: Quarantine,
+  ) {
+    this.#mirror = new SummaryMirror(redis, (ids) => this.#summaries(ids));
   }
 
-  /** Null where there is no room. */
+  /** Reserves a place in the queue. Null if the queue is full. */
   async reserve(id: string, share: string, capacity: number, model: string) {
     const reserved = (await this.#eval(RESERVE, [capacity, share, id, model])) as
       | []
-      | [number, number, number, string?];
+      | [number, number, number, number, string?];
     if (reserved.length === 0) return null;
-    const [sequence, turn, position, adapters = null] = reserved;
-    return { sequence, turn, position, adapters };
+    const [sequence, turn, position, createdAtMs, adapters = null] = reserved;
+    return { sequence, turn, position, createdAtMs, adapters };
   }
 
-  /** Gives back what was reserved. */
-  async release(id: string): Promise<void> {
-    await reached(() => this.redis.zrem(keyOf("state", "queued"), id));
+  /** Releases a reservation. */
+  release(id: string): Promise<void> {
+    return this.drop([id]);
   }
 
   /** @throws SubmissionTakenError */
   async add(task: Task): Promise<void> {
-    if ((await this.#write(task, "")) === 0) throw new SubmissionTakenError();
+    if ((await this.#write(null, task)) === 0) throw new SubmissionTakenError();
   }
 
-  /** @throws DamagedRecordError; FleetUnreachableError where it is not among the last that this process saw the end of */
+  /** @throws DamagedRecordError; FleetUnreachableError unless the task is in the cache of finished tasks */
   async get(id: string): Promise<Task | undefined> {
     try {
-      const record = await reached(() => this.redis.getBuffer(keyOf("task", id)));
-      return record === null ? undefined : this.#remember(decodeTask(id, record));
+      const stored = await this.#read(id);
+      return stored && this.#remember(stored.task);
     } catch (error) {
       const remembered = this.#remembered.get(id);
       if (error instanceof FleetUnreachableError && remembered !== undefined) return remembered;
@@ -117,84 +80,201 @@ export class FleetStore {
     }
   }
 
-  /** Resolves with the task as it then is; `change` may return its argument, and may be called several times. */
+  /** Resolves with the task after the change. `change` may return its argument, and may be called several times. */
   async update(id: string, change: (task: Task, nowMs: number) => Task): Promise<Task | undefined> {
     for (;;) {
-      const read = reached(() => this.redis.getBuffer(keyOf("task", id)));
-      const [record, nowMs] = await Promise.all([read, timeMs(this.redis)]);
-      if (record === null) return undefined;
-      const current = decodeTask(id, record);
-      const next = change(current, nowMs);
-      if (next === current) return current;
-      const head = record.subarray(0, record.indexOf("\n")).toString("latin1");
-      if ((await this.#write(next, head)) === 1) return this.#remember(next);
+      const [current, nowMs] = await Promise.all([this.#read(id), this.redis.timeMs()]);
+      if (current === undefined) return undefined;
+      const next = change(current.task, nowMs);
+      if (next === current.task) return next;
+      if ((await this.#write(current, next)) !== 1) continue;
+      // If this process dies first, a gateway finds the callback within a minute.
+      if (!hasEnded(current.task.state) && hasEnded(next.state) && isOutstanding(next)) {
+        await callbackIsDue(this.redis, id).catch(() => {});
+      }
+      return this.#remember(next);
     }
   }
 
-  /** Forgets a task that has ended; undefined where none of this id has. */
+  /** Moves a damaged record to quarantine; the task is then lost for a day. @throws DamagedRecordError */
+  async #read(id: string): Promise<StoredRecord | undefined> {
+    const key = keyOf("task", id);
+    const record = await this.redis.attempt(() => this.redis.getBuffer(key));
+    if (record === null) return undefined;
+    try {
+      return { task: decodeFleetTask(id, record), head: record.subarray(0, record.indexOf("\n")) };
+    } catch (error) {
+      if (error instanceof DamagedRecordError && error.kind === "corrupt") {
+        await this.quarantine.setAside(key, error.message);
+        await this.#markLost(id);
+      }
+      throw error;
+    }
+  }
+
+  /** Reports the task as failed and removes it from all lists and queues. */
+  async #markLost(id: string): Promise<void> {
+    await this.redis.attempt(() => this.redis.set(keyOf("task", id), "", "EX", LOST_SECONDS, "NX"));
+    await this.drop([id]);
+  }
+
+  /** Removes ids without a record from all indices. */
+  async drop(ids: readonly string[]): Promise<void> {
+    for (let begin = 0; begin < ids.length; begin += BATCH) {
+      await this.#eval(DROP, ids.slice(begin, begin + BATCH));
+    }
+  }
+
+  /** Rebuilds the indices of a task from its record. */
+  async restore(id: string): Promise<Task | undefined> {
+    const stored = await this.#read(id).catch((error: unknown) => {
+      if (error instanceof DamagedRecordError) return undefined;
+      throw error;
+    });
+    if (stored === undefined) await this.drop([id]);
+    // If another process has just changed the task, it has written the indices.
+    else await this.#write(stored, stored.task);
+    return stored?.task;
+  }
+
+  /** Rebuilds indices after keys were moved to quarantine. */
+  async restoreAll(moved: readonly string[]): Promise<void> {
+    const lost = moved.filter((key) => key.startsWith(keyOf("task", "")));
+    for (const key of lost) await this.#markLost(key.slice(keyOf("task", "").length));
+    const isIndexLost = moved.some((key) => INDEX_KEYS.includes(key));
+    if (isIndexLost) {
+      let cursor = "0";
+      do {
+        const [next, keys] = await this.redis.scan(cursor, "MATCH", keyOf("task", "*"), "COUNT", BATCH);
+        cursor = next;
+        for (const key of keys) await this.restore(key.slice(keyOf("task", "").length));
+      } while (cursor !== "0");
+    }
+    if (isIndexLost || moved.some((key) => CHANGE_KEYS.includes(key))) await this.#eval(FORGET_CHANGES, []);
+    // Later tasks must still sort after all others.
+    if (moved.includes(keyOf("sequence"))) {
+      const [, latest = "0"] = await this.redis.zrevrange(keyOf("tasks"), "0", "0", "WITHSCORES");
+      await this.redis.incrby(keyOf("sequence"), latest);
+    }
+  }
+
+  /** Removes index entries without a record, except reservations. */
+  async dropForeignEntries(): Promise<void> {
+    for (const name of [...SORTED_INDICES, ...HASH_INDICES]) {
+      const key = keyOf(name);
+      const isHash = HASH_INDICES.includes(name);
+      const ids = await this.redis.attempt(() =>
+        isHash ? this.redis.hkeys(key) : this.redis.zrange(key, "0", "-1"),
+      );
+      const foreign = await this.#withoutRecord(ids);
+      const values = isHash && foreign.length > 0 ? await this.redis.hmget(key, ...foreign) : [];
+      await this.quarantine.setEntriesAside(
+        key,
+        foreign.map((id, index) => [id, values[index] ?? ""]),
+      );
+      await this.drop(foreign);
+    }
+  }
+
+  async #withoutRecord(ids: readonly string[]): Promise<string[]> {
+    const missing: string[] = [];
+    for (let begin = 0; begin < ids.length; begin += BATCH) {
+      const batch = ids.slice(begin, begin + BATCH);
+      const lengths = await this.redis.batch((pipeline) => {
+        for (const id of batch) pipeline.strlen(keyOf("task", id));
+      });
+      missing.push(...batch.filter((_, index) => lengths[index] === 0));
+    }
+    return missing;
+  }
+
+  /** Removes an ended task; undefined if there is none with this id. */
   async remove(id: string): Promise<TaskSummary | undefined> {
-    const [summary] = await readSummaries(this.redis, [id]);
+    const [summary] = await this.#summaries([id]);
     if (summary === undefined || !hasEnded(summary.state)) return undefined;
     this.#remembered.delete(id);
     const isRemoved = await this.#eval(REMOVE, [id, summary.submissionKey ?? ""]);
     return isRemoved === 1 ? summary : undefined;
   }
 
-  submittedAs(key: string): Promise<string | null> {
-    return reached(() => this.redis.hget(keyOf("submissions"), key));
+  /** The task that was submitted with this idempotency key. */
+  async submittedAs(key: string): Promise<string | null> {
+    const submissions = keyOf("submissions");
+    const id = await this.redis.attempt(() => this.redis.hget(submissions, key));
+    if (id === null || (await this.#withoutRecord([id])).length === 0) return id;
+    await this.quarantine.setEntriesAside(submissions, [[key, id]]);
+    return null;
   }
 
-  /** The ids of the tasks that the filter fits, newest first, and how many fit in all. */
+  /** Ids of the matching tasks, newest first, and the number of matches. */
   async page(filter: CatalogFilter): Promise<{ total: number; ids: string[] }> {
     const { offset, limit } = filter;
     const index = indexOf(filter);
     if (index !== null) {
-      const counted = this.redis
-        .pipeline()
-        .zcard(index)
-        .zrevrange(index, offset, offset + limit - 1);
-      const [total, ids] = (await reached(() => piped(counted))) as [number, string[]];
+      const [total, ids] = (await this.redis.batch((pipeline) =>
+        pipeline.zcard(index).zrevrange(index, offset, offset + limit - 1),
+      )) as [number, string[]];
       return { total, ids };
     }
     return pageOf(await this.#mirror.current(), filter);
   }
 
   async finished(): Promise<TaskSummary[]> {
-    const ids = await reached(() => this.redis.zrange(keyOf("ended"), "0", "-1"));
-    return (await readSummaries(this.redis, ids)).filter((summary) => summary !== undefined);
+    const ids = await this.redis.attempt(() => this.redis.zrange(keyOf("ended"), "0", "-1"));
+    return (await this.#summaries(ids)).filter((summary) => summary !== undefined);
   }
 
-  /** Ids by state, in the order of acceptance. */
-  inState(state: TaskState): Promise<string[]> {
-    return reached(() => this.redis.zrange(keyOf("state", state), "0", "-1"));
+  /** In the order of the ids; undefined for unknown ids. Damaged summaries are rebuilt. */
+  async #summaries(ids: readonly string[]): Promise<(TaskSummary | undefined)[]> {
+    const summaries: (TaskSummary | undefined)[] = [];
+    for (let begin = 0; begin < ids.length; begin += BATCH) {
+      const batch = ids.slice(begin, begin + BATCH);
+      const texts = await this.redis.attempt(() => this.redis.hmget(keyOf("summaries"), ...batch));
+      const read = texts.map((text, index) => parseSummary(batch[index] as string, text));
+      const damaged = batch.flatMap((id, index) =>
+        read[index] === undefined && texts[index] != null ? [[id, texts[index]] as const] : [],
+      );
+      await this.quarantine.setEntriesAside(keyOf("summaries"), damaged);
+      for (const [id] of damaged) {
+        const task = await this.restore(id);
+        if (task !== undefined) read[batch.indexOf(id)] = summaryOfRecord(task);
+      }
+      summaries.push(...read);
+    }
+    return summaries;
+  }
+
+  /** Ids of waiting and running tasks. */
+  async unfinished(): Promise<string[]> {
+    const states = (await this.redis.batch((pipeline) =>
+      pipeline.zrange(keyOf("state", "queued"), "0", "-1").zrange(keyOf("state", "running"), "0", "-1"),
+    )) as string[][];
+    return states.flat();
   }
 
   async counts(): Promise<Record<TaskState | "total", number>> {
-    const pipeline = this.redis.pipeline();
-    for (const state of STATES) pipeline.zcard(keyOf("state", state));
-    const [queued, running, succeeded, failed] = (await reached(() => piped(pipeline))) as number[] as [
-      number,
-      number,
-      number,
-      number,
-    ];
+    const [queued, running, succeeded, failed] = (await this.redis.batch((pipeline) => {
+      for (const state of STATES) pipeline.zcard(keyOf("state", state));
+    })) as number[] as [number, number, number, number];
     return { total: queued + running + succeeded + failed, queued, running, succeeded, failed };
   }
 
-  /** Which of the tasks have ended. */
+  /** Filters the ids of ended tasks. */
   async endedAmong(ids: readonly string[]): Promise<string[]> {
-    const pipeline = this.redis.pipeline();
-    for (const id of ids) pipeline.zscore(keyOf("ended"), id);
-    const scores = await reached(() => piped(pipeline));
+    const scores = await this.redis.batch((pipeline) => {
+      for (const id of ids) pipeline.zscore(keyOf("ended"), id);
+    });
     return ids.filter((_, index) => scores[index] !== null);
   }
 
-  #write(task: Task, head: string): Promise<unknown> {
+  /** @param current the stored record; null for a new task */
+  #write(current: StoredRecord | null, task: Task): Promise<unknown> {
     const record = encodeTask(task);
     const summary = summaryOf(task, hasEnded(task.state) ? record.length : 0);
     const { id, sequence, state } = task;
+    const ends = hasEnded(state) && current !== null && !hasEnded(current.task.state);
     return this.#eval(WRITE, [
-      head,
+      current?.head ?? "",
       record,
       id,
       sequence,
@@ -205,11 +285,13 @@ export class FleetStore {
       summary.submissionKey ?? "",
       task.route ?? "",
       task.turn ?? 0,
+      this.redis.eventsChannel,
+      ends ? "1" : "0",
     ]);
   }
 
   #eval(script: string, args: readonly (string | number | Buffer)[]): Promise<unknown> {
-    return reached(() => this.redis.eval(script, 0, PREFIX, ...args));
+    return this.redis.attempt(() => this.redis.eval(script, 0, PREFIX, ...args));
   }
 
   #remember(task: Task): Task {
@@ -222,9 +304,21 @@ export class FleetStore {
   }
 }
 
-/** The index that holds just what the filter fits; null where each summary has to be looked at. */
-function indexOf({ state, favorite, search }: CatalogFilter): string | null {
-  if (search.trim() !== "" || favorite === false) return null;
+/** All versions of the fleet wrote a checksum. */
+function decodeFleetTask(id: string, record: Buffer): Task {
+  if (record.length > 0 && record.indexOf("\n") < 0) {
+    throw new DamagedRecordError(id, "corrupt", "it has no checksum");
+  }
+  return decodeTask(id, record);
+}
+
+function summaryOfRecord(task: Task): TaskSummary {
+  return summaryOf(task, hasEnded(task.state) ? encodeTask(task).length : 0);
+}
+
+/** Index that holds exactly the matching tasks; null if the summaries must be searched. */
+function indexOf({ state, favorite, retakesOf, search }: CatalogFilter): string | null {
+  if (search.trim() !== "" || favorite === false || retakesOf !== null) return null;
   if (favorite === null) return state === null ? keyOf("tasks") : keyOf("state", state);
   return state === null ? keyOf("favorites") : null;
 }

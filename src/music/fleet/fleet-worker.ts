@@ -1,74 +1,75 @@
-/** A worker of a fleet: takes tasks that its models can serve, holds them by a lease, and records how they ended. */
+/** A worker of a fleet: takes tasks that its models can run, holds them by a lease, and records their results. */
 import { once } from "node:events";
 import { Worker } from "bullmq";
 import { v4 as uuid } from "uuid";
-import type { Logger } from "../../log.js";
+import type { Logger } from "../../system/log.js";
 import { StoreError } from "../errors.js";
 import { hasEnded } from "../queue/catalog.js";
-import { JobAborted, type Jobs } from "../queue/job-queue.js";
 import { deathsMessage, holdMs, MAX_DEATHS, MAX_DISK_FAILURES } from "../queue/rules.js";
-import { named, type Outcome, RunningJob, retryDelayMs, stopJobs } from "../queue/running-job.js";
-import type { Task } from "../queue/store.js";
+import { DamagedRecordError, type Task } from "../queue/store.js";
+import { TaskAborted, type TaskRunner } from "../queue/task-queue.js";
+import { named, type Outcome, retryDelayMs, stopRuns, TaskRun } from "../queue/task-run.js";
 import type { TaskProgress } from "../song/progress.js";
-import type { Fleet, FleetEvent, FleetJob, FleetJobData } from "./fleet.js";
-import { keyOf, piped, reached } from "./redis.js";
+import type { Fleet, FleetJob, FleetJobData } from "./fleet.js";
+import type { FleetEvent } from "./messages.js";
+import { keyOf } from "./redis.js";
 import { type Announcement, HEARTBEAT_MS, routesOf } from "./workers.js";
 
-/** So often a lease is renewed before it ends. */
+/** Lease renewals per lease time. */
 const RENEWALS_PER_LEASE = 4;
-/** How often a worker with a free place looks for tasks that it was not told of. */
+/** Interval at which a worker with a free place looks for tasks, in case it missed the event. */
 const LOOK_MS = 1_000;
-/** What workers with the model in memory have ahead of those that would load it first. */
+/** Head start of workers that have the model in memory. */
 const HEAD_START_MS = 300;
-/** Progress goes to Redis at most so often, but for a new stage. */
+/** Minimum interval of progress updates within a stage. */
 const PROGRESS_MS = 100;
-/** A worker that died told this much of its tasks at last. */
+/** Expiry of a dead worker's progress. */
 const PROGRESS_EXPIRY_MS = 60_000;
 
 export interface FleetWorkerOptions {
   /** Unique in the fleet. */
   name: string;
-  /** Tasks at a time. */
+  /** Number of tasks at once. */
   places: number;
   /** 0: no limit. */
   jobTimeoutSeconds: number;
-  /** Jobs over which the fleet averages. */
+  /** Number of jobs that the fleet averages. */
   averageWindow: number;
-  /** What it has now. */
+  /** Its current models and memory. */
   describe(): Promise<Omit<Announcement, "name" | "places" | "running" | "is_draining">>;
-  /** Begins to answer what is no task. */
+  /** Starts answering questions. */
   answer?(): void;
 }
 
-/** A task that this worker holds. */
-interface Held {
+/** A task that this worker runs. */
+interface HeldTask {
   task: Task;
-  job: RunningJob;
+  job: TaskRun;
   bull: FleetJob;
   token: string;
   route: string;
-  /** The ends of those that this worker held before. */
-  company: Promise<void>[];
+  /** Ends of the tasks that were running before it. */
+  others: Promise<void>[];
   ended: Promise<void>;
-  /** Its task is another worker's, or was given back: whatever it still does is no longer heard. */
+  /** Detached: another worker has the task, or it was requeued. Results of this run are ignored. */
   isAbandoned: boolean;
 }
 
 export class FleetWorker {
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, HeldTask>();
   readonly #queues = new Map<string, Worker<FleetJobData, null, string>>();
   #routes: { route: string; isWarm: boolean }[] = [];
-  /** Models that the fleet means others by. */
+  /** Models whose files differ from the fleet's. */
   #different: string[] = [];
   #timers: NodeJS.Timeout[] = [];
   #isTaking = false;
-  #shallTakeAgain = false;
+  #pollsAgain = false;
   #isDraining = false;
   readonly #stopping = new AbortController();
 
   constructor(
     private readonly fleet: Fleet,
-    private readonly jobs: Jobs,
+    private readonly runner: TaskRunner,
     private readonly options: FleetWorkerOptions,
     private readonly log: Logger,
   ) {}
@@ -77,32 +78,36 @@ export class FleetWorker {
     return [...this.#held.keys()];
   }
 
-  /** Announces itself, and takes tasks from then on. The models are loaded before. */
+  /** Announces the worker and starts taking tasks. Load the models first. */
   start(): void {
-    this.fleet.told.on("event", (event) => this.#hear(event));
-    this.fleet.told.on("back", () => void this.#beat());
+    this.fleet.events.on("event", (event) => this.#onEvent(event));
+    this.fleet.events.on("reconnected", () => void this.#heartbeat());
     const every = (milliseconds: number, work: () => void) => setInterval(work, milliseconds).unref();
-    this.#timers = [every(HEARTBEAT_MS, () => void this.#beat()), every(LOOK_MS, () => this.#look(true))];
+    this.#timers = [
+      every(HEARTBEAT_MS, () => void this.#heartbeat()),
+      every(LOOK_MS, () => this.#poll(true)),
+    ];
     this.options.answer?.();
-    void this.#beat();
+    void this.#heartbeat();
   }
 
-  /** As `JobQueue.stop`: what is not done within the grace goes back to the fleet. */
+  /** As `TaskQueue.stop`: tasks that do not finish in time are requeued. */
   async stop(graceSeconds: number): Promise<void> {
     this.#isDraining = true;
-    await this.#beat();
-    await stopJobs(this.#held, graceSeconds, this.#stopping, this.#settle.bind(this), this.log);
+    await this.#heartbeat();
+    await stopRuns(this.#held, graceSeconds, this.#stopping, this.#settle.bind(this), this.log);
     for (const timer of this.#timers) clearInterval(timer);
     await this.fleet.workers.withdraw(this.options.name).catch(() => {});
     for (const queue of this.#queues.values()) await queue.close(true).catch(() => {});
   }
 
-  async #beat(): Promise<void> {
+  async #heartbeat(): Promise<void> {
     const { name, places, describe } = this.options;
     try {
       const described = await describe();
-      const models = await this.fleet.workers.agreed(described.models);
-      this.#complain(described.models.filter((model) => !models.includes(model)).map(({ name }) => name));
+      const offered = this.#lacksStore ? [] : described.models;
+      const models = await this.fleet.workers.matchingModels(offered);
+      this.#logMismatches(offered.filter((model) => !models.includes(model)).map(({ name }) => name));
       const announcement = {
         ...described,
         models,
@@ -112,59 +117,67 @@ export class FleetWorker {
         is_draining: this.#isDraining,
       };
       this.#routes = routesOf(announcement);
-      // Whoever drains is none that a new task could wait for.
+      // A draining worker advertises no models.
       await this.fleet.workers.announce(this.#isDraining ? { ...announcement, models: [] } : announcement);
-      this.#look(true);
+      this.#poll(true);
     } catch (err) {
-      this.log.debug({ err }, "this worker could not be announced");
+      this.log.debug({ err }, "could not announce this worker");
     }
   }
 
-  /** Once for each time that it is so. */
-  #complain(different: string[]): void {
+  /** Logs each mismatch once. */
+  #logMismatches(different: string[]): void {
     for (const name of different) {
       if (this.#different.includes(name)) continue;
-      const what = `the files of ${name} are not those of the fleet's other workers`;
-      this.log.error(`${what}: this one gets no task for it while they are there`);
+      const what = `the files of ${name} differ from those of the fleet's other workers`;
+      this.log.error(
+        `${what}: this worker gets no tasks for it until they have stopped or have the same files`,
+      );
     }
     this.#different = different;
   }
 
-  #hear(event: FleetEvent): void {
+  #onEvent(event: FleetEvent): void {
     if (event.type === "cancel") {
-      this.#held.get(event.id)?.job.controller.abort(new JobAborted("cancelled", "Cancelled by user"));
+      this.#held.get(event.id)?.job.controller.abort(new TaskAborted("cancelled", "Cancelled by user"));
     } else if (event.type === "queued") {
       const served = this.#routes.find(({ route }) => route === event.route);
       if (served === undefined) return;
-      if (served.isWarm) this.#look(false);
-      else setTimeout(() => this.#look(true), HEAD_START_MS).unref();
+      if (served.isWarm) this.#poll(false);
+      else setTimeout(() => this.#poll(true), HEAD_START_MS).unref();
     }
   }
 
-  /** Takes what there is, one look at a time. @param isCold also for models that would have to be loaded first */
-  #look(isCold: boolean): void {
+  /** Takes tasks; concurrent calls run one after the other. @param isCold also for models that must be loaded first */
+  #poll(isCold: boolean): void {
     if (this.#isTaking) {
-      this.#shallTakeAgain = true;
+      this.#pollsAgain = true;
       return;
     }
     this.#isTaking = true;
     this.#takeAll(isCold)
-      .catch((err: unknown) => this.log.debug({ err }, "no task could be taken"))
+      .catch((err: unknown) => this.log.debug({ err }, "could not take a task"))
       .finally(() => {
         this.#isTaking = false;
-        if (this.#shallTakeAgain) this.#look(isCold);
-        this.#shallTakeAgain = false;
+        if (this.#pollsAgain) this.#poll(isCold);
+        this.#pollsAgain = false;
       });
   }
 
-  /** The queues take turns, so that none starves where several have tasks. */
+  /** Takes from each queue in turn, so that none starves. */
   async #takeAll(isCold: boolean): Promise<void> {
     let isAnyTaken = true;
     while (isAnyTaken) {
       isAnyTaken = false;
       for (const { route, isWarm } of this.#routes) {
         if (!isWarm && !isCold) continue;
-        if (this.#isDraining || this.#held.size >= this.options.places || this.#isSuspectHeld) return;
+        if (
+          this.#isDraining ||
+          this.#lacksStore ||
+          this.#held.size >= this.options.places ||
+          this.#isSuspectHeld
+        )
+          return;
         if (await this.#take(route)) isAnyTaken = true;
       }
     }
@@ -172,32 +185,49 @@ export class FleetWorker {
 
   async #take(route: string): Promise<boolean> {
     const token = uuid();
-    const bull = await reached(() => this.#queueOf(route).getNextJob(token, { block: false }));
+    const bull = await this.#nextJob(route, token);
     if (bull === undefined) return false;
-    const { task, isEndedHere } = await this.#claim(bull, token);
+    const { task, isEndedHere } = await this.#claim(bull, token).catch((error: unknown) => {
+      // The task is lost; complete its job.
+      if (error instanceof DamagedRecordError && error.kind !== "newer") {
+        return { task: undefined, isEndedHere: false };
+      }
+      throw error;
+    });
     if (task?.claim !== token) {
       await this.#complete(bull, token);
-      if (task !== undefined && isEndedHere) await this.#tidyUp(task);
+      if (task !== undefined && isEndedHere) await this.#cleanUp(task);
       return true;
     }
-    const job = new RunningJob();
-    const company = [...this.#held.values()].map((other) => other.ended);
-    const work: Held = {
+    const job = new TaskRun();
+    const others = [...this.#held.values()].map((other) => other.ended);
+    const work: HeldTask = {
       task,
       job,
       bull,
       token,
       route,
-      company,
+      others,
       ended: Promise.resolve(),
       isAbandoned: false,
     };
     this.#held.set(task.id, work);
     work.ended = this.#work(work).finally(() => {
       this.#held.delete(task.id);
-      this.#look(true);
+      this.#poll(true);
     });
     return true;
+  }
+
+  async #nextJob(route: string, token: string): Promise<FleetJob | undefined> {
+    try {
+      return await this.fleet.redis.attempt(() => this.#queueOf(route).getNextJob(token, { block: false }));
+    } catch (error) {
+      // BullMQ has moved a job that it cannot read to the active list.
+      if (error instanceof SyntaxError || error instanceof TypeError)
+        await this.fleet.removeUnreadableJobs(route);
+      throw error;
+    }
   }
 
   #queueOf(route: string): Worker<FleetJobData, null, string> {
@@ -213,15 +243,15 @@ export class FleetWorker {
       ...this.fleet.bullOptions(),
       ...manual,
     });
-    queue.on("error", (err) => this.log.debug({ err }, "a queue cannot reach Redis"));
+    queue.on("error", (err) => this.fleet.noteQueueError(err));
     this.#queues.set(route, queue);
     return queue;
   }
 
-  /** The task as this worker's own, or as it is where it has ended, was cancelled, or was a worker's death too often. */
+  /** Claims the task. Returns it unclaimed if it has ended, was cancelled, or has crashed too many workers. */
   async #claim(bull: FleetJob, claim: string): Promise<{ task: Task | undefined; isEndedHere: boolean }> {
     let isEndedHere = false;
-    const task = await this.fleet.store.update(bull.id as string, (current, finishedAtMs) => {
+    const task = await this.fleet.store.update(bull.id as string, (current, nowMs) => {
       isEndedHere = false;
       if (hasEnded(current.state)) return current;
       const interruptions = current.interruptions + (current.state === "running" ? 1 : 0);
@@ -229,8 +259,8 @@ export class FleetWorker {
         ...current,
         interruptions,
         state: "failed",
-        finishedAtMs,
-        endedAtMs: Date.now(),
+        finishedAtMs: nowMs,
+        endedAtMs: nowMs,
       } as const;
       isEndedHere = true;
       if (current.isCancelled) return { ...ended, claim: undefined, error: "Cancelled by user" };
@@ -238,88 +268,99 @@ export class FleetWorker {
         return { ...ended, claim: undefined, error: deathsMessage(interruptions) };
       }
       isEndedHere = false;
-      return { ...current, state: "running", interruptions, claim, startedAtMs: Date.now() };
+      return { ...current, state: "running", interruptions, claim, startedAtMs: nowMs };
     });
     return { task, isEndedHere };
   }
 
-  async #work(work: Held): Promise<void> {
+  async #work(work: HeldTask): Promise<void> {
     const { task, job } = work;
     const renewing = setInterval(
       () => void this.#renew(work),
       this.fleet.leaseMs / RENEWALS_PER_LEASE,
     ).unref();
     try {
-      this.log.info({ ...named(task), interruptions: task.interruptions }, "task begins");
-      await this.#untilAlone(work);
-      const outcome = await job.run(task, this.jobs, {
+      this.log.info({ ...named(task), interruptions: task.interruptions }, "task started");
+      await this.#waitUntilAlone(work);
+      const outcome = await job.run(task, this.runner, {
         timeoutSeconds: this.options.jobTimeoutSeconds,
         onProgress: this.#reporter(task),
         log: this.log,
       });
-      // The device is lost, and the process is about to end.
+      // The GPU is lost and the process is about to exit.
       if (outcome === null) this.#isDraining = true;
       if (outcome === null || work.isAbandoned) return;
       await this.#recordEnd(work, outcome);
     } catch (err) {
-      this.log.error({ ...named(task), err }, "the end of a task cannot be recorded");
+      this.log.error({ ...named(task), err }, "could not record the end of a task");
     } finally {
       clearInterval(renewing);
     }
   }
 
-  /** A task that was interrupted runs alone: the next interruption is then not another's doing. */
-  async #untilAlone({ task, job, company }: Held): Promise<void> {
+  /** A task that was interrupted before runs alone, so that it takes no other task down with it. */
+  async #waitUntilAlone({ task, job, others }: HeldTask): Promise<void> {
     if (task.interruptions === 0) return;
     const { signal } = job.controller;
-    await Promise.race([Promise.all(company), signal.aborted || once(signal, "abort")]);
+    await Promise.race([Promise.all(others), signal.aborted || once(signal, "abort")]);
+  }
+
+  /** This worker does not see the fleet's store. */
+  get #lacksStore(): boolean {
+    return this.fleet.sharedStore?.fault != null;
   }
 
   get #isSuspectHeld(): boolean {
     return [...this.#held.values()].some(({ task }) => task.interruptions > 0);
   }
 
-  /** Holds on to the task; finds out where it is no longer this worker's. */
-  async #renew(work: Held): Promise<void> {
+  /** Renews the lease. Aborts the job if another worker has the task. */
+  async #renew(work: HeldTask): Promise<void> {
     const { task, bull, token, route, job } = work;
     try {
       const isRenewed = await bull.extendLock(token, this.fleet.leaseMs).catch(() => 0);
       if (isRenewed === 1) return;
       const current = await this.fleet.store.get(task.id);
       if (current?.claim === token) {
-        // Redis was away for longer than the lease, and nobody has taken the task yet.
+        // Redis was away for longer than the lease, but no worker has taken the task.
         const lock = this.fleet.jobKey(route, task.id, ":lock");
-        await reached(() => this.fleet.redis.set(lock, token, "PX", this.fleet.leaseMs, "NX"));
+        await this.fleet.redis.attempt(() =>
+          this.fleet.redis.set(lock, token, "PX", this.fleet.leaseMs, "NX"),
+        );
       } else {
         work.isAbandoned = true;
-        job.controller.abort(new JobAborted("superseded", "another worker has the task"));
+        job.controller.abort(new TaskAborted("superseded", "another worker has the task"));
       }
     } catch (err) {
-      this.log.debug({ ...named(task), err }, "a lease could not be renewed");
+      this.log.debug({ ...named(task), err }, "could not renew a lease");
     }
   }
 
   #reporter({ id, requestId }: Task): (progress: TaskProgress) => void {
-    let toldMs = Number.NEGATIVE_INFINITY;
+    let publishedMs = Number.NEGATIVE_INFINITY;
     let stage = "";
-    const tell = async (progress: TaskProgress) => {
+    const publish = async (progress: TaskProgress) => {
       const key = keyOf("progress", id);
-      await reached(() => this.fleet.redis.set(key, JSON.stringify(progress), "PX", PROGRESS_EXPIRY_MS));
-      await this.fleet.tell({ type: "progress", id, progress, request: requestId });
+      await this.fleet.redis.attempt(() =>
+        this.fleet.redis.set(key, JSON.stringify(progress), "PX", PROGRESS_EXPIRY_MS),
+      );
+      await this.fleet.publish({ type: "progress", id, progress, request: requestId });
     };
-    return (told) => {
-      // Gateways have no way to what a worker holds in memory.
-      const progress = { ...told, previewSeconds: 0 };
+    return (reported) => {
+      // Gateways cannot read the preview in a worker's memory.
+      const progress = { ...reported, previewSeconds: 0 };
       const nowMs = performance.now();
-      if (progress.stage === stage && nowMs - toldMs < PROGRESS_MS) return;
-      toldMs = nowMs;
+      if (progress.stage === stage && nowMs - publishedMs < PROGRESS_MS) return;
+      publishedMs = nowMs;
       stage = progress.stage;
-      tell(progress).catch((err: unknown) => this.log.debug({ task: id, err }, "progress was not told"));
+      publish(progress).catch((err: unknown) =>
+        this.log.debug({ task: id, err }, "could not publish progress"),
+      );
     };
   }
 
-  /** Tries until Redis takes it, or the worker stops. */
-  async #recordEnd(work: Held, outcome: Outcome): Promise<void> {
+  /** Retries until Redis accepts it or the worker stops. */
+  async #recordEnd(work: HeldTask, outcome: Outcome): Promise<void> {
     for (let attempt = 0; ; attempt++) {
       try {
         await this.#settle(work, outcome);
@@ -327,17 +368,17 @@ export class FleetWorker {
       } catch (error) {
         if (!(error instanceof StoreError)) throw error;
         if (attempt === 0) {
-          this.log.error({ ...named(work.task), err: error }, "the end of a task cannot be recorded");
+          this.log.error({ ...named(work.task), err: error }, "could not record the end of a task");
         }
         const { signal } = this.#stopping;
         const over = AbortSignal.any([signal, AbortSignal.timeout(retryDelayMs(attempt))]);
-        await once(this.fleet.told, "back", { signal: over }).catch(() => {});
+        await once(this.fleet.events, "reconnected", { signal: over }).catch(() => {});
         if (signal.aborted || work.isAbandoned) return;
       }
     }
   }
 
-  async #settle({ task, job, bull, token }: Held, outcome: Outcome): Promise<void> {
+  async #settle({ task, job, bull, token }: HeldTask, outcome: Outcome): Promise<void> {
     const isDiskFull = outcome.state === "queued" && outcome.why === "disk-full";
     const diskFailures = (task.diskFailures ?? 0) + (isDiskFull ? 1 : 0);
     const isGivenUp = isDiskFull && diskFailures >= MAX_DISK_FAILURES;
@@ -345,38 +386,41 @@ export class FleetWorker {
     const settled = await this.fleet.store.update(task.id, (current, finishedAtMs) => {
       if (current.claim !== token) return current;
       if (end.state === "queued") return { ...current, claim: undefined, state: "queued", diskFailures };
-      return { ...current, ...end, claim: undefined, finishedAtMs, endedAtMs: Date.now() };
+      return { ...current, ...end, claim: undefined, finishedAtMs, endedAtMs: finishedAtMs };
     });
     if (settled === undefined || settled.claim !== undefined || settled.state !== end.state) return;
     if (end.state !== "queued") {
       const counted = job.seconds === null ? null : this.#count(job.seconds);
-      await Promise.all([this.#complete(bull, token), counted, this.#tidyUp(settled)]);
+      await Promise.all([this.#complete(bull, token), counted, this.#cleanUp(settled)]);
       return;
     }
-    if (isDiskFull) await bull.moveToDelayed(Date.now() + holdMs(diskFailures - 1), token);
+    const heldMs = holdMs(diskFailures - 1);
+    if (isDiskFull) await bull.moveToDelayed((await this.fleet.redis.timeMs()) + heldMs, token);
     else await bull.moveToWait(token);
-    await this.fleet.tell({ type: "queued", id: task.id, route: task.route ?? "" });
+    await this.fleet.publish({ type: "queued", id: task.id, route: task.route ?? "" });
   }
 
-  /** A lock that is gone does not matter: whoever gets the job next finds its task ended. */
+  /** Fails if the lock is gone. That does no harm: the next worker that gets the job finds its task ended. */
   async #complete(bull: FleetJob, token: string): Promise<void> {
-    await bull.moveToCompleted(null, token, false).catch((err: unknown) => {
-      this.log.debug({ task: bull.id, err }, "a job could not be closed");
-    });
+    try {
+      await this.fleet.redis.attempt(() => bull.moveToCompleted(null, token, false));
+    } catch (err) {
+      this.log.debug({ task: bull.id, err }, "could not complete a job");
+      // Removes a job that is in no list. A job of another worker stays.
+      await bull.remove().catch(() => {});
+    }
   }
 
   async #count(seconds: number): Promise<void> {
     const key = keyOf("seconds");
-    const counted = this.fleet.redis
-      .pipeline()
-      .lpush(key, seconds)
-      .ltrim(key, 0, this.options.averageWindow - 1);
-    await reached(() => piped(counted));
+    await this.fleet.redis.batch((pipeline) =>
+      pipeline.lpush(key, seconds).ltrim(key, 0, this.options.averageWindow - 1),
+    );
   }
 
-  async #tidyUp(task: Task): Promise<void> {
-    await this.jobs.ended(task).catch((err: unknown) => {
-      this.log.error({ task: task.id, err }, "what belonged to a task could not be removed");
+  async #cleanUp(task: Task): Promise<void> {
+    await this.runner.cleanUp(task).catch((err: unknown) => {
+      this.log.error({ task: task.id, err }, "could not clean up after a task");
     });
   }
 }

@@ -1,72 +1,81 @@
-/** What the processes of a fleet share: Redis, the tasks in it, BullMQ's queues of them, and what they tell each other. */
+/** State that the processes of a fleet share: Redis, the tasks in it, BullMQ's queues, and messages. */
 import { EventEmitter } from "node:events";
-import { type Job, Queue, type QueueOptions } from "bullmq";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Job, type JobType, Queue, type QueueOptions } from "bullmq";
 import type { Redis } from "ioredis";
 import { ConfigError } from "../../config.js";
-import type { Logger } from "../../log.js";
+import type { Logger } from "../../system/log.js";
+import { StoreError } from "../errors.js";
 import { hasEnded } from "../queue/catalog.js";
-import type { QueueEvents } from "../queue/job-queue.js";
-import type { Task, TaskState } from "../queue/store.js";
+import type { Task } from "../queue/store.js";
 import { FleetStore } from "./fleet-store.js";
-import { connectRedis, EVENTS_CHANNEL, keyOf, piped, reached } from "./redis.js";
-import { PAYLOAD_VERSION, Workers } from "./workers.js";
+import { type FleetEvent, MessageReader } from "./messages.js";
+import { Quarantine } from "./quarantine.js";
+import { connectRedis, type FleetRedis, isDataFault, keyOf } from "./redis.js";
+import type { SharedStore } from "./shared-store.js";
+import { isRoute, PAYLOAD_VERSION, Workers } from "./workers.js";
 
-/** How long a worker holds a task without a sign of life. */
+/** A worker loses its task when it does not renew the lease for this time. */
 const LEASE_MS = 10_000;
-/** So often in this time somebody looks for tasks whose worker is gone. */
-const LOOKS_PER_LEASE = 3;
-/** How often somebody looks for accepted tasks that no queue holds, as their gateway died or Redis forgot. */
+/** Checks for expired leases per lease time. */
+const CHECKS_PER_LEASE = 3;
+/** Interval of checks for accepted tasks in no queue, because their gateway died or Redis lost data. */
 const RECONCILE_MS = 30_000;
-/** BullMQ fails a job itself after so many; who claims it counts by the queue's own rules. */
-const NEVER = 1_000_000;
+/** A task in no queue for less than this time may still be in submission. */
+const SUBMISSION_MS = 5_000;
+/** Minimum interval of inspections of all keys, after one that found nothing. */
+const INSPECT_INTERVAL_MS = 100;
+/** Disables BullMQ's own limit. The queue's rules count attempts. */
+const UNLIMITED = 1_000_000;
 
-/** What the processes tell each other of a task. */
-export type FleetEvent =
-  | { type: "queued"; id: string; route: string; position?: number }
-  | { type: "progress"; id: string; progress: QueueEvents["progress"][1]; request: string | undefined }
-  | { type: "ended"; id: string }
-  /** To the worker that runs it. */
-  | { type: "cancel"; id: string };
-
-/** The payload of a job: the task itself is read by its id, so that nothing of it stands in two places. */
+/** Payload of a job. The task is read by its id, so that it is stored in one place. */
 export interface FleetJobData {
   version: number;
 }
 export type FleetJob = Job<FleetJobData, null, string>;
 
-interface Told {
+interface FleetEvents {
   event: [FleetEvent];
-  /** What was told meanwhile has not been heard. */
-  back: [];
+  /** Reconnected; messages since the disconnect are lost. */
+  reconnected: [];
 }
 
 export class Fleet {
+  readonly quarantine: Quarantine;
   readonly store: FleetStore;
   readonly workers: Workers;
-  readonly told = new EventEmitter<Told>().setMaxListeners(0);
+  /** Set when the process has joined. */
+  sharedStore: SharedStore | null = null;
+  readonly events = new EventEmitter<FleetEvents>().setMaxListeners(0);
   readonly #queues = new Map<string, Queue<FleetJobData, null, string>>();
   readonly #listener: Redis;
   #readySinceMs = performance.now();
-  #careTimer: NodeJS.Timeout | undefined;
-  /** Unfinished tasks that no queue held when they were last looked at. */
-  #stray = new Set<string>();
+  #recoveryTimer: NodeJS.Timeout | undefined;
+  /** The running inspection of all keys, and the next one. */
+  #inspections: Promise<void> = Promise.resolve();
+  #nextInspection: Promise<void> | undefined;
+  #foundNothingAtMs = Number.NEGATIVE_INFINITY;
+  #restoring: Promise<void> = Promise.resolve();
+  readonly #closing = new AbortController();
 
   private constructor(
-    readonly redis: Redis,
+    readonly redis: FleetRedis,
     preferredModel: string,
     readonly log: Logger,
     readonly leaseMs: number,
   ) {
-    this.store = new FleetStore(redis);
-    this.workers = new Workers(redis, preferredModel, log);
+    this.quarantine = new Quarantine(redis, log);
+    this.store = new FleetStore(redis, this.quarantine);
+    this.workers = new Workers(redis, this.quarantine, preferredModel, log);
+    redis.repair = () => this.#repair();
     this.#listener = redis.duplicate();
-    this.#listener.on("error", (err: Error) => log.debug({ err }, "Redis tells nothing"));
+    this.#listener.on("error", (err: Error) => log.debug({ err }, "the connection for messages failed"));
     redis.on("ready", () => {
       this.#readySinceMs = performance.now();
     });
   }
 
-  /** @throws ConfigError where Redis does not answer */
+  /** @throws ConfigError if Redis does not answer */
   static async open(url: string, preferredModel: string, log: Logger, leaseMs = LEASE_MS): Promise<Fleet> {
     const redis = connectRedis(url, log);
     const fleet = new Fleet(redis, preferredModel, log, leaseMs);
@@ -84,38 +93,41 @@ export class Fleet {
       const why = reason || (error as Error).message;
       throw new ConfigError("SVC_REDIS_URL", `SVC_REDIS_URL: Redis at ${host} cannot be used: ${why}`);
     }
-    fleet.#careTimer = setInterval(() => void fleet.#care(), fleet.#careMs).unref();
+    fleet.#recoveryTimer = setInterval(() => void fleet.#recoverTasks(), fleet.#recoveryIntervalMs).unref();
     return fleet;
   }
 
-  get #careMs(): number {
-    return Math.floor(this.leaseMs / LOOKS_PER_LEASE);
+  get #recoveryIntervalMs(): number {
+    return Math.floor(this.leaseMs / CHECKS_PER_LEASE);
   }
 
   async #listen(): Promise<void> {
     const listener = this.#listener;
     await listener.connect();
-    await listener.subscribe(EVENTS_CHANNEL);
-    listener.on("message", (_channel, text) => {
-      const event = JSON.parse(text) as FleetEvent | { type: "workers" };
-      if (event.type !== "workers") this.told.emit("event", event);
-      else this.workers.refresh().catch((err: unknown) => this.log.debug({ err }, "workers are not known"));
+    await listener.subscribe(this.redis.eventsChannel);
+    const reader = new MessageReader(this.log);
+    listener.on("message", (channel, text) => {
+      const event = reader.read(channel, text);
+      if (event === null) return;
+      if (event.type !== "workers") this.events.emit("event", event);
+      else
+        this.workers.refresh().catch((err: unknown) => this.log.debug({ err }, "could not list the workers"));
     });
-    listener.on("ready", () => this.told.emit("back"));
+    listener.on("ready", () => this.events.emit("reconnected"));
   }
 
-  async tell(event: FleetEvent): Promise<void> {
-    await reached(() => this.redis.publish(EVENTS_CHANNEL, JSON.stringify(event)));
+  async publish(event: FleetEvent): Promise<void> {
+    await this.redis.attempt(() => this.redis.publish(this.redis.eventsChannel, JSON.stringify(event)));
   }
 
   queueOf(route: string): Queue<FleetJobData, null, string> {
     const known = this.#queues.get(route);
     if (known !== undefined) return known;
-    // What the script for lost jobs reads of the options, though only a worker's type has it.
-    const care = { maxStalledCount: NEVER, stalledInterval: this.#careMs };
-    const options: QueueOptions = { ...this.bullOptions(), skipMetasUpdate: true, ...care };
+    // Options that BullMQ's script for stalled jobs reads, although only the worker's type has them.
+    const stalledOptions = { maxStalledCount: UNLIMITED, stalledInterval: this.#recoveryIntervalMs };
+    const options: QueueOptions = { ...this.bullOptions(), skipMetasUpdate: true, ...stalledOptions };
     const queue = new Queue<FleetJobData, null, string>(route, options);
-    queue.on("error", (err) => this.log.debug({ err }, "a queue cannot reach Redis"));
+    queue.on("error", (err) => this.noteQueueError(err));
     this.#queues.set(route, queue);
     return queue;
   }
@@ -124,79 +136,175 @@ export class Fleet {
     return { connection: this.redis, prefix: keyOf("queue") };
   }
 
-  /** Lets the task wait for a worker. Once only, however often it is called. */
-  async enqueue({ id, route = "", turn = 0 }: Task): Promise<void> {
-    const options = { jobId: id, priority: turn, removeOnComplete: true, removeOnFail: true };
-    await reached(() => this.queueOf(route).add("song", { version: PAYLOAD_VERSION }, options));
+  /** For errors that BullMQ emits as events. */
+  noteQueueError(err: Error): void {
+    this.log.debug({ err }, "a BullMQ command failed");
+    if (isDataFault(err)) this.#repair().catch((err: unknown) => this.log.debug({ err }, "no repair"));
   }
 
-  /** The key of the job of a task, with what BullMQ keeps beside it under `suffix`. */
+  /**
+   * Moves foreign data to quarantine and rebuilds the tasks' indices. One inspection serves all commands that failed
+   * before it started.
+   */
+  #repair(): Promise<void> {
+    this.#nextInspection ??= this.#inspections.then(() => {
+      this.#nextInspection = undefined;
+      return this.#inspect();
+    });
+    this.#inspections = this.#nextInspection.catch(() => {});
+    return this.#nextInspection;
+  }
+
+  async #inspect(): Promise<void> {
+    const waitMs = this.#foundNothingAtMs + INSPECT_INTERVAL_MS - performance.now();
+    if (waitMs > 0) await sleep(waitMs);
+    const moved = await this.quarantine.inspectAll();
+    if (moved.length === 0) this.#foundNothingAtMs = performance.now();
+    else this.#restore(moved);
+  }
+
+  #restore(moved: readonly string[]): void {
+    this.#restoring = this.#restoring
+      .then(() => this.store.restoreAll(moved))
+      .catch((err: unknown) => this.log.error({ err }, "could not rebuild the indices of tasks"));
+  }
+
+  /** Puts the task into its queue. Idempotent. */
+  async enqueue({ id, route = "", turn = 0 }: Task): Promise<void> {
+    const options = { jobId: id, priority: turn, removeOnComplete: true, removeOnFail: true };
+    const queue = this.queueOf(route);
+    await this.redis.attempt(
+      () => queue.add("song", { version: PAYLOAD_VERSION }, options),
+      () => queue.remove(id),
+    );
+  }
+
+  /** BullMQ's key of a task's job, or of its data under `suffix`. */
   jobKey(route: string, id: string, suffix = ""): string {
     return this.queueOf(route).toKey(id) + suffix;
   }
 
-  /** True for one process of the fleet, for as long; nobody else gets the office until then. */
-  async takesOffice(office: string, holdMs: number): Promise<boolean> {
-    const key = keyOf("office", office);
-    return (await reached(() => this.redis.set(key, process.pid, "PX", holdMs, "NX"))) === "OK";
+  /** Acquires a lease that one process of the fleet can hold for `ttlMs`. False if another holds it. */
+  async tryAcquireLease(name: string, ttlMs: number): Promise<boolean> {
+    const key = keyOf("lease", name);
+    return (await this.redis.attempt(() => this.redis.set(key, process.pid, "PX", ttlMs, "NX"))) === "OK";
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#careTimer);
+    this.#closing.abort();
+    clearInterval(this.#recoveryTimer);
     this.workers.close();
+    this.sharedStore?.close();
     for (const queue of this.#queues.values()) await queue.close().catch(() => {});
     this.#listener.disconnect();
     this.redis.disconnect();
   }
 
-  /** Gives the tasks of dead workers to others, and those that no queue holds to their queue. */
-  async #care(): Promise<void> {
-    // After a time without Redis all leases are over: those who still work are to renew them first.
+  /** Requeues tasks of dead workers and tasks that are in no queue. */
+  async #recoverTasks(): Promise<void> {
+    // After a Redis outage all leases are over: give live workers time to renew them.
     if (performance.now() - this.#readySinceMs < this.leaseMs) return;
     try {
-      for (const route of await reached(() => this.redis.smembers(keyOf("queues")))) {
-        for (const id of await this.queueOf(route).getBackend().moveStalledJobsToWait()) {
-          this.log.warn({ task: id }, "the worker of a task is gone: another one takes it");
-          await this.tell({ type: "queued", id, route });
+      const routes = await this.#routes();
+      await this.#inspectExpiring(routes);
+      for (const route of routes) {
+        const stalled = await this.redis.attempt(() =>
+          this.queueOf(route).getBackend().moveStalledJobsToWait(),
+        );
+        for (const id of stalled) {
+          this.log.warn({ task: id }, "the worker of a task died; the task is requeued");
+          await this.publish({ type: "queued", id, route });
         }
       }
-      if (await this.takesOffice("reconcile", RECONCILE_MS)) await this.reconcile();
+      if (await this.tryAcquireLease("reconcile", RECONCILE_MS)) await this.reconcile();
     } catch (err) {
-      this.log.debug({ err }, "the fleet's queues could not be looked at");
+      this.log.debug({ err }, "could not check the fleet's queues");
     }
   }
 
-  /** Puts accepted tasks into their queue that were in none the last time either. */
-  async reconcile(): Promise<void> {
-    const stray = new Set<string>();
-    for (const state of ["queued", "running"] satisfies TaskState[]) {
-      const ids = await this.store.inState(state);
-      for (const [id, hasJob] of await this.#haveJobs(ids)) {
-        if (hasJob) continue;
-        stray.add(id);
-        if (this.#stray.has(id)) await this.#adopt(id);
+  async #routes(): Promise<string[]> {
+    const key = keyOf("queues");
+    const routes = await this.redis.attempt(() => this.redis.smembers(key));
+    await this.quarantine.setEntriesAside(
+      key,
+      routes.filter((route) => !isRoute(route)).map((route) => [route]),
+    );
+    return routes.filter(isRoute);
+  }
+
+  /** Quarantines locks and leases without an expiry, which would never be released. */
+  async #inspectExpiring(routes: readonly string[]): Promise<void> {
+    const models = this.workers.known.flatMap((worker) => worker.models.map(({ name }) => name));
+    await this.quarantine.inspect([
+      keyOf("lease", "clean-up"),
+      keyOf("lease", "reconcile"),
+      ...[...new Set(models)].map((name) => keyOf("checkpoint", name)),
+      ...routes.map((route) => this.jobKey(route, "stalled-check")),
+    ]);
+  }
+
+  /** Requeues accepted tasks that are in no queue, now and after `waitMs`. */
+  async reconcile(waitMs = SUBMISSION_MS): Promise<void> {
+    const unqueued = await this.#unqueued(await this.store.unfinished());
+    if (unqueued.length === 0) return;
+    await sleep(waitMs, undefined, { signal: this.#closing.signal });
+    for (const id of await this.#unqueued(unqueued)) await this.#requeue(id);
+  }
+
+  /** Filters tasks that are in no list of their queue and have no worker. */
+  async #unqueued(ids: readonly string[]): Promise<string[]> {
+    if (ids.length === 0) return [];
+    const routes = await this.redis.attempt(() => this.redis.hmget(keyOf("routes"), ...ids));
+    const routeOf = new Map(ids.map((id, index) => [id, routes[index] ?? ""]));
+    const held = new Set<string>();
+    for (const route of new Set(routeOf.values())) {
+      if (isRoute(route)) for (const id of await this.#heldIn(route)) held.add(id);
+    }
+    const missing = ids.filter((id) => !held.has(id));
+    const locks = await this.redis.batch((pipeline) => {
+      for (const id of missing) pipeline.exists(this.#lockKey(routeOf.get(id) as string, id));
+    });
+    return missing.filter((_, index) => locks[index] !== 1);
+  }
+
+  /** A task without a queue has no lock. */
+  #lockKey(route: string, id: string): string {
+    return isRoute(route) ? this.jobKey(route, id, ":lock") : keyOf("none");
+  }
+
+  /** Ids of a queue's jobs. Foreign locks, which would hold jobs forever, are removed. */
+  async #heldIn(route: string): Promise<string[]> {
+    const idsOf = (...lists: JobType[]) =>
+      this.redis.attempt(() => this.queueOf(route).getRanges(lists, 0, -1));
+    const active = await idsOf("active");
+    await this.quarantine.inspect(active.map((id) => this.jobKey(route, id, ":lock")));
+    return [...active, ...(await idsOf("waiting", "prioritized", "delayed"))];
+  }
+
+  /** Quarantines data of active jobs that BullMQ cannot read. The ids of the jobs stay. */
+  async removeUnreadableJobs(route: string): Promise<void> {
+    const queue = this.queueOf(route);
+    for (const id of await this.redis.attempt(() => queue.getRanges(["active"], 0, -1))) {
+      try {
+        await this.redis.attempt(() => queue.getJob(id));
+      } catch (error) {
+        if (error instanceof StoreError) throw error;
+        await this.quarantine.setAside(
+          this.jobKey(route, id),
+          `BullMQ cannot read it: ${(error as Error).message}`,
+        );
+        await this.redis.attempt(() => this.redis.del(this.jobKey(route, id, ":lock")));
       }
     }
-    this.#stray = stray;
   }
 
-  async #haveJobs(ids: readonly string[]): Promise<[id: string, hasJob: boolean][]> {
-    if (ids.length === 0) return [];
-    const routes = await reached(() => this.redis.hmget(keyOf("routes"), ...ids));
-    const pipeline = this.redis.pipeline();
-    // One without a record has no route, and no job of that name.
-    for (const [index, id] of ids.entries()) pipeline.exists(this.jobKey(routes[index] || "none", id));
-    const found = await reached(() => piped(pipeline));
-    return ids.map((id, index) => [id, found[index] === 1]);
-  }
-
-  async #adopt(id: string): Promise<void> {
-    const task = await this.store.get(id);
-    if (task === undefined) await this.store.release(id);
-    else if (!hasEnded(task.state)) {
-      this.log.warn({ task: id }, "an accepted task was in no queue, and is put into its own");
-      await this.enqueue(task);
-      await this.tell({ type: "queued", id, route: task.route ?? "" });
-    }
+  async #requeue(id: string): Promise<void> {
+    const task = await this.store.restore(id);
+    if (task === undefined || hasEnded(task.state)) return;
+    this.log.warn({ task: id }, "an accepted task was in no queue; it is requeued");
+    // A leftover job would keep BullMQ from adding it.
+    await this.redis.attempt(() => this.queueOf(task.route ?? "").remove(id));
+    await this.enqueue(task);
+    await this.publish({ type: "queued", id, route: task.route ?? "" });
   }
 }

@@ -1,68 +1,80 @@
-/** A process joins a fleet: as a gateway, as a worker, or as both. */
+/** Joins a process to a fleet: as a gateway, a worker, or both. */
 import { createRequire } from "node:module";
 import { freemem, hostname } from "node:os";
+import { pathToFileURL } from "node:url";
 import { v4 as uuid } from "uuid";
 import type { Config } from "../../config.js";
 import type { FormatRequest, MusicEngine, SampleRequest } from "../../engine/types.js";
-import type { Logger } from "../../log.js";
+import type { Logger } from "../../system/log.js";
 import type { TaskAdapter } from "../queue/store.js";
-import type { SongJobs } from "../song-jobs.js";
-import type { AdapterShelf } from "../storage/adapter-shelf.js";
-import { aboutAdaptersOf, Calls, WORDS } from "./calls.js";
+import type { SongRunner } from "../song/song-runner.js";
+import type { AdapterStorage } from "../storage/adapter-storage.js";
+import type { ObjectStore } from "../storage/object-store.js";
+import { directoryTokens, objectTokens } from "../storage/store-token.js";
+import { adapterQuestions, Calls, WORDS } from "./calls.js";
 import { Fleet } from "./fleet.js";
 import { FleetAdapters } from "./fleet-adapters.js";
 import { FleetEngine } from "./fleet-engine.js";
 import { FleetQueue } from "./fleet-queue.js";
 import { FleetWorker } from "./fleet-worker.js";
-import { type Announcement, PAYLOAD_VERSION } from "./workers.js";
+import { SharedStore } from "./shared-store.js";
+import { type Announcement, READABLE_VERSIONS } from "./workers.js";
 
 const { version } = createRequire(import.meta.url)("../../../package.json") as { version: string };
 
-/** Memory of GPUs is asked for by a program of its own, which is no work for every heartbeat. */
+/** GPU memory is read by a separate program, which is too slow for every heartbeat. */
 const MEMORY_AGE_MS = 15_000;
 
 export interface FleetParts {
-  /** What a gateway knows of models. */
+  /** The gateway's view of models. */
   engine: MusicEngine;
   queue: FleetQueue;
   close(): Promise<void>;
 }
 
 /**
- * @param engine null: a gateway, which runs no task
- * @throws ConfigError where Redis does not answer
+ * @param engine null: a gateway, which runs no tasks
+ * @param storage null: the store is a directory
+ * @throws ConfigError if Redis does not answer, or the fleet uses another store
  */
 export async function joinFleet(
   config: Config,
   engine: MusicEngine | null,
-  jobs: SongJobs,
+  runner: SongRunner,
+  storage: ObjectStore | null,
   log: Logger,
 ): Promise<FleetParts> {
   const fleet = await Fleet.open(config.redisUrl as string, config.slot1Model, log);
+  const store = sharedStore(fleet, config, storage, log);
+  fleet.sharedStore = store;
+  await store.join().catch(async (error: unknown) => {
+    await fleet.close();
+    throw error;
+  });
   const calls = new Calls(fleet);
   const worker =
     engine === null
       ? null
       : new FleetWorker(
           fleet,
-          jobs,
+          runner,
           {
             name: `${hostname()}-${process.pid}-${uuid().slice(0, 8)}`,
             places: config.queueWorkers,
             jobTimeoutSeconds: config.jobTimeoutSeconds,
             averageWindow: config.averageWindow,
             describe: describer(engine, config),
-            answer: () => answerCalls(calls, engine, jobs.adapters),
+            answer: () => answerCalls(calls, engine, runner.adapters),
           },
           log,
         );
   const options = {
     capacity: config.queueMaxSize,
     averageJobSeconds: config.averageJobSeconds,
-    ended: jobs.ended.bind(jobs),
+    cleanUp: runner.cleanUp.bind(runner),
   };
   return {
-    engine: new FleetEngine(fleet.workers, new FleetAdapters(fleet, calls, jobs.adapters), calls),
+    engine: new FleetEngine(fleet.workers, new FleetAdapters(fleet, calls, runner.adapters), calls),
     queue: new FleetQueue(fleet, options, log, worker),
     close: async () => {
       await calls.close();
@@ -71,8 +83,15 @@ export async function joinFleet(
   };
 }
 
-/** What the engine can tell those who ask. */
-function answerCalls(calls: Calls, engine: MusicEngine, shelf: AdapterShelf): void {
+function sharedStore(fleet: Fleet, { storage: setting }: Config, objects: ObjectStore | null, log: Logger) {
+  const directory = setting?.directory ?? "";
+  const tokens = objects === null ? directoryTokens(directory) : objectTokens(objects);
+  const location = objects?.location ?? pathToFileURL(directory).href;
+  return new SharedStore(fleet.redis, fleet.quarantine, tokens, location, log);
+}
+
+/** Answers questions with the engine. */
+function answerCalls(calls: Calls, engine: MusicEngine, storage: AdapterStorage): void {
   if (engine.languageModels().length > 0) {
     calls.answer(WORDS, async (question, data, signal) => {
       await engine.prepareLanguageModel(null, { signal });
@@ -82,13 +101,13 @@ function answerCalls(calls: Calls, engine: MusicEngine, shelf: AdapterShelf): vo
   }
   const model = engine.slots()[0]?.model;
   if (model == null) return;
-  calls.answer(aboutAdaptersOf(model), (_question, data, signal) => {
+  calls.answer(adapterQuestions(model), (_question, data, signal) => {
     const adapter = data as TaskAdapter;
-    return shelf.lend(adapter, (path) => engine.inspectAdapter({ ...adapter, path }, { signal }));
+    return storage.withAdapter(adapter, (path) => engine.inspectAdapter({ ...adapter, path }, { signal }));
   });
 }
 
-/** What the engine has now, in the words of an announcement. */
+/** Returns the models and memory of the engine for announcements. */
 function describer(engine: MusicEngine, { devices }: Config) {
   const fingerprints = new Map<string, string>();
   let freeBytes = 0;
@@ -106,13 +125,14 @@ function describer(engine: MusicEngine, { devices }: Config) {
     for (const { model } of slots) {
       if (!fingerprints.has(model)) fingerprints.set(model, await engine.fingerprint(model));
     }
-    const models = slots.map(({ slot, model, isTurbo }) => {
+    const models = slots.map(({ slot, model, isTurbo, codebookSize }) => {
       const entry = installed.find(({ name }) => name === model);
       return {
         name: model,
         slot,
         is_loaded: entry?.isLoaded ?? true,
         is_turbo: isTurbo,
+        codebook_size: codebookSize,
         tasks: entry?.supportedTasks ?? null,
         fingerprint: fingerprints.get(model) as string,
       };
@@ -123,7 +143,7 @@ function describer(engine: MusicEngine, { devices }: Config) {
       free_memory_bytes: freeBytes,
       models,
       lm_models: engine.languageModels().map(({ name }) => name),
-      payload_versions: [PAYLOAD_VERSION],
+      payload_versions: [...READABLE_VERSIONS],
     };
   };
 }

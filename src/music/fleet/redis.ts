@@ -1,14 +1,12 @@
-/** The fleet's Redis: its connections, the names of its keys, and what its failures mean. */
+/** The fleet's Redis: connections, key names, and classification of errors. */
 import { Redis } from "ioredis";
-import type { Logger } from "../../log.js";
+import type { Logger } from "../../system/log.js";
 import { StoreError } from "../errors.js";
 
-/** The beginning of every key; fleets that share a server differ by the number of its database, the last part of the URL. */
+/** Prefix of every key. Fleets on one server differ by the database number at the end of the URL. */
 export const PREFIX = "carillon";
-/** What happens to tasks is told here, as JSON. */
-export const EVENTS_CHANNEL = `${PREFIX}:events`;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Where Redis hangs, an answer that says so is better than none. */
+/** Commands fail after this time if Redis hangs. */
 const COMMAND_TIMEOUT_MS = 10_000;
 const MAX_RETRY_MS = 1_000;
 
@@ -17,11 +15,61 @@ export function keyOf(...parts: string[]): string {
 }
 
 /**
- * A connection that comes back by itself. While it is gone commands fail at once: whoever sent them knows better than
- * a queue of commands whether they still mean anything.
+ * A connection that reconnects. While it is down commands fail at once instead of queueing, because the caller knows
+ * best whether to retry.
  */
-export function connectRedis(url: string, log: Logger): Redis {
-  const redis = new Redis(url, {
+export class FleetRedis extends Redis {
+  /** Moves foreign data to quarantine. */
+  repair: () => Promise<void> = async () => {};
+
+  /**
+   * Runs a command. If Redis rejects it because of a key's content, repairs and runs it once more.
+   * @param undo removes partial results of a failed command
+   * @throws FleetUnreachableError if Redis is at fault
+   */
+  async attempt<T>(command: () => Promise<T>, undo: () => Promise<unknown> = async () => {}): Promise<T> {
+    try {
+      return await command().catch(async (error: unknown) => {
+        if (!isDataFault(error)) throw error;
+        await this.repair();
+        await undo();
+        return command();
+      });
+    } catch (error) {
+      if (isRedisFault(error)) throw new FleetUnreachableError(error);
+      throw error;
+    }
+  }
+
+  /** Sends several commands at once. Resolves with their results in order. @throws as `attempt`, the first error */
+  batch(build: (pipeline: Pipeline) => unknown): Promise<unknown[]> {
+    return this.attempt(async () => {
+      const pipeline = this.pipeline();
+      build(pipeline);
+      const results = (await pipeline.exec()) ?? [];
+      return results.map(([error, value]) => {
+        if (error !== null) throw error;
+        return value;
+      });
+    });
+  }
+
+  /** Redis's clock in milliseconds, the only clock that all processes share. */
+  async timeMs(): Promise<number> {
+    const [seconds, microseconds] = await this.attempt(() => this.time());
+    return Math.floor(Number(seconds) * 1000 + Number(microseconds) / 1000);
+  }
+
+  /** The channel of this fleet. Channels are shared between databases, so the name contains the database number. */
+  get eventsChannel(): string {
+    return keyOf(String(this.options.db ?? 0), "events");
+  }
+}
+
+type Pipeline = ReturnType<Redis["pipeline"]>;
+
+export function connectRedis(url: string, log: Logger): FleetRedis {
+  const redis = new FleetRedis(url, {
     lazyConnect: true,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
@@ -32,31 +80,21 @@ export function connectRedis(url: string, log: Logger): Redis {
   });
   let isGone = false;
   redis.on("error", (err: Error) => {
-    if (!isGone) log.error({ reason: err.message }, "Redis cannot be reached");
+    if (!isGone) log.error({ reason: err.message }, "Redis is unreachable");
     isGone = true;
   });
   redis.on("ready", () => {
-    if (isGone) log.info("Redis is back");
+    if (isGone) log.info("Redis is reachable again");
     isGone = false;
   });
   return redis;
 }
 
-/** A server of the fleet cannot reach Redis, or Redis refuses to write. */
+/** Redis is unreachable or refuses to write. */
 export class FleetUnreachableError extends StoreError {
   constructor(cause: unknown) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    super("UNREACHABLE", `the fleet's Redis cannot be reached or does not write: ${reason}`, { cause });
-  }
-}
-
-/** What `command` resolves with. @throws FleetUnreachableError where Redis is at fault */
-export async function reached<T>(command: () => Promise<T>): Promise<T> {
-  try {
-    return await command();
-  } catch (error) {
-    if (isRedisFault(error)) throw new FleetUnreachableError(error);
-    throw error;
+    super("UNREACHABLE", `the fleet's Redis is unreachable or not writable: ${reason}`, { cause });
   }
 }
 
@@ -67,17 +105,9 @@ function isRedisFault(error: unknown): boolean {
   return error instanceof Error && !(error instanceof StoreError) && REDIS_FAULTS.test(error.message);
 }
 
-/** Milliseconds of Redis' own clock, the only one that all processes see. */
-export async function timeMs(redis: Redis): Promise<number> {
-  const [seconds, microseconds] = await reached(() => redis.time());
-  return Math.floor(Number(seconds) * 1000 + Number(microseconds) / 1000);
+/** True if a key's type or content is not what the command or script expects. */
+export function isDataFault(error: unknown): boolean {
+  return error instanceof Error && error.name === "ReplyError" && DATA_FAULTS.test(error.message);
 }
 
-/** The results of a pipeline, in order. @throws the first error among them */
-export async function piped(pipeline: ReturnType<Redis["pipeline"]>): Promise<unknown[]> {
-  const results = (await pipeline.exec()) ?? [];
-  return results.map(([error, value]) => {
-    if (error !== null) throw error;
-    return value;
-  });
-}
+const DATA_FAULTS = /^(WRONGTYPE|ERR value is not|ERR hash value is not|ERR .*script)/;

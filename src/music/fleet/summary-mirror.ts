@@ -1,17 +1,16 @@
 /**
- * The summaries of all tasks, as this process last read them: a search looks at each, and to read them all anew takes
- * long. Redis remembers which have changed, so that only those are read again.
+ * Local copy of all task summaries for searches, because reading all of them is slow. Redis logs which ones changed,
+ * so that only those are read again.
  */
-import type { Redis } from "ioredis";
+import { z } from "zod";
 import type { TaskSummary } from "../queue/catalog.js";
-import { keyOf, piped, reached } from "./redis.js";
+import { parseJson } from "./messages.js";
+import { type FleetRedis, keyOf } from "./redis.js";
 
-/** Summaries that are asked for at a time. */
-const BATCH = 1_000;
-/** Changes that Redis remembers, the last of each task; who missed more reads all summaries. */
+/** Changes that Redis keeps, one per task. A process that missed more reads all summaries again. */
 const MAX_CHANGES = 10_000;
 
-/** Each script that changes or removes a summary has this function. */
+/** Lua function that every script calls when it changes or removes a summary. */
 export const NOTE_CHANGE = `
 local function noteChange(p, id)
   redis.call('ZADD', p .. ':changes', redis.call('INCR', p .. ':revision'), id)
@@ -22,18 +21,22 @@ end`;
 
 export class SummaryMirror {
   readonly #summaries = new Map<string, TaskSummary>();
-  /** The number of the last change that is in the summaries; null: they have to be read from the beginning. */
+  /** Number of the last change in the copy; null if everything must be read. */
   #revision: number | null = null;
   #reading: Promise<void> = Promise.resolve();
 
-  constructor(private readonly redis: Redis) {
-    // Redis may have forgotten the latest changes, and count others by their numbers.
+  /** @param readSummaries in the order of the ids; undefined for unknown ids */
+  constructor(
+    private readonly redis: FleetRedis,
+    private readonly readSummaries: (ids: readonly string[]) => Promise<(TaskSummary | undefined)[]>,
+  ) {
+    // Redis may have lost the latest changes and reused their numbers.
     redis.on("ready", () => {
       this.#revision = null;
     });
   }
 
-  /** All summaries, with every change that was made before the call. */
+  /** All summaries, including every change before the call. */
   async current(): Promise<Iterable<TaskSummary>> {
     const reading = this.#reading.catch(() => {}).then(() => this.#read());
     this.#reading = reading;
@@ -43,24 +46,28 @@ export class SummaryMirror {
 
   async #read(): Promise<void> {
     const known = this.#revision;
-    // In this order: what changes meanwhile is read once more, or known to be forgotten.
-    const asked = this.redis
-      .pipeline()
-      .get(keyOf("revision"))
-      .zrange(keyOf("changes"), `(${known ?? 0}`, "+inf", "BYSCORE")
-      .get(keyOf("forgotten"));
-    const [revision, changed, forgotten] = (await reached(() => piped(asked))) as [
-      string | null,
-      string[],
-      string | null,
-    ];
+    // The order matters: a change made meanwhile is read again, or detected as forgotten.
+    const ask = () =>
+      this.redis.batch((pipeline) =>
+        pipeline
+          .get(keyOf("revision"))
+          .zrange(keyOf("changes"), `(${known ?? 0}`, "+inf", "BYSCORE")
+          .get(keyOf("forgotten")),
+      ) as Promise<[string | null, string[], string | null]>;
+    let [revision, changed, forgotten] = await ask();
+    if (!isCount(revision) || !isCount(forgotten)) {
+      await this.redis.repair();
+      [revision, changed, forgotten] = await ask();
+    }
     const latest = Number(revision);
     const isComplete = known !== null && known <= latest && Number(forgotten) <= known;
-    const ids = isComplete ? changed : await reached(() => this.redis.zrange(keyOf("tasks"), "0", "-1"));
-    // A connection that is lost from here on asks for all again.
+    const ids = isComplete
+      ? changed
+      : await this.redis.attempt(() => this.redis.zrange(keyOf("tasks"), "0", "-1"));
+    // If the connection is lost from here on, everything is read again.
     this.#revision = latest;
     try {
-      const summaries = await readSummaries(this.redis, ids);
+      const summaries = await this.readSummaries(ids);
       if (!isComplete) this.#summaries.clear();
       for (const [index, summary] of summaries.entries()) {
         const id = ids[index] as string;
@@ -74,16 +81,28 @@ export class SummaryMirror {
   }
 }
 
-/** In the order of the ids; undefined where there is no such task. */
-export async function readSummaries(
-  redis: Redis,
-  ids: readonly string[],
-): Promise<(TaskSummary | undefined)[]> {
-  const summaries: (TaskSummary | undefined)[] = [];
-  for (let begin = 0; begin < ids.length; begin += BATCH) {
-    const batch = ids.slice(begin, begin + BATCH);
-    const texts = await reached(() => redis.hmget(keyOf("summaries"), ...batch));
-    for (const text of texts) summaries.push(text === null ? undefined : (JSON.parse(text) as TaskSummary));
-  }
-  return summaries;
+function isCount(text: string | null): boolean {
+  return text === null || /^\d+$/.test(text);
+}
+
+const summarySchema: z.ZodType<TaskSummary> = z.object({
+  id: z.string(),
+  sequence: z.number(),
+  state: z.enum(["queued", "running", "succeeded", "failed"]),
+  isFavorite: z.boolean(),
+  submissionKey: z.string().optional() as z.ZodType<string | undefined>,
+  retakeOf: z.string().optional() as z.ZodType<string | undefined>,
+  words: z.string(),
+  finishedAtMs: z.number().nullable(),
+  audioNames: z.array(z.string()),
+  uploadNames: z.array(z.string()).default([]),
+  audioBytes: z.number(),
+  recordBytes: z.number(),
+});
+
+/** Undefined if it is not the summary of this task. */
+export function parseSummary(id: string, text: string | null | undefined): TaskSummary | undefined {
+  if (text == null) return undefined;
+  const { data } = summarySchema.safeParse(parseJson(text));
+  return data?.id === id ? data : undefined;
 }

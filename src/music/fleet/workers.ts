@@ -1,40 +1,43 @@
-/** The workers of a fleet: what each tells of itself, which of them can run a request, and the names of their queues. */
-import type { Redis } from "ioredis";
-import type { Logger } from "../../log.js";
+/** The workers of a fleet: their announcements, the choice of a queue for a request, and the names of the queues. */
+import { z } from "zod";
+import type { Logger } from "../../system/log.js";
 import { HttpError, RequestError } from "../errors.js";
-import { namedModel } from "../models.js";
-import type { WorkerStatus } from "../queue/job-queue.js";
+import { namedModel } from "../models/models.js";
+import type { WorkerStatus } from "../queue/task-queue.js";
 import type { GenerationRequest } from "../request/schema.js";
-import { EVENTS_CHANNEL, keyOf, PREFIX, piped, reached } from "./redis.js";
+import { parseJson } from "./messages.js";
+import type { Quarantine } from "./quarantine.js";
+import { type FleetRedis, keyOf, PREFIX } from "./redis.js";
 
-/**
- * The version of what a task's record says. It is part of the names of queues: a worker takes from those of versions that it knows,
- * and leaves all others to workers that know them.
- */
-export const PAYLOAD_VERSION = 1;
-/** How often a worker tells of itself, and how long that holds. */
+/** Version of task records. It is part of queue names: a worker takes only tasks of versions that it can read. */
+export const PAYLOAD_VERSION = 2;
+/** Versions that this process can run. Version 1 has at most one adapter per task. */
+export const READABLE_VERSIONS: readonly number[] = [1, PAYLOAD_VERSION];
+/** Interval and expiry of announcements. */
 export const HEARTBEAT_MS = 2_000;
 const EXPIRY_MS = 8_000;
-/** How old the list may be that a submission is judged by. */
+/** Maximum age of the worker list when a task is submitted. */
 const MAX_AGE_MS = 1_000;
 const NO_WORKER_RETRY_SECONDS = "10";
 
-/** All announcements that hold; names without one are forgotten. */
+/** Returns all valid announcements and removes names whose announcement has expired. */
 const LIST = `
 local texts = {}
 for _, name in ipairs(redis.call('SMEMBERS', ARGV[1] .. ':workers')) do
   local text = redis.call('GET', ARGV[1] .. ':worker:' .. name)
-  if text then table.insert(texts, text) else redis.call('SREM', ARGV[1] .. ':workers', name) end
+  if text then table.insert(texts, name) table.insert(texts, text) else redis.call('SREM', ARGV[1] .. ':workers', name) end
 end
 return texts`;
 
-/** What a worker tells of itself. */
+/** Announcement of a worker. */
 export interface Announcement extends WorkerStatus {
   models: {
     name: string;
     slot: number;
     is_loaded: boolean;
     is_turbo: boolean;
+    /** Absent from workers of older versions. */
+    codebook_size?: number | null;
     tasks: readonly string[] | null;
     /** See MusicEngine.fingerprint. */
     fingerprint: string;
@@ -42,25 +45,52 @@ export interface Announcement extends WorkerStatus {
   payload_versions: number[];
 }
 
-/** The queue of tasks for a model, and of those among them that name a language model. */
+const announcementSchema: z.ZodType<Announcement> = z.object({
+  name: z.string(),
+  version: z.string(),
+  device: z.string(),
+  free_memory_bytes: z.number(),
+  places: z.number(),
+  running: z.array(z.string()),
+  models: z.array(
+    z.object({
+      name: z.string(),
+      slot: z.number(),
+      is_loaded: z.boolean(),
+      is_turbo: z.boolean(),
+      tasks: z.array(z.string()).nullable(),
+      fingerprint: z.string(),
+    }),
+  ),
+  lm_models: z.array(z.string()),
+  is_draining: z.boolean(),
+  payload_versions: z.array(z.number()),
+});
+
+/** Whether the text is the name of a task queue. */
+export function isRoute(text: string): boolean {
+  return /^v\d+~[^:~]+~[^:~]*(~adapter)?$/.test(text);
+}
+
+/** The queue of tasks for a model, and for a language model if the request names one. */
 function routeOf(model: string, languageModel: string | null, version = PAYLOAD_VERSION): string {
-  // BullMQ allows no colon.
+  // BullMQ allows no colons.
   return [`v${version}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
 }
 
-/** The queue of those tasks of another one that are rendered under an adapter: workers have these for slot 1 alone. */
-export function underAdapters(route: string): string {
+/** The queue of tasks with loaded adapters, which only workers with the model in slot 1 take. */
+export function adapterRoute(route: string): string {
   return `${route}~adapter`;
 }
 
-/** The queues that a worker takes from, those of models that are in memory first. */
+/** The queues that a worker takes from, models in memory first. */
 export function routesOf({ models, lm_models, payload_versions }: Announcement) {
   const warmFirst = [...models].sort((a, b) => Number(b.is_loaded) - Number(a.is_loaded));
   return warmFirst.flatMap(({ name, slot, is_loaded: isWarm }) =>
     payload_versions.flatMap((version) =>
       [null, ...lm_models].flatMap((lm) => {
         const route = routeOf(name, lm, version);
-        const routes = slot === 1 ? [route, underAdapters(route)] : [route];
+        const routes = slot === 1 ? [route, adapterRoute(route)] : [route];
         return routes.map((route) => ({ route, isWarm }));
       }),
     ),
@@ -70,22 +100,23 @@ export function routesOf({ models, lm_models, payload_versions }: Announcement) 
 export class Workers {
   #known: Announcement[] = [];
   #refreshedAtMs = Number.NEGATIVE_INFINITY;
-  /** The models that this process last announced. */
+  /** Models that this process last announced. */
   #offered = "";
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param preferred the model that a request without a name gets where a worker has it */
+  /** @param preferred model for requests without a name, if a worker has it */
   constructor(
-    private readonly redis: Redis,
+    private readonly redis: FleetRedis,
+    private readonly quarantine: Quarantine,
     private readonly preferred: string,
     private readonly log: Logger,
   ) {}
 
-  /** Keeps the list new. */
+  /** Refreshes the worker list periodically. */
   async watch(): Promise<void> {
     await this.refresh();
     const refresh = () =>
-      this.refresh().catch((err: unknown) => this.log.debug({ err }, "the workers cannot be listed"));
+      this.refresh().catch((err: unknown) => this.log.debug({ err }, "could not list the workers"));
     this.#timer = setInterval(() => void refresh(), MAX_AGE_MS).unref();
   }
 
@@ -95,69 +126,77 @@ export class Workers {
 
   async announce(announcement: Announcement): Promise<void> {
     const { name, models } = announcement;
-    const told = this.redis
-      .pipeline()
-      .set(keyOf("worker", name), JSON.stringify(announcement), "PX", EXPIRY_MS)
-      .sadd(keyOf("workers"), name);
     const offered = JSON.stringify(models);
-    if (offered !== this.#offered) told.publish(EVENTS_CHANNEL, JSON.stringify({ type: "workers" }));
-    await reached(() => piped(told));
+    await this.redis.batch((pipeline) => {
+      pipeline.set(keyOf("worker", name), JSON.stringify(announcement), "PX", EXPIRY_MS);
+      pipeline.sadd(keyOf("workers"), name);
+      if (offered !== this.#offered) {
+        pipeline.publish(this.redis.eventsChannel, JSON.stringify({ type: "workers" }));
+      }
+    });
     this.#offered = offered;
   }
 
   /**
-   * Those of a worker's models that are what the fleet means by their names: the files of whoever had the name first, and
-   * for as long as such workers are there.
+   * Filters a worker's models whose files are the fleet's. The first worker with a model name defines its files, as
+   * long as workers with them are running.
    */
-  async agreed(models: Announcement["models"]): Promise<Announcement["models"]> {
-    const asked = this.redis.pipeline();
-    for (const { name, fingerprint } of models) {
-      const key = keyOf("checkpoint", name);
-      asked.set(key, fingerprint, "PX", EXPIRY_MS, "NX").get(key);
-    }
-    const answers = await reached(() => piped(asked));
+  async matchingModels(models: Announcement["models"]): Promise<Announcement["models"]> {
+    const answers = await this.redis.batch((pipeline) => {
+      for (const { name, fingerprint } of models) {
+        const key = keyOf("checkpoint", name);
+        pipeline.set(key, fingerprint, "PX", EXPIRY_MS, "NX").get(key);
+      }
+    });
     const same = models.filter(({ fingerprint }, index) => answers[2 * index + 1] === fingerprint);
-    const kept = this.redis.pipeline();
-    for (const { name } of same) kept.pexpire(keyOf("checkpoint", name), EXPIRY_MS);
-    await reached(() => piped(kept));
+    await this.redis.batch((pipeline) => {
+      for (const { name } of same) pipeline.pexpire(keyOf("checkpoint", name), EXPIRY_MS);
+    });
     return same;
   }
 
   async withdraw(name: string): Promise<void> {
-    await reached(() => this.redis.del(keyOf("worker", name)));
+    await this.redis.attempt(() => this.redis.del(keyOf("worker", name)));
   }
 
   async refresh(): Promise<readonly Announcement[]> {
-    const texts = (await reached(() => this.redis.eval(LIST, 0, PREFIX))) as string[];
-    this.#known = texts.map((text) => JSON.parse(text) as Announcement);
+    const texts = (await this.redis.attempt(() => this.redis.eval(LIST, 0, PREFIX))) as string[];
+    const known: Announcement[] = [];
+    for (let index = 0; index < texts.length; index += 2) {
+      const [name, text] = texts.slice(index, index + 2) as [string, string];
+      const { data } = announcementSchema.safeParse(parseJson(text));
+      if (data?.name === name) known.push(data);
+      else await this.quarantine.setAside(keyOf("worker", name), "it is not a worker's announcement");
+    }
+    this.#known = known;
     this.#known.sort((a, b) => a.name.localeCompare(b.name));
     this.#refreshedAtMs = performance.now();
     return this.#known;
   }
 
-  /** As they were a moment ago. */
+  /** As of the last refresh. */
   get known(): readonly Announcement[] {
     return this.#known;
   }
 
-  /** Those that can read what this process writes. */
-  get #able(): readonly Announcement[] {
+  /** Workers that can read this process's records. */
+  get #compatible(): readonly Announcement[] {
     return this.#known.filter(({ payload_versions }) => payload_versions.includes(PAYLOAD_VERSION));
   }
 
-  /** The models of all workers, the one that a request without a name gets first. */
+  /** Models of all workers, the default model first. */
   get models(): Announcement["models"] {
     const models = new Map<string, Announcement["models"][number]>();
-    for (const model of this.#able.flatMap((worker) => worker.models)) {
+    for (const model of this.#compatible.flatMap((worker) => worker.models)) {
       const known = models.get(model.name);
       models.set(model.name, { ...model, is_loaded: model.is_loaded || known?.is_loaded === true });
     }
     const names = [...models.keys()];
-    const first = namedModel(names, this.preferred) ?? this.#able.at(0)?.models.at(0)?.name;
+    const first = namedModel(names, this.preferred) ?? this.#compatible.at(0)?.models.at(0)?.name;
     return [...models.values()].sort((a, b) => Number(b.name === first) - Number(a.name === first));
   }
 
-  /** The model that a request without a name gets. @throws HttpError 503 where there is no worker to do `what` */
+  /** The default model. @throws HttpError 503 if there is no worker to do `what` */
   async preferredModel(what: string): Promise<string> {
     if (this.models.length === 0) await this.refresh();
     const [first] = this.models;
@@ -166,8 +205,8 @@ export class Workers {
   }
 
   /**
-   * The request with the model that it gets, and the queue of those who can run it.
-   * @throws HttpError 503 where there is no worker, RequestError where none has the model that the request names
+   * Returns the request with its model, and the queue of the workers that can run it.
+   * @throws HttpError 503 without workers, RequestError if no worker has the requested model
    */
   async route(
     request: GenerationRequest,
@@ -177,7 +216,7 @@ export class Workers {
     const names = this.models.map(({ name }) => name);
     const model = request.model === null ? first : namedModel(names, request.model);
     if (model === undefined) throw unknown("model", request.model, names);
-    const workers = this.#able.filter(({ models }) => models.some(({ name }) => name === model));
+    const workers = this.#compatible.filter(({ models }) => models.some(({ name }) => name === model));
     const { lmModelPath } = request;
     if (lmModelPath === null) return { request: { ...request, model }, model, route: routeOf(model, null) };
     const installed = [...new Set(workers.flatMap(({ lm_models }) => lm_models))];
@@ -189,12 +228,12 @@ export class Workers {
 
 export function noWorker(what: string): HttpError {
   const headers = { "Retry-After": NO_WORKER_RETRY_SECONDS };
-  return new HttpError(503, `No worker of the fleet is there to ${what}`, headers);
+  return new HttpError(503, `No worker of the fleet can ${what}; start one or retry later`, headers);
 }
 
 function unknown(parameter: string, asked: string | null, names: readonly string[]): RequestError {
   const list = names.length === 0 ? "none" : names.join(", ");
   return new RequestError(
-    `${parameter}: no worker of the fleet has ${JSON.stringify(asked)}; there is ${list}`,
+    `${parameter}: no worker of the fleet has ${JSON.stringify(asked)}; available: ${list}`,
   );
 }

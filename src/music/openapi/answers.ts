@@ -1,18 +1,18 @@
-/** What the endpoints answer that tell of no task: the data of the envelope, unless said otherwise. */
+/** Response schemas, except those of tasks: the `data` of the envelope unless stated otherwise. */
 import { z } from "zod";
 import { taskRowSchema } from "../queue/task-row.js";
 
 const text = z.string();
-const warnings = z.array(text).meta({ description: "what was not taken literally" });
+const warnings = z.array(text).meta({ description: "values that were changed or ignored" });
 const message = z.object({ message: text });
 
 export const errorAnswer = z
   .object({
-    detail: text.meta({ description: "one line: what is wrong, and what to do" }),
+    detail: text.meta({ description: "what is wrong and how to fix it, one line" }),
     error: z
       .union([text, z.object({ message: text, type: text, param: z.null(), code: z.int() })])
       .optional()
-      .meta({ description: "the same again, where some clients look for it" }),
+      .meta({ description: "same as `detail`, for clients that read it here" }),
   })
   .meta({ id: "Error" });
 
@@ -28,11 +28,14 @@ export const acceptedTask = z
 export const taskPage = z
   .object({
     tasks: z.array(taskRowSchema),
-    total: z.int().meta({ description: "tasks that the filter fits" }),
+    total: z.int().meta({ description: "number of matching tasks" }),
     offset: z.int(),
   })
   .meta({ id: "TaskPage" });
 
+export const session = z.object({
+  active: z.boolean().meta({ description: "whether a cookie stands for the key; false without SVC_API_KEY" }),
+});
 export const cancelledTask = z.object({ job_id: text, status: z.literal("cancelled") });
 export const removedTask = z.object({ task_id: text, status: z.enum(["cancelled", "deleted"]) });
 
@@ -49,15 +52,15 @@ export const statistics = z.object({
         version: text,
         device: text,
         free_memory_bytes: count,
-        places: count.meta({ description: "tasks that it runs at a time" }),
-        running: z.array(text).meta({ description: "ids of tasks" }),
+        places: count.meta({ description: "concurrent tasks" }),
+        running: z.array(text).meta({ description: "task ids" }),
         models: z.array(z.object({ name: text, slot: count, is_loaded: z.boolean() })),
         lm_models: z.array(text),
         is_draining: z.boolean(),
       }),
     )
     .optional()
-    .meta({ description: "the workers of a fleet; a server that works alone has none" }),
+    .meta({ description: "fleet workers; absent for a standalone server" }),
 });
 
 const sheet = {
@@ -70,8 +73,8 @@ const sheet = {
   vocal_language: text,
 };
 export const songSheet = z.object({ ...sheet, warnings }).meta({ id: "SongSheet" });
-/** Older clients read some of it under other names. */
-export const wishedSheet = z.object({ ...sheet, warnings, keyscale: text, timesignature: text });
+/** Includes the names of older clients. */
+export const sampleSheet = z.object({ ...sheet, warnings, keyscale: text, timesignature: text });
 export const randomSample = z.looseObject(sheet);
 
 export const health = z.object({
@@ -91,13 +94,19 @@ export const modelList = z.object({
   default_model: text.nullable(),
 });
 export const modelInventory = z.object({
-  models: z.array(model.extend({ supported_task_types: z.array(text) })),
+  models: z.array(
+    model.extend({
+      supported_task_types: z.array(text),
+      infer_methods: z.array(text).meta({ description: "solvers; every model runs with all of them" }),
+      sings: z.boolean().meta({ description: "false for the embedded model, which is instrumental" }),
+    }),
+  ),
   default_model: text.nullable(),
   slots: z.array(
     z.object({
       slot: z.int(),
-      model: text.nullable().meta({ description: "null until one was loaded" }),
-      is_loaded: z.boolean().meta({ description: "false: it rests until its next use" }),
+      model: text.nullable().meta({ description: "null until a model was loaded" }),
+      is_loaded: z.boolean().meta({ description: "false: unloaded until the next use" }),
     }),
   ),
   lm_models: z.array(languageModel),
@@ -115,23 +124,26 @@ export const modelSwitch = z.object({
 });
 export const modelPull = z
   .object({
-    published: z
-      .array(z.string())
-      .meta({ description: "models known by name; any other goes as owner/repository" }),
+    published: z.array(z.string()).meta({ description: "models known by name; others as owner/repository" }),
+    singing: z.object({ model: z.string(), bytes: z.int() }).meta({
+      description: "model to pull for songs with vocals, and its size with shared parts",
+    }),
     pull: z
       .object({
         model: z.string(),
         state: z.enum(["running", "completed", "failed", "cancelled"]),
-        done_bytes: z.int().meta({ description: "what is there and verified counts" }),
-        total_bytes: z.int().meta({ description: "0 until the hub has listed all files" }),
-        file: z.string().meta({ description: "the one under way" }),
+        done_bytes: z
+          .int()
+          .meta({ description: "downloaded and verified bytes, files already present included" }),
+        total_bytes: z.int().meta({ description: "0 until all files are listed" }),
+        file: z.string().meta({ description: "file being downloaded" }),
         new_folders: z
           .array(z.string())
-          .meta({ description: "in the checkpoint directory; none: all was there" }),
+          .meta({ description: "in the checkpoint directory; empty if all were present" }),
         error: z.string().nullable(),
       })
       .nullable()
-      .meta({ description: "the one under way, else the latest one since the server started" }),
+      .meta({ description: "running download, or the latest since the server started" }),
   })
   .meta({ id: "ModelPull" });
 
@@ -164,6 +176,7 @@ export const adapterStatus = z.object({
   scales: z.record(text, z.number()),
   active_adapter: text.nullable(),
   adapters: z.array(text),
+  enabled_adapters: z.array(text),
   synthetic_default_mode: z.boolean(),
 });
 export const loadedAdapter = message.extend({ lora_path: text, adapter_name: text });

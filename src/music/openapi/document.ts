@@ -1,83 +1,62 @@
-/** The OpenAPI 3.1 document: made of the schemas that parse and of those that answers are checked against. */
+/** Builds the OpenAPI 3.1 document from the request and response schemas. */
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
+import type { JsonSchema, OpenApiDocument, OpenApiOperation } from "../../http/openapi-page.js";
 import { namesOf } from "../../parameters.js";
 import { resultRecordSchema } from "../queue/task-status.js";
 import { errorAnswer } from "./answers.js";
 
-export type JsonSchema = Readonly<Record<string, unknown>>;
 /**
- * Parameters of a body or a query by the service's names, and objects of such; or JSON Schema where they are no list at
- * all.
+ * Parameters of a body or query by internal name, with nested objects; or a JSON Schema.
  */
 export type Parameters =
   | { shape: Readonly<Record<string, z.ZodType>>; objects?: Readonly<Record<string, Parameters>> }
   | { json: JsonSchema };
 
-/** What the document says of an endpoint. */
+/** Description of an endpoint. */
 export interface Operation {
   tag: "Tasks" | "Words" | "Chat" | "Models" | "Adapters" | "Training" | "Data sets" | "Service";
   summary: string;
   query?: Parameters;
   headers?: Readonly<Record<string, string>>;
   body?: Parameters;
-  /** The fields of files, where the body may hold some. */
+  /** File fields of multipart bodies. */
   files?: readonly string[];
-  /** The data of the envelope; what a media type holds where it is no JSON in the envelope. */
+  /** Schema of `data` in the envelope, or a response without the envelope. */
   answer: z.ZodType | { media: string; schema?: z.ZodType; description: string };
-  /** Statuses of failures beside those that all endpoints of the method have. */
+  /** Error statuses besides those common to all endpoints of the method. */
   errors?: readonly number[];
-  /** Also open to those without the key. */
+  /** No key needed. */
   isOpen?: boolean;
-  /** The key may stand in the query, for what a page cannot give headers. */
+  /** The key may be in the query, for pages that cannot set headers. */
   takesKeyInQuery?: boolean;
   example?: JsonSchema;
 }
 
 const COMPONENTS = "#/components/schemas/";
-/** What every endpoint may answer, and those that take a body. */
+/** Errors of every endpoint, and of those with a body. */
 const COMMON_ERRORS = [400, 401, 403, 500, 503];
 const BODY_ERRORS = [415];
 const ERRORS: Readonly<Record<number, string>> = {
-  400: "The request cannot be done as it stands; `detail` names the field and the value",
-  401: "The key is missing or wrong",
-  403: "Not for this origin, host or path",
-  404: "There is no such thing",
-  409: "Not now: it changed meanwhile, or another one is under way",
-  415: "Content type that this endpoint does not take",
-  416: "Range beyond the end",
-  422: "The Idempotency-Key was used for another body",
-  429: "The queue is full, or too much of this client waits; `Retry-After` says how long",
-  500: "The server is at fault; its log says why",
-  501: "A fleet does not do this",
-  503: "Short of something that comes back; `Retry-After` says when",
-  507: "The server's disk is full",
+  400: "Invalid request; `detail` names the field and the value",
+  401: "Missing or wrong key",
+  403: "Origin, host or path not allowed",
+  404: "Not found",
+  409: "Conflict: changed meanwhile, or another run is in progress",
+  415: "Unsupported content type",
+  416: "Range not satisfiable",
+  422: "Idempotency-Key used for a different body",
+  429: "Queue full, or too many waiting requests of this client; see `Retry-After`",
+  500: "Server error; see its log",
+  501: "Not available in a fleet",
+  503: "Temporarily unavailable; see `Retry-After`",
+  507: "Server disk full",
 };
 const KEYS = [{ bearer: [] }, { header: [] }];
 const QUERY_KEY = [{ query: [] }];
 const FORMS = ["application/json", "application/x-www-form-urlencoded"];
 
-export interface OpenApiDocument {
-  openapi: string;
-  info: { title: string; version: string; description: string };
-  paths: Record<string, Record<string, OpenApiOperation>>;
-  components: { schemas: Record<string, JsonSchema>; securitySchemes: JsonSchema };
-}
-
-export interface OpenApiOperation {
-  tags: string[];
-  operationId: string;
-  summary: string;
-  security: object[];
-  parameters: { name: string; in: "path" | "query" | "header"; description?: string; schema: JsonSchema }[];
-  requestBody?: { content: Record<string, { schema: JsonSchema; example?: JsonSchema }> };
-  responses: Record<
-    string | number,
-    { description: string; content?: Record<string, { schema: JsonSchema }> }
-  >;
-}
-
-/** @param operations by method and path, as `routes/endpoints.ts` has them */
+/** @param operations by method and path (`routes/endpoints.ts`) */
 export function openApiDocument(
   version: string,
   operations: Readonly<Record<string, Operation>>,
@@ -91,7 +70,7 @@ export function openApiDocument(
       paths[path] = { ...paths[path], [method.toLowerCase()]: describe(method, path, operation, reference) };
     }
   }
-  // What only the text of another answer holds.
+  // Contained only as JSON text in another response.
   reference(resultRecordSchema);
   return {
     openapi: "3.1.1",
@@ -99,7 +78,7 @@ export function openApiDocument(
       title: "Carillon",
       version,
       description:
-        "Music generation. A parameter goes by its name or any in `x-aliases`; forms, and text in JSON, may spell numbers and booleans as text, and a field that is null or blank counts as left out. Numbers out of their range are clamped, with a line in `warnings`, unless the server is set to refuse them. Answers stand in an envelope: `data`, `code`, `error`, `timestamp`, `extra`.",
+        "Music generation. Parameters have the aliases in `x-aliases`. Numbers and booleans may be sent as text; null and blank fields count as absent. Numbers out of range are clamped with a line in `warnings`, unless SVC_RANGE_POLICY=refuse. Responses are wrapped in an envelope: `data`, `code`, `error`, `timestamp`, `extra`.",
     },
     paths,
     components: {
@@ -113,7 +92,7 @@ export function openApiDocument(
   };
 }
 
-/** An optional part gives two paths. */
+/** Paths of a route; an optional part gives two. */
 function pathsOf(route: string): string[] {
   const whole = route.replace(/\{([^}]*)\}/, "$1").replace(/:(\w+)/g, "{$1}");
   const short = route.replace(/\{[^}]*\}/, "").replace(/:(\w+)/g, "{$1}");
@@ -182,7 +161,7 @@ function bodyContent(body: Parameters, files: readonly string[] | undefined, exa
   const content = Object.fromEntries(FORMS.map((type) => [type, { schema, ...(example && { example }) }]));
   if (files === undefined) return content;
   const parts = Object.fromEntries(
-    files.map((name) => [name, { type: "string", contentMediaType: "audio/*", description: "a recording" }]),
+    files.map((name) => [name, { type: "string", contentMediaType: "audio/*", description: "audio file" }]),
   );
   const properties = { ...(schema.properties as object), ...parts };
   return { ...content, "multipart/form-data": { schema: { ...schema, properties } } };
@@ -213,7 +192,7 @@ function schemaOfBody(body: Parameters): JsonSchema {
   return { type: "object", properties: propertiesOf(body), ...(required.length > 0 && { required }) };
 }
 
-/** By the names that clients use. */
+/** Properties by external name. */
 function propertiesOf(parameters: Parameters): Record<string, JsonSchema> {
   if ("json" in parameters) return parameters.json.properties as Record<string, JsonSchema>;
   const entries = Object.entries(parameters.shape).map(([key, type]) => {
@@ -235,13 +214,13 @@ function requiredOf(parameters: Parameters): string[] {
     .map(([key, type]) => (namesOf(type) ?? [key])[0] as string);
 }
 
-/** With what has a name of its own among the components. */
+/** JSON Schema of a type; named types go to the components. */
 function jsonSchemaOf(type: z.ZodType, schemas: Record<string, JsonSchema>): JsonSchema {
   const { $schema, $defs = {}, ...schema } = toJsonSchema(type);
   const moved = (value: unknown) =>
     JSON.parse(JSON.stringify(value).replaceAll('"#/$defs/', `"${COMPONENTS}`)) as JsonSchema;
   for (const [name, definition] of Object.entries($defs)) {
-    // zod writes the name into the schema, where JSON Schema has no such word.
+    // zod adds the keyword `id`, which is not JSON Schema.
     const { id, ...named } = moved(definition);
     schemas[name] = named;
   }
@@ -253,7 +232,7 @@ function toJsonSchema(type: z.ZodType) {
     io: "output",
     unrepresentable: "any",
     override: ({ jsonSchema }) => {
-      // What every integer is bound by says nothing.
+      // Omits the safe-integer bounds that zod adds to every integer.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     },

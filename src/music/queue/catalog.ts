@@ -1,45 +1,54 @@
-/** What a store holds, in order and without reading it: for lists of many tasks, each of which may be large. */
+/** In-memory index of the tasks in a store: lists and searches read no records, which may be large. */
+import { basename } from "node:path";
+import { keptUploads } from "../request/replay.js";
 import { encodeTask } from "./lmdb-store.js";
 import type { StoredTask, Task, TaskState, TaskStore } from "./store.js";
 
-/** Characters of each of a task's texts that a search looks at. */
+/** Searched characters of each text of a task. */
 const MAX_SEARCHED = 512;
 
-/** What is remembered of a task beside its record, which may be large. */
+/** Index entry of a task. */
 export interface TaskSummary {
   id: string;
   sequence: number;
   state: TaskState;
   isFavorite: boolean;
   submissionKey: string | undefined;
-  /** That a search looks at, in lower case. */
+  retakeOf: string | undefined;
+  /** Searchable text in lower case. */
   words: string;
-  /** By the clock that songs age by; null before the end. */
+  /** On the service clock; null until the task ends. */
   finishedAtMs: number | null;
   audioNames: string[];
+  /** Recordings that are kept for its songs. */
+  uploadNames: string[];
+  /** Size of both. */
   audioBytes: number;
   recordBytes: number;
 }
 
 export function summaryOf(task: Task, recordBytes: number): TaskSummary {
-  const { id, sequence, state, favorite = false, submission, title = "", request, result } = task;
+  const { id, sequence, state, favorite = false, submission, retakeOf, title = "", request, result } = task;
   const { prompt, sampleQuery = "", lyrics = "" } = request;
-  // Cut before they are joined: a piece cut from a long text would keep all of it in memory.
+  // Cut before joining: a substring of a long text would keep all of it in memory.
   const words = [title, prompt, sampleQuery, result?.prompt, lyrics]
     .map((text) => text?.slice(0, MAX_SEARCHED))
     .join("\n")
     .toLowerCase();
   const files = result?.audioFiles ?? [];
+  const uploads = keptUploads(task);
   return {
     id,
     sequence,
     state,
     isFavorite: favorite,
     submissionKey: submission?.key,
+    retakeOf,
     words,
     finishedAtMs: task.finishedAtMs ?? (hasEnded(state) ? task.createdAtMs : null),
     audioNames: files.map(({ name }) => name),
-    audioBytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+    uploadNames: uploads.map(({ path }) => basename(path)),
+    audioBytes: [...files, ...uploads].reduce((sum, { bytes = 0 }) => sum + bytes, 0),
     recordBytes,
   };
 }
@@ -48,16 +57,16 @@ export function hasEnded(state: TaskState): boolean {
   return state === "succeeded" || state === "failed";
 }
 
-/** Whether the filter lets a task pass. */
-function fits({ state, favorite, search }: CatalogFilter): (summary: TaskSummary) => boolean {
+function fits({ state, favorite, retakesOf, search }: CatalogFilter): (summary: TaskSummary) => boolean {
   const words = search.toLowerCase().split(/\s+/);
   return (summary) =>
     (state === null || summary.state === state) &&
     (favorite === null || summary.isFavorite === favorite) &&
+    (retakesOf === null || summary.id === retakesOf || summary.retakeOf === retakesOf) &&
     words.every((word) => summary.words.includes(word));
 }
 
-/** The ids of the tasks that the filter fits, newest first, and how many fit in all. */
+/** Ids of the matching tasks, newest first, and the number of matches. */
 export function pageOf(
   summaries: Iterable<TaskSummary>,
   filter: CatalogFilter,
@@ -72,14 +81,16 @@ export interface CatalogFilter {
   /** Null: any. */
   state: TaskState | null;
   favorite: boolean | null;
-  /** All of these words stand in the title, the prompt or the lyrics, in any case. */
+  /** First task of a group of retakes; null: any task. */
+  retakesOf: string | null;
+  /** Words that must all occur in the title, prompt or lyrics. Case is ignored. */
   search: string;
   offset: number;
-  /** Ids at most. */
+  /** Maximum number of ids. */
   limit: number;
 }
 
-/** A store that knows what it holds once `scan` has run through; everything else passes to the store beneath. */
+/** Store with an in-memory index, complete once `scan` has ended. */
 export class CatalogedStore implements TaskStore {
   readonly #summaries = new Map<string, TaskSummary>();
   readonly #bySubmission = new Map<string, string>();
@@ -90,7 +101,7 @@ export class CatalogedStore implements TaskStore {
     return pageOf(this.#summaries.values(), filter);
   }
 
-  /** The id of the task that was submitted under this key. */
+  /** The id of the task that was submitted with this idempotency key. */
   submittedAs(key: string): string | undefined {
     return this.#bySubmission.get(key);
   }
@@ -120,7 +131,7 @@ export class CatalogedStore implements TaskStore {
 
   async remove(id: string): Promise<void> {
     const summary = this.#summaries.get(id);
-    // First of all, so that nobody else removes it meanwhile.
+    // Removed from the index first, so that a second call does not remove it too.
     this.#summaries.delete(id);
     try {
       await this.store.remove(id);
@@ -142,7 +153,7 @@ export class CatalogedStore implements TaskStore {
     return this.store.close();
   }
 
-  /** What the record of a task takes counts once the task has ended. */
+  /** The record size counts only for ended tasks. */
   #note(task: Task, bytes = hasEnded(task.state) ? encodeTask(task).length : 0): void {
     const summary = summaryOf(task, bytes);
     this.#summaries.set(task.id, summary);

@@ -5,20 +5,20 @@ import { open, type RootDatabase } from "lmdb";
 import { StoreError } from "../errors.js";
 import { DamagedRecordError, type StoredTask, type Task, type TaskState, type TaskStore } from "./store.js";
 
-/** Tasks that a scan reads before it lets others have their turn. */
+/** Tasks that a scan reads before it yields to the event loop. */
 const SCAN_BATCH = 10;
 
-/** Disk space that must be left for a new task; those accepted may then still be finished. */
+/** Free disk space required to accept a task. Changes of accepted tasks need less. */
 const MIN_FREE_BYTES_TO_ADD = 16 * 2 ** 20;
 const MIN_FREE_BYTES_TO_CHANGE = 2 ** 20;
 
 /**
- * Tasks in an LMDB file. A write is on the disk before its promise resolves, so neither kill -9 nor a power
- * cut loses an accepted task, and a torn write is never seen.
+ * Tasks in an LMDB file. A write is on the disk before its promise resolves, so kill -9 or a power cut loses no
+ * accepted task and leaves no torn record.
  *
- * The library must not meet a full disk: its asynchronous writes then leave a promise rejected unheard, and
- * the text of its error overruns a buffer, either of which ends the process. Hence writes are synchronous,
- * three small ones a song, and refused while the disk is nearly full.
+ * LMDB must not run into a full disk: its asynchronous writes then cause an unhandled rejection, and its error text
+ * overruns a buffer. Either ends the process. So writes are synchronous (three small ones a song) and are refused when
+ * the disk is nearly full.
  */
 export class LmdbTaskStore implements TaskStore {
   private constructor(
@@ -26,7 +26,7 @@ export class LmdbTaskStore implements TaskStore {
     private readonly freeBytes: () => number,
   ) {}
 
-  /** Opens or creates the store in `directory`. `freeBytes` tells how much the disk still takes. */
+  /** Opens or creates the store in `directory`. `freeBytes` returns the free disk space. */
   static open(directory: string, freeBytes: () => number = () => freeBytesOf(directory)): LmdbTaskStore {
     mkdirSync(directory, { recursive: true });
     const database = open<Buffer, string>({ path: directory, encoding: "binary", overlappingSync: false });
@@ -37,7 +37,7 @@ export class LmdbTaskStore implements TaskStore {
     this.#write(MIN_FREE_BYTES_TO_ADD, () => this.database.putSync(task.id, encodeTask(task)));
   }
 
-  /** Remembers that there was such a task, unless something is known of it. */
+  /** Adds an empty record for a task that was lost, unless the id has a record. */
   async addLost(id: string): Promise<void> {
     if (this.database.doesExist(id)) return;
     this.#write(MIN_FREE_BYTES_TO_ADD, () => this.database.putSync(id, LOST_RECORD));
@@ -68,7 +68,7 @@ export class LmdbTaskStore implements TaskStore {
     }
   }
 
-  /** Rises with every change. */
+  /** Increases with every change. */
   get version(): number {
     return (this.database.getStats() as { lastTxnId: number }).lastTxnId;
   }
@@ -77,7 +77,7 @@ export class LmdbTaskStore implements TaskStore {
     await this.database.close();
   }
 
-  /** LMDB refuses empty and very long keys; no task has such an id. */
+  /** LMDB rejects empty and very long keys, which are never task ids. */
   #read(id: string): Task | undefined {
     if (id.length === 0 || id.length > 256) return undefined;
     const record = this.database.get(id);
@@ -88,13 +88,16 @@ export class LmdbTaskStore implements TaskStore {
     const freeBytes = this.freeBytes();
     if (freeBytes < minFreeBytes) {
       const left = Math.floor(freeBytes / 2 ** 20);
-      throw new StoreError("DISK_FULL", `the disk of the task store is full: ${left} MiB are left`);
+      throw new StoreError(
+        "DISK_FULL",
+        `the disk of the task store is full (${left} MiB left); free some space`,
+      );
     }
     try {
       write();
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new StoreError("WRITE_FAILED", `the task store cannot be written: ${reason}`, { cause });
+      throw new StoreError("WRITE_FAILED", `cannot write to the task store: ${reason}`, { cause });
     }
   }
 }
@@ -115,8 +118,8 @@ function freeBytesOf(directory: string): number {
 }
 
 /**
- * A task as bytes: a line `carillon-task VERSION CHECKSUM`, then the task as JSON. The checksum, the first half of the
- * SHA-256 of the JSON, tells whether the bytes are those that were written. Records from before version 1 are bare JSON.
+ * Encodes a task: a line `carillon-task VERSION CHECKSUM`, then JSON. The checksum is the first half of the SHA-256 of
+ * the JSON. Records older than version 1 are bare JSON.
  */
 const VERSION = 1;
 const HEADER = /^carillon-task (\d+) ([0-9a-f]{32})$/;
@@ -129,38 +132,42 @@ export function encodeTask(task: Task): Buffer {
   return Buffer.concat([Buffer.from(`carillon-task ${VERSION} ${checksum(json)}\n`), json]);
 }
 
-/** Takes the place of a record that could not be read of a damaged store, so that clients learn of it. */
+/** Record of a task that could not be read from a damaged store, so that clients learn of the loss. */
 const LOST_RECORD = Buffer.alloc(0);
 
 /** @throws DamagedRecordError */
 export function decodeTask(id: string, record: Buffer): Task {
-  if (record.length === 0) throw new DamagedRecordError(id, "lost", "it was lost with a damaged store");
+  if (record.length === 0) throw new DamagedRecordError(id, "lost", "it was lost when the store was damaged");
   const json = record[0] === OPENING_BRACE ? record : checkedBody(id, record);
   let task: Task;
   try {
     task = JSON.parse(json.toString());
   } catch {
-    throw new DamagedRecordError(id, "corrupt", "it is no JSON");
+    throw new DamagedRecordError(id, "corrupt", "it is not valid JSON");
   }
-  if (task?.id !== id || !STATES.includes(task.state) || typeof task.request !== "object") {
-    throw new DamagedRecordError(id, "corrupt", "it is not a task of this name");
+  if (task?.id !== id || !STATES.includes(task.state) || !isObject(task.request)) {
+    throw new DamagedRecordError(id, "corrupt", "it is not the task with this id");
   }
   return task;
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
 }
 
 function checkedBody(id: string, record: Buffer): Buffer {
   const end = record.indexOf(LINE_FEED);
   const [, version, expected] = HEADER.exec(record.subarray(0, Math.max(end, 0)).toString("latin1")) ?? [];
-  if (version === undefined) throw new DamagedRecordError(id, "corrupt", "it does not begin as one");
+  if (version === undefined) throw new DamagedRecordError(id, "corrupt", "its header is wrong");
   if (Number(version) !== VERSION) {
     throw new DamagedRecordError(
       id,
       "newer",
-      `its format is version ${version}, this program knows ${VERSION}`,
+      `it has format version ${version}; this server reads up to ${VERSION}`,
     );
   }
   const json = record.subarray(end + 1);
-  if (checksum(json) !== expected) throw new DamagedRecordError(id, "corrupt", "its checksum is wrong");
+  if (checksum(json) !== expected) throw new DamagedRecordError(id, "corrupt", "its checksum does not match");
   return json;
 }
 

@@ -1,32 +1,55 @@
 import { readFile, writeFile } from "node:fs/promises";
 import type { Logger } from "pino";
 import { z } from "zod";
-import { PARTIAL_SUFFIX, writeWhole } from "../../whole-file.js";
+import { PARTIAL_SUFFIX, writeAtomically } from "../../system/atomic-file.js";
 import type { AudioFiles } from "../audio/audio-files.js";
-import type { JobQueue } from "./job-queue.js";
+import type { TaskQueue } from "./task-queue.js";
 
 export interface RetentionLimits {
-  /** Finished tasks older than this go; 0: no limit. */
+  /** Maximum age of finished tasks; 0: no limit. */
   maxAgeSeconds: number;
-  /** While the audio of all tasks is larger, the oldest finished ones go; 0: no limit. */
+  /** Maximum size of all audio; 0: no limit. */
   maxAudioBytes: number;
-  /** While the records of all finished tasks are larger, the oldest go; 0: no limit. */
+  /** Maximum size of the records of finished tasks; 0: no limit. */
   maxRecordBytes: number;
 }
 
-/** Lets finished tasks and their audio go by age and by total size, oldest first; favourites stay. */
+export const retentionForecast = z
+  .object({
+    bytes: z.int().meta({ description: "size of all songs and of the recordings kept for them" }),
+    max_bytes: z.int().nullable().meta({ description: "SVC_AUDIO_MAX_TOTAL_MB; null: no limit" }),
+    max_age_seconds: z.number().nullable().meta({ description: "SVC_AUDIO_MAX_AGE_HOURS; null: no limit" }),
+    expiries: z
+      .record(
+        z.string(),
+        z.object({
+          time: z.number().nullable().meta({ description: "Unix seconds; null: no age limit" }),
+          after_bytes: z
+            .int()
+            .nullable()
+            .meta({ description: "size of further songs until this one makes room; null: no size limit" }),
+        }),
+      )
+      .meta({ description: "by task id; favourites and other tasks that stay are absent" }),
+  })
+  .meta({ id: "Retention", description: "when finished tasks are deleted: oldest first, favourites never" });
+
+export type RetentionForecast = z.output<typeof retentionForecast>;
+
+/** Removes finished tasks and their audio by age and total size, oldest first. Favourites stay. */
 export class Retention {
   constructor(
-    private readonly queue: Pick<JobQueue, "finished" | "remove">,
-    private readonly audioFiles: AudioFiles,
+    private readonly queue: Pick<TaskQueue, "finished" | "remove">,
+    private readonly audioFiles: Pick<AudioFiles, "remove">,
+    private readonly removeUploads: (names: readonly string[]) => Promise<void>,
     private readonly limits: RetentionLimits,
     private readonly log: Logger,
   ) {}
 
-  /** One sweep. `nowMs` is the time to judge ages by. */
+  /** @param nowMs the time to compare ages with */
   async sweep(nowMs: number): Promise<void> {
     const finished = await this.queue.finished();
-    // The newest stays whatever its size: nobody could have fetched it yet.
+    // The newest task stays whatever its size: its client had no time to fetch it.
     const newest = finished.at(-1);
     let audioBytes = finished.reduce((sum, task) => sum + task.audioBytes, 0);
     let recordBytes = finished.reduce((sum, task) => sum + task.recordBytes, 0);
@@ -44,12 +67,39 @@ export class Retention {
     }
   }
 
-  /** Lets a finished task go at once. False where there is none of this id. @throws StoreError; the task is then kept */
+  /** When finished tasks will be removed, by id. */
+  async forecast(ids: readonly string[]): Promise<RetentionForecast> {
+    const { maxAgeSeconds, maxAudioBytes } = this.limits;
+    const asked = new Set(ids);
+    const finished = await this.queue.finished();
+    const bytes = finished.reduce((sum, task) => sum + task.audioBytes, 0);
+    const expiries: RetentionForecast["expiries"] = {};
+    let freedBytes = 0;
+    for (const task of finished) {
+      if (task.isFavorite) continue;
+      if (asked.has(task.id)) {
+        const time = maxAgeSeconds > 0 ? (task.finishedAtMs as number) / 1000 + maxAgeSeconds : null;
+        const isSized = maxAudioBytes > 0 && task.audioBytes > 0;
+        const after_bytes = isSized ? Math.max(0, maxAudioBytes - bytes + freedBytes) : null;
+        if (time !== null || after_bytes !== null) expiries[task.id] = { time, after_bytes };
+      }
+      freedBytes += task.audioBytes;
+    }
+    return {
+      bytes,
+      max_bytes: maxAudioBytes > 0 ? maxAudioBytes : null,
+      max_age_seconds: maxAgeSeconds > 0 ? maxAgeSeconds : null,
+      expiries,
+    };
+  }
+
+  /** Removes a finished task now. False if there is none with this id. @throws StoreError; the task then stays */
   async remove(id: string): Promise<boolean> {
-    // The record goes first: a record without audio would be a broken promise.
+    // The record goes first: no record may point to missing audio.
     const removed = await this.queue.remove(id);
     if (removed === undefined) return false;
     await this.audioFiles.remove(removed.audioNames);
+    await this.removeUploads(removed.uploadNames);
     return true;
   }
 }
@@ -57,9 +107,9 @@ export class Retention {
 const SAVED = z.object({ serviceMs: z.number().positive(), wallMs: z.number().positive() });
 
 /**
- * The time that songs age by. It runs with the system's steady clock, so that one who sets the clock of the wall ages
- * nothing. Time that the service did not run counts by the wall, but no start adds more than `maxGapMs` and none takes
- * any away. It begins as the wall's time and is kept in a file from one start to the next.
+ * The clock for ages of songs. It follows the monotonic clock, so changing the system clock does not expire tasks.
+ * Downtime counts by the system clock, from 0 to `maxGapMs` for each restart. The clock starts at the system time and
+ * is saved to a file.
  */
 export class ServiceClock {
   #baseMs = 0;
@@ -72,7 +122,10 @@ export class ServiceClock {
     private readonly wallMs: () => number = Date.now,
   ) {}
 
-  /** Call before anything else. `newestMs`: a time that has certainly been, for the first start; null: none is known. */
+  /**
+   * Call first. @param newestMs finish time of the newest task, for a first start without a file; null if there is
+   * none
+   */
   async start(newestMs: number | null): Promise<void> {
     const wallMs = this.wallMs();
     const saved = await this.#read();
@@ -87,15 +140,15 @@ export class ServiceClock {
     return Math.round(this.#baseMs + performance.now() - this.#steadyBaseMs);
   }
 
-  /** Keeps the time for the next start. Where that fails, ages stand still until then: nothing goes too early. */
+  /** Saves the clock. If that fails, the time since the last save is lost, and tasks expire later. */
   async save(): Promise<void> {
     const times = JSON.stringify({ serviceMs: this.nowMs(), wallMs: this.wallMs() });
     try {
-      await writeWhole(this.file, (partial) => writeFile(partial, times), {
+      await writeAtomically(this.file, (partial) => writeFile(partial, times), {
         partial: this.file + PARTIAL_SUFFIX,
       });
     } catch (err) {
-      this.log.warn({ err }, "the age of songs could not be written down");
+      this.log.warn({ err }, "could not save the service clock; songs expire later than set");
     }
   }
 
@@ -104,7 +157,10 @@ export class ServiceClock {
       return SAVED.parse(JSON.parse(await readFile(this.file, "utf8")));
     } catch (err) {
       if ((err as NodeJS.ErrnoException).code !== "ENOENT") {
-        this.log.warn({ err }, "what was written down of the age of songs cannot be read");
+        this.log.warn(
+          { err },
+          "could not read the saved service clock; it restarts at the time of the newest song",
+        );
       }
       return null;
     }

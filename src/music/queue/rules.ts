@@ -1,24 +1,24 @@
-/** The rules of every queue: who is next, how often a task is tried, what a refused client is told; and what it counts. */
+/** Rules and statistics that all queues share: fair turns, retries, waits. */
 import type { TaskState } from "./store.js";
 
 /**
- * A task that was running when its process died this often is not tried again. A server that works alone meets all of
- * its kills with the same tasks, and a few from outside say nothing of them; in a fleet each death is another process'.
+ * A task is failed after the process died this often while it ran. An embedded server that is killed repeatedly hits
+ * the same tasks each time, so it allows more; in a fleet each death is another process's.
  */
 export const MAX_DEATHS = { embedded: 10, fleet: 3 } as const;
-/** How often a task is tried whose song the disk has no room for. */
+/** Attempts at a task whose song does not fit on the disk. */
 export const MAX_DISK_FAILURES = 10;
-/** What a task waits after its second interruption, or after a full disk; twice as long each further time. */
+/** Delay after the second interruption or the first full disk; it doubles each time. */
 const FIRST_HOLD_MS = 5_000;
 const MAX_HOLD_MS = 10 * 60_000;
 const MAX_RETRY_AFTER_SECONDS = 3600;
 
-/** `times`: how often it was held before. */
+/** @param times how often the task was held back before */
 export function holdMs(times: number): number {
   return Math.min(FIRST_HOLD_MS * 2 ** times, MAX_HOLD_MS);
 }
 
-/** When a full queue is likely to have room again, which is when the next job ends. */
+/** Estimated time until the next job ends and leaves room. */
 export function retryAfterSeconds(averageJobSeconds: number, places: number): number {
   return Math.min(Math.max(Math.ceil(averageJobSeconds / places), 1), MAX_RETRY_AFTER_SECONDS);
 }
@@ -28,11 +28,11 @@ export function deathsMessage(deaths: number): string {
 }
 
 /**
- * Fair shares: waiting tasks are begun by their turn, then in the order of acceptance. A share's next task has the turn
- * after its last one, but none that has passed: whoever sends many waits for them, and whoever comes new waits for one
- * task of each other share. With one share this is first in, first out.
+ * Fair shares: waiting tasks start in order of their turn, then of acceptance. A share's next task gets the turn after
+ * its last one, but no past turn. So a client with many tasks waits for its own, and a new client waits for one task
+ * of each other share. With one share this is first in, first out.
  */
-export class Turns {
+export class FairTurns {
   #current = 0;
   readonly #last = new Map<string, number>();
 
@@ -43,29 +43,32 @@ export class Turns {
     return turn;
   }
 
-  /** A task was found waiting or has begun. */
-  took(share: string, turn: number): void {
+  /** Notes the turn of a waiting task. */
+  note(share: string, turn: number): void {
     this.#last.set(share, Math.max(turn, this.#last.get(share) ?? 0));
   }
 
-  began(turn: number): void {
+  started(turn: number): void {
     this.#current = Math.max(this.#current, turn);
     for (const [share, last] of this.#last) if (last < this.#current) this.#last.delete(share);
   }
 }
 
-/** How many tasks the store holds in each state, and how long the last jobs took. */
+/** Number of tasks in each state, and the mean length of recent jobs. */
 export class JobStatistics {
   readonly #counts: Record<TaskState, number> = { queued: 0, running: 0, succeeded: 0, failed: 0 };
   readonly #jobSeconds: number[] = [];
 
-  /** `initialJobSeconds` is the average until the first job ends; `window` the number of jobs averaged. */
+  /**
+   * @param initialJobSeconds average until the first job ends
+   * @param window number of jobs averaged
+   */
   constructor(
     private readonly initialJobSeconds: number,
     private readonly window: number,
   ) {}
 
-  /** A task came in (`from` null), changed state, or left the store (`to` null). */
+  /** Counts a new task (`from` null), a state change, or a removed task (`to` null). */
   moved(from: TaskState | null, to: TaskState | null): void {
     if (from !== null) this.#counts[from]--;
     if (to !== null) this.#counts[to]++;

@@ -1,13 +1,13 @@
 /**
- * A program that reads a task store, for a process of its own: some damaged files end the process that reads them.
+ * Program that reads a task store in a process of its own, because reading some damaged files crashes the process.
  *
- *     store-check whole DIRECTORY         walks all of the store, and tries whether it could be written
- *     store-check copy DIRECTORY COPY     copies the store into the directory COPY and walks that
- *     store-check forward DIRECTORY       prints what can be read, a line of JSON each: a task, or the id of one whose
- *     store-check backward DIRECTORY      record is damaged; from either end, as the walk may not come through
+ *     store-check whole DIRECTORY         reads the whole store and tries to write to it
+ *     store-check copy DIRECTORY COPY     copies the store into the directory COPY and reads the copy
+ *     store-check forward DIRECTORY       prints readable tasks and ids of damaged ones, a line of JSON each
+ *     store-check backward DIRECTORY      the same from the other end, since either may crash half-way
  *
- * A walk exits with 0 if all is whole. One damaged record makes the store a damaged one, for even to replace such a
- * record may end the process.
+ * Exits with 0 if the store is valid. One damaged record makes the store invalid, since even replacing such a record may
+ * crash the process.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +36,7 @@ function assertWhole(store: RootDatabase<Buffer, string>): void {
     count++;
     if (stored.task === null && stored.damage.kind === "corrupt") throw stored.damage;
   }
-  if (count !== entryCount) throw new Error(`it should hold ${entryCount} tasks, ${count} are found`);
+  if (count !== entryCount) throw new Error(`it lists ${entryCount} tasks but holds ${count}`);
 }
 
 function openToRead(directory: string): RootDatabase<Buffer, string> {
@@ -44,7 +44,7 @@ function openToRead(directory: string): RootDatabase<Buffer, string> {
   return open<Buffer, string>({ path: directory, encoding: "binary", readOnly: true });
 }
 
-/** Has the library look for free pages, whose list no walk sees, and gives them back. */
+/** Allocates and frees pages, because reading does not check the list of free pages. */
 function tryToWrite(directory: string): void {
   const store = open<Buffer, string>({ path: directory, encoding: "binary", overlappingSync: false });
   store.transactionSync(() => {

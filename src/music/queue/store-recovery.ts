@@ -1,4 +1,4 @@
-/** Opens the task store of a server only after it was found whole, else from its backup; and keeps that backup. */
+/** Checks the task store before opening it, restores a damaged one from its backup, and keeps the backup up to date. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFile, mkdir, mkdtemp, readdir, rename, rm, stat, statfs } from "node:fs/promises";
@@ -6,25 +6,25 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
-import { writeWhole } from "../../whole-file.js";
+import { writeAtomically } from "../../system/atomic-file.js";
 import { LmdbTaskStore } from "./lmdb-store.js";
 import { DamagedRecordError, type Task } from "./store.js";
 
 const BACKUP_INTERVAL_MS = 10 * 60 * 1000;
-/** A damaged file may also lead its reader in circles. */
+/** Reading a damaged file may never end. */
 const READ_LIMIT_MS = 5 * 60 * 1000;
-/** What a copy leaves free on its disk: the store itself needs room too. */
+/** Free space that a copy must leave on the disk for the store. */
 const MIN_FREE_BYTES = 64 * 2 ** 20;
 
 const checkProgram = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "store-check.ts" : "store-check.js", import.meta.url),
 );
 
-/** Begins the names of folders that are not complete yet. */
+/** Name prefix of unfinished folders. */
 const PARTIAL = "tasks-part-";
 
 interface Places {
-  /** The server's own folder, in which the others are. */
+  /** The server's folder, which holds the others. */
   directory: string;
   store: string;
   backup: string;
@@ -41,8 +41,8 @@ function dataFile(store: string): string {
 type Finding = { state: "absent" } | { state: "whole" } | { state: "damaged"; reason: string };
 
 /**
- * Opens or creates the store of the server that works on `directory`. A damaged one is moved aside and never deleted:
- * its place is taken by the backup, and what can still be read of it is added to that.
+ * Opens or creates the task store in `directory`. A damaged store is moved aside, never deleted. The backup replaces
+ * it, and records that are still readable are added.
  */
 export async function openTaskStore(
   directory: string,
@@ -56,20 +56,21 @@ export async function openTaskStore(
   return { store, backup: new StoreBackup(store, directory, log) };
 }
 
-/** What an earlier process left unfinished. */
+/** Removes unfinished folders of an earlier process. */
 async function removePartial(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (name.startsWith(PARTIAL)) await rm(join(directory, name), { recursive: true, force: true });
   }
 }
 
-/** Makes the new store in a folder of its own: one that takes the old one's place is complete. */
+/** Builds the new store in a temporary folder, so that only a complete one is moved into place. */
 async function replace(found: Finding, places: Places, log: Logger): Promise<LmdbTaskStore> {
   const backup = await inspect(places.backup);
   if (found.state === "absent" && backup.state === "absent") return LmdbTaskStore.open(places.store);
-  const reason = found.state === "damaged" ? found.reason : "it is not there";
-  log.error({ reason }, "the task store cannot be used");
-  if (backup.state === "damaged") log.error({ reason: backup.reason }, "nor can its backup");
+  const reason = found.state === "damaged" ? found.reason : "the store is missing";
+  log.error({ reason }, "the task store is damaged or missing; restoring it");
+  if (backup.state === "damaged")
+    log.error({ reason: backup.reason }, "the backup of the task store is damaged too");
 
   const partial = await mkdtemp(join(places.directory, PARTIAL));
   if (backup.state === "whole") await copyFile(dataFile(places.backup), dataFile(partial));
@@ -78,11 +79,14 @@ async function replace(found: Finding, places: Places, log: Logger): Promise<Lmd
   await replacement.close();
   const aside = await moveAside(places.store);
   await rename(partial, places.store);
-  log.error({ backup: backup.state, salvaged, aside }, "the task store was made anew from what there is");
+  log.error(
+    { backup: backup.state, salvaged, aside },
+    "restored the task store from its backup and readable records",
+  );
   return LmdbTaskStore.open(places.store);
 }
 
-/** Adds what can be read of a damaged store, unless the store knows more of it; resolves with the number of tasks. */
+/** Adds readable records of a damaged store that the new store lacks. Resolves with their number. */
 async function salvage(damaged: string, store: LmdbTaskStore, log: Logger): Promise<number> {
   let count = 0;
   const lost = new Set<string>();
@@ -95,12 +99,12 @@ async function salvage(damaged: string, store: LmdbTaskStore, log: Logger): Prom
     }
     for (const id of lost) await store.addLost(id);
   } catch (err) {
-    log.error({ err, damaged }, "not all that can be read of the damaged task store was taken from it");
+    log.error({ err, damaged }, "could not add all readable records of the damaged task store");
   }
   return count;
 }
 
-/** Tasks, and ids of those whose records are damaged. */
+/** Tasks, and ids of tasks with damaged records. */
 async function* readable(direction: string, directory: string): AsyncIterable<Task | string> {
   const child = startCheck([direction, directory]);
   child.stderr.resume();
@@ -124,7 +128,7 @@ async function addIfNews(task: Task, store: LmdbTaskStore): Promise<boolean> {
   return true;
 }
 
-/** The last line may be cut short, as the program may not have ended of its own will. */
+/** Null for a line that was cut off because the program crashed. */
 function parsed(line: string): Task | string | null {
   try {
     return JSON.parse(line);
@@ -133,9 +137,9 @@ function parsed(line: string): Task | string | null {
   }
 }
 
-/** The store's folder under another name; null where there is none. */
+/** Renames the store's folder; null if there is none. */
 async function moveAside(store: string): Promise<string | null> {
-  // No dot: the library takes a name with an extension for a file.
+  // No dots: LMDB takes a name with an extension for a file.
   const stamp = new Date().toISOString().replaceAll(/[:.]/g, "-");
   const aside = `${store}-damaged-${stamp}`;
   try {
@@ -153,14 +157,14 @@ async function inspect(directory: string): Promise<Finding> {
 }
 
 async function check(child: CheckProcess): Promise<Finding> {
-  let complaint = "";
+  let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    complaint += text;
+    stderr += text;
   });
   child.stdout.resume();
   const [code, signal] = (await once(child, "close")) as [number | null, string | null];
   if (code === 0) return { state: "whole" };
-  const message = /^\w*Error: (.*)$/m.exec(complaint)?.[1] ?? `its reader ended with ${code ?? signal}`;
+  const message = /^\w*Error: (.*)$/m.exec(stderr)?.[1] ?? `the reading process ended with ${code ?? signal}`;
   return { state: "damaged", reason: message };
 }
 
@@ -183,11 +187,11 @@ async function bytesOf(directory: string): Promise<number> {
   }
 }
 
-/** Copies the store every few minutes in which it changed, and when it is closed. The last whole copy always stays. */
+/** Copies the store every few minutes if it changed, and on close. The last valid copy always stays. */
 class StoreBackup {
   readonly #places: Places;
   readonly #timer: NodeJS.Timeout;
-  /** The version of the store when it was copied; 0: nothing was ever written to it. */
+  /** Version of the store when it was copied; 0 if it was never written. */
   #copiedVersion = 0;
   #child: CheckProcess | null = null;
   #copying: Promise<void> = Promise.resolve();
@@ -201,15 +205,15 @@ class StoreBackup {
     this.#timer = setInterval(() => void this.copy(), BACKUP_INTERVAL_MS).unref();
   }
 
-  /** Resolves once a copy was made, or could not be: the log then says why. */
+  /** Copies the store. Failures are only logged. */
   copy(): Promise<void> {
     this.#copying = this.#copying
       .then(() => this.#copy())
-      .catch((err: unknown) => this.log.warn({ err }, "the task store could not be backed up"));
+      .catch((err: unknown) => this.log.warn({ err }, "could not back up the task store"));
     return this.#copying;
   }
 
-  /** Makes a last copy if that takes no longer than `limitMs`. */
+  /** Makes a final copy if that takes less than `limitMs`. */
   async close(limitMs: number): Promise<void> {
     clearInterval(this.#timer);
     const limit = setTimeout(() => this.#child?.kill("SIGKILL"), limitMs);
@@ -222,22 +226,23 @@ class StoreBackup {
     if (version === this.#copiedVersion) return;
     const { directory, store, backup } = this.#places;
     const { bavail, bsize } = await statfs(store);
-    if (bavail * bsize < (await bytesOf(store)) + MIN_FREE_BYTES) throw new Error("its disk is nearly full");
+    if (bavail * bsize < (await bytesOf(store)) + MIN_FREE_BYTES) throw new Error("the disk is nearly full");
     const partial = await mkdtemp(join(directory, PARTIAL));
     try {
       await mkdir(backup, { recursive: true });
-      await writeWhole(dataFile(backup), () => this.#copyTo(partial), { partial: dataFile(partial) });
+      await writeAtomically(dataFile(backup), () => this.#copyTo(partial), { partial: dataFile(partial) });
     } finally {
       await rm(partial, { recursive: true, force: true });
     }
     this.#copiedVersion = version;
   }
 
-  /** @throws where the store is damaged; the last copy then stays */
+  /** @throws Error if the store is damaged; the last copy then stays */
   async #copyTo(partial: string): Promise<void> {
     this.#child = startCheck(["copy", this.#places.store, partial]);
     const found = await check(this.#child);
     this.#child = null;
-    if (found.state !== "whole") throw new Error(found.state === "damaged" ? found.reason : "it is gone");
+    if (found.state !== "whole")
+      throw new Error(found.state === "damaged" ? found.reason : "the store is missing");
   }
 }

@@ -1,46 +1,52 @@
-/**
- * Where tasks live: what was accepted, what became of it. The interface is small enough for a key-value
- * server; `lmdb-store.ts` is the embedded implementation.
- */
-import type { SongAdapter } from "../../engine/types.js";
+/** The task store interface, small enough for a key-value server. `lmdb-store.ts` is the embedded implementation. */
+import type { Seed, SongAdapter, SongScores } from "../../engine/types.js";
 import type { GenerationRequest } from "../request/schema.js";
-import type { StoredAdapter } from "../storage/adapter-shelf.js";
+import type { StoredAdapter } from "../storage/stored-adapter.js";
 
-export type TaskState = "queued" | "running" | "succeeded" | "failed";
+export const TASK_STATES = ["queued", "running", "succeeded", "failed"] as const;
+export type TaskState = (typeof TASK_STATES)[number];
 
-/** Musical facts as clients read them; null where unknown. */
+/** Musical metadata as clients see it; null if unknown. */
 export interface SongMetas {
   bpm: number | null;
-  /** Seconds; null where there is no music. */
+  /** Seconds; null without music. */
   duration: number | null;
   genres: string;
   keyscale: string;
   timesignature: string;
-  /** What the client wrote, before any rewriting. */
+  /** The client's prompt, before any rewriting. */
   prompt: string;
   lyrics: string;
 }
 
-/** What the record of a song says of it. */
+/** Description of a song in its task's record. */
 export interface SongDescription {
   /** Final caption and lyrics, after sampling and formatting. */
   prompt: string;
   lyrics: string;
-  /** What the renderer was told: `prompt`, or what the language model made of it. "" where there is no song. */
+  /** Caption given to the renderer: `prompt`, or the language model's version of it. "" without a song. */
   caption: string;
-  /** The language that the renderer was told; "" where there is no song. */
+  /** Language given to the renderer; "" without a song. */
   vocalLanguage: string;
-  /** What the song was rendered of, five a second; absent where codes had no part, and in records of older versions. */
+  /**
+   * Audio codes that the song was rendered from, five a second. Absent without codes and in records of older versions.
+   */
   audioCodes?: number[];
-  /** When lyrics are sung, a line `[mm:ss.xx]text` each; absent where nobody asked or the model cannot tell. */
+  /** Lyric timestamps, one line `[mm:ss.xx]text` each. Absent if not requested or if the model cannot align lyrics. */
   lrc?: string;
-  /** Empty where only codes were asked for. */
+  /** The song's outline, see `peaksOf`. Absent in records of older versions. */
+  peaks?: number[];
+  /** Absent if not requested or if no model could score the song. */
+  scores?: SongScores;
+  /** Empty if only codes were requested. */
   metas: SongMetas | Record<string, never>;
   generationInfo: string;
   ditModel: string;
+  /** Stem name, for extract and lego. */
+  trackName?: string;
 }
 
-/** A file that holds a song, and what it is; tasks of older versions have one description for all. */
+/** An audio file with its description. Tasks of older versions have one description for all files. */
 export interface SongFile {
   /** Inside the audio folder. */
   name: string;
@@ -48,21 +54,31 @@ export interface SongFile {
   description?: SongDescription;
 }
 
-/** What a finished job leaves behind; described is its first song, or what an analysis found. */
+/** Result of a finished job. The description is of its first song, or of the analysis. */
 export interface SongResult extends SongDescription {
   /** One per audio file, in order. */
-  seeds: number[];
-  /** "" where the language model took no part. */
+  seeds: Seed[];
+  /** "" if no language model was used. */
   lmModel: string;
-  /** One per batch item. None where the task made no music. */
+  /** One per batch item; empty if the task made no music. */
   audioFiles: SongFile[];
-  /** What an analysis found, in the words that clients read; null for songs. */
+  /** Result of an analysis, with the field names of the HTTP API; null for songs. */
   analysis: Readonly<Record<string, unknown>> | null;
   warnings: string[];
 }
 
-/** An adapter as a task names it: by its content, so that any worker can load it. */
+/** An adapter of a task, identified by content so that any worker can load it. */
 export interface TaskAdapter extends StoredAdapter, Omit<SongAdapter, "path"> {}
+
+/** State of a task's callback. */
+export interface CallbackRecord {
+  state: "pending" | "delivered" | "failed";
+  attempts: number;
+  /** Why the last attempt failed. */
+  error?: string;
+  /** On the system clock. */
+  nextAtMs?: number;
+}
 
 export interface Task {
   /** UUID v4. */
@@ -71,72 +87,75 @@ export interface Task {
   sequence: number;
   state: TaskState;
   createdAtMs: number;
-  /** When it last began and when it ended, by the wall's clock; absent in records of older versions. */
+  /** Start and end of the last run, on the system clock; absent in records of older versions. */
   startedAtMs?: number;
   endedAtMs?: number;
-  /** By the service's clock, which songs age by. */
+  /** On the service clock, which ages are compared with. */
   finishedAtMs: number | null;
-  /** How often the process ended without warning while this task ran. */
+  /** How often the process died while this task ran. */
   interruptions: number;
   request: GenerationRequest;
-  /** The client's key of the submission, the digest of its body, and the position that was told. */
+  /** Idempotency key of the submission, digest of its body, and the position in the response. */
   submission?: { key: string; digest: string; position: number };
-  /** The HTTP request that brought it, as the log names it. */
+  /** Id of the HTTP request, as in log lines. */
   requestId?: string;
-  /** Whose turn it takes, and which: see `Turns` of the queue's rules. */
+  /** Fair-share group and turn; see `FairTurns`. */
   share?: string;
   turn?: number;
-  /** In a fleet: which workers can run it, and the claim of the one that does. */
+  /** In a fleet: the queue it is in, and the claim of the worker that runs it. */
   route?: string;
   claim?: string | undefined;
-  /** In a fleet: the worker that runs it is to stop; and how often a full disk gave it back. */
+  /** In a fleet: its worker must abort it. */
   isCancelled?: boolean;
-  /** In a fleet: what it is rendered under; the base model where there is none. */
+  /** In a fleet: the adapters of the song. `adapter` was written by older versions. */
+  adapters?: TaskAdapter[];
   adapter?: TaskAdapter;
   diskFailures?: number;
-  /** What a person calls it. */
+  /** First task of the group that this retake belongs to. */
+  retakeOf?: string;
+  /** Title given by the user. */
   title?: string;
-  /** Kept until a person removes it, whatever its age. */
+  /** Kept until a user removes it; it never expires. */
   favorite?: boolean;
-  /** Set once the task succeeded. */
+  /** Set when the task has succeeded. */
   result: SongResult | null;
-  /** Set once the task failed: one line a person can act on. */
+  /** Set when the task has failed: one line with what to do. */
   error: string | null;
-  /** How far a failed task came, 0 to 1. */
+  /** Progress of a failed task, 0 to 1. */
   progress: number;
+  /** Absent before the first attempt. */
+  callback?: CallbackRecord;
 }
 
-/** The record of a task is there and cannot be read. */
+/** A task's record exists but cannot be read. */
 export class DamagedRecordError extends Error {
   constructor(
     readonly taskId: string,
-    /** Its bytes are not those that were written, a newer version wrote it, or it was lost with a damaged store. */
+    /** Bytes that fail the checksum, a newer format, or a record lost when the store was damaged. */
     readonly kind: "corrupt" | "newer" | "lost",
     reason: string,
   ) {
-    super(`the record of task ${taskId} cannot be read: ${reason}`);
+    super(`cannot read the record of task ${taskId}: ${reason}`);
     this.name = "DamagedRecordError";
   }
 }
 
-/** What a scan finds under an id; `bytes` is what the record takes. */
+/** A scanned record; `bytes` is its size. */
 export type StoredTask =
   | { id: string; bytes: number; task: Task }
   | { id: string; bytes: number; task: null; damage: DamagedRecordError };
 
-/** Every promise resolves once the change would survive the end of the process, or rejects with StoreError. */
+/** Promises resolve when the change is on the disk, or reject with StoreError. */
 export interface TaskStore {
-  /** Adds a new task. */
   add(task: Task): Promise<void>;
   /** @throws DamagedRecordError */
   get(id: string): Promise<Task | undefined>;
   /**
-   * Replaces a task by what `change` makes of it, with no other update between reading and writing.
-   * Resolves with the new task, or undefined where there is none.
+   * Replaces a task by the result of `change`, atomically. Resolves with the new task, or undefined if there is none.
    */
   update(id: string, change: (task: Task) => Task): Promise<Task | undefined>;
   remove(id: string): Promise<void>;
-  /** All tasks, in no order, one at a time: together they may be larger than the memory. */
+  /** All tasks in any order, one at a time, because together they may not fit in memory. */
   scan(): AsyncIterable<StoredTask>;
   close(): Promise<void>;
 }

@@ -1,9 +1,9 @@
-/** What happens to a task, told as it happens to whoever follows it, and again to whoever comes back. */
+/** Streams task events to subscribers and replays missed ones on reconnect. */
 import type { TaskProgress } from "../song/progress.js";
-import type { JobQueue } from "./job-queue.js";
+import type { TaskQueue } from "./task-queue.js";
 import type { TaskRow } from "./task-row.js";
 
-/** What the events of a task say, by their names. Shares are from 0 to 1, positions begin at 1. */
+/** Data of the events of a task, by event name. Fractions are 0 to 1; positions start at 1. */
 export interface TaskEventData {
   queued: { task_id: string; position: number };
   position: { task_id: string; position: number };
@@ -17,10 +17,10 @@ export type TaskEvent = {
   [Name in keyof TaskEventData]: { id: string; event: Name; data: TaskEventData[Name] };
 }[keyof TaskEventData];
 
-/** The id of a task's last event, whatever process tells it. */
+/** Id of a task's last event, the same in all processes. */
 export const LAST_EVENT_ID = "end";
 
-/** Only the latest of each of these is kept: it says all that those before it said. */
+/** Events that replace their predecessors: only the latest is kept. */
 const SUPERSEDED: ReadonlySet<string> = new Set(["position", "progress"]);
 
 interface Entry {
@@ -28,7 +28,6 @@ interface Entry {
   event: TaskEvent;
 }
 
-/** The events of one task. */
 export class TaskLog {
   readonly #entries: Entry[] = [];
   readonly #listeners = new Set<() => void>();
@@ -60,12 +59,12 @@ export class TaskLog {
       | undefined;
   }
 
-  /** What came after the event of this number. */
+  /** Events after this number. */
   after(number: number): readonly Entry[] {
     return this.#entries.filter((entry) => entry.number > number);
   }
 
-  /** `listener` is called at every new event, until the signal fires. */
+  /** Calls `listener` at each new event until the signal aborts. */
   onEvent(listener: () => void, signal: AbortSignal): void {
     if (signal.aborted) return;
     this.#listeners.add(listener);
@@ -73,44 +72,49 @@ export class TaskLog {
   }
 }
 
-/** The logs of all tasks that have not ended. */
+/** Event logs of unfinished tasks. */
 export class TaskEvents {
   readonly #logs = new Map<string, TaskLog>();
-  /** Numbers of another process mean nothing here. */
+  /** Event numbers are only valid within one process. */
   readonly #epoch = Date.now().toString(36);
   #lastNumber = 0;
 
-  constructor(private readonly queue: JobQueue) {
-    queue.events.on("queued", (id, position) => this.#tellQueued(this.#logOf(id), id, position));
-    queue.events.on("progress", (id, progress) => this.#tellProgress(this.#logOf(id), id, progress));
+  constructor(private readonly queue: TaskQueue) {
+    queue.events.on("queued", (id, position) => this.#addQueued(this.#logOf(id), id, position));
+    queue.events.on("progress", (id, progress) => this.#addProgress(this.#logOf(id), id, progress));
     queue.events.on("moved", () => {
-      for (const [id, log] of this.#logs) if (log.isFollowed) void this.#tellMoved(log, id);
+      for (const [id, log] of this.#logs) if (log.isFollowed) void this.#updatePosition(log, id);
     });
   }
 
-  /** The log of a task, which begins with how the task stands. Ask what is stored of the task after, not before. */
+  /** The log of a task, which begins with its current state. Read the stored task after this call, not before. */
   async follow(id: string): Promise<TaskLog> {
     const log = this.#logOf(id);
     const { progress, position } = await this.queue.live(id);
-    if (progress !== undefined && log.latest("stage") === undefined) this.#tellProgress(log, id, progress);
-    if (log.latest("queued") === undefined) this.#tellQueued(log, id, position);
-    this.#tellPosition(log, id, position);
+    if (progress !== undefined && log.latest("stage") === undefined) this.#addProgress(log, id, progress);
+    if (log.latest("queued") === undefined) this.#addQueued(log, id, position);
+    this.#addPosition(log, id, position);
     return log;
   }
 
-  /** For a log that nobody follows after all. */
+  /** Number of tasks with an event log. */
+  get size(): number {
+    return this.#logs.size;
+  }
+
+  /** Deletes a log that has no subscriber. */
   forget(id: string): void {
     if (this.#logs.get(id)?.isForgettable) this.#logs.delete(id);
   }
 
-  /** The last event of a task; later ones are not told. */
+  /** Adds the last event of a task; later ones are dropped. */
   end(id: string, row: TaskRow): void {
     const event = row.state === "succeeded" ? "done" : "failed";
     this.#logs.get(id)?.add(++this.#lastNumber, { id: LAST_EVENT_ID, event, data: row });
     this.#logs.delete(id);
   }
 
-  /** The number in the id of an event; 0, before all of them, where it is of another process. */
+  /** The number in an event id; 0 (before all events) if the id is from another process. */
   numberOf(eventId: string): number {
     const [epoch, number] = eventId.split("-");
     return epoch === this.#epoch ? Number(number) || 0 : 0;
@@ -124,23 +128,23 @@ export class TaskEvents {
     return log;
   }
 
-  #tellQueued(log: TaskLog, id: string, position: number | undefined): void {
+  #addQueued(log: TaskLog, id: string, position: number | undefined): void {
     if (position !== undefined) this.#add(log, "queued", { task_id: id, position });
   }
 
-  /** Nothing where the task has begun, or the queue cannot say, while it was asked. */
-  async #tellMoved(log: TaskLog, id: string): Promise<void> {
+  /** Adds no event if the task has started meanwhile, or if the queue does not answer. */
+  async #updatePosition(log: TaskLog, id: string): Promise<void> {
     const stage = log.latest("stage");
     const { position } = await this.queue.live(id).catch(() => ({ position: undefined }));
-    if (log.latest("stage") === stage) this.#tellPosition(log, id, position);
+    if (log.latest("stage") === stage) this.#addPosition(log, id, position);
   }
 
-  #tellPosition(log: TaskLog, id: string, position: number | undefined): void {
-    const told = (log.latest("position") ?? log.latest("queued"))?.position;
-    if (position !== undefined && position !== told) this.#add(log, "position", { task_id: id, position });
+  #addPosition(log: TaskLog, id: string, position: number | undefined): void {
+    const last = (log.latest("position") ?? log.latest("queued"))?.position;
+    if (position !== undefined && position !== last) this.#add(log, "position", { task_id: id, position });
   }
 
-  #tellProgress(log: TaskLog, id: string, { value, stage, text, previewSeconds }: TaskProgress): void {
+  #addProgress(log: TaskLog, id: string, { value, stage, text, previewSeconds }: TaskProgress): void {
     if (log.latest("stage")?.stage !== stage) this.#add(log, "stage", { task_id: id, stage });
     const preview_seconds = previewSeconds;
     this.#add(log, "progress", { task_id: id, progress: value, stage, text, preview_seconds });

@@ -1,28 +1,44 @@
-/** A task as lists and events show it: all that is known of it, plain JSON. */
+/** A task as JSON for task lists and events. */
 import { z } from "zod";
+import type { Seed } from "../../engine/types.js";
 import type { AudioFiles } from "../audio/audio-files.js";
 import { parametersOf, uploadsOf } from "../request/replay.js";
 import { TASK_TYPES } from "../request/schema.js";
-import type { LiveState } from "./job-queue.js";
 import type { Task } from "./store.js";
-import { lrcSchema, resultRecords, songMetasSchema, taskStatusSchema } from "./task-status.js";
+import type { LiveState } from "./task-queue.js";
+import {
+  lrcSchema,
+  type ResultRecord,
+  resultRecords,
+  scoresSchema,
+  songMetasSchema,
+  taskStatusSchema,
+  trackNameSchema,
+} from "./task-status.js";
 
 const songSchema = z
   .object({
     file: z.string().meta({ description: "relative URL of the audio" }),
-    bytes: z.int().meta({ description: "of the audio" }),
-    seed: z.int().meta({ description: "makes this song alone, at batch_size 1" }),
-    prompt: z.string().meta({ description: "final words, after sampling and formatting" }),
+    bytes: z.int().meta({ description: "size of the audio" }),
+    seed: z.int().or(z.string()).meta({
+      description: "reproduces this song with batch_size 1; a string of digits above 2^53 - 1",
+    }),
+    prompt: z.string().meta({ description: "final caption, after sampling and formatting" }),
     lyrics: z.string(),
-    caption: z.string().meta({ description: "what the renderer was told" }),
+    caption: z.string().meta({ description: "caption given to the renderer" }),
     vocal_language: z.string(),
     audio_codes: z.array(z.int()).optional().meta({
       description:
-        "what the song was rendered of, as audio_code_string takes it; of GET /v1/tasks/{id} alone, where codes had a part",
+        "audio codes of the song, as audio_code_string accepts them; only in GET /v1/tasks/{id}, if codes were used",
     }),
     metas: songMetasSchema,
     lrc: lrcSchema,
-    generation_info: z.string().meta({ description: "text for people" }),
+    scores: scoresSchema,
+    track_name: trackNameSchema,
+    peaks: z.array(z.int().min(0).max(100)).optional().meta({
+      description: "outline of the song: the largest samples of 96 equal parts, of the largest one = 100",
+    }),
+    generation_info: z.string().meta({ description: "summary for display" }),
     dit_model: z.string(),
   })
   .meta({ id: "Song" });
@@ -39,35 +55,43 @@ export const taskRowSchema = z
     progress: z.number().min(0).max(1),
     progress_text: z.string(),
     preview_seconds: z.number().min(0).meta({
-      description: "what GET /v1/tasks/{id}/preview plays of the first song by now; 0 for an ended task",
+      description: "seconds of the first song that GET /v1/tasks/{id}/preview can play; 0 for an ended task",
     }),
     queue_position: z
       .int()
       .nullable()
-      .meta({ description: "1 for the next to start; null: the task does not wait" }),
+      .meta({ description: "1 for the next to start; null if the task is not waiting" }),
     create_time: unixSeconds,
     start_time: unixSeconds.nullable(),
     end_time: unixSeconds.nullable(),
-    title: z.string().meta({ description: "what a person calls it" }),
-    favorite: z.boolean().meta({ description: "kept whatever its age" }),
-    prompt: z.string().meta({ description: "the client's words" }),
+    retake_of: z.string().nullable().meta({ description: "first task of the group of retakes" }),
+    title: z.string().meta({ description: "title given by the user" }),
+    favorite: z.boolean().meta({ description: "never expires" }),
+    prompt: z.string().meta({ description: "the client's prompt" }),
     lyrics: z.string(),
     parameters: z
       .record(z.string(), z.unknown())
-      .meta({ description: "the body of POST /release_task that makes the same again" }),
-    uploads: z
-      .array(z.string())
-      .meta({ description: "files to send beside parameters: they went with the task that they came with" }),
-    songs: z
-      .array(songSchema)
-      .meta({ description: "none before the task has succeeded, and of one that makes no music" }),
+      .meta({ description: "body of POST /release_task that repeats the task" }),
+    uploads: z.array(z.string()).meta({
+      description:
+        "upload fields to send again with the parameters; the recordings of a succeeded task are kept with its songs",
+    }),
+    songs: z.array(songSchema).meta({ description: "empty until the task has succeeded, and for analyses" }),
     analysis: z
       .record(z.string(), z.unknown())
       .nullable()
-      .meta({ description: "what a task found out that makes no music" }),
+      .meta({ description: "result of an analysis; null for songs" }),
     lm_model: z.string(),
     error: z.string().nullable(),
-    warnings: z.array(z.string()).meta({ description: "what was not taken literally" }),
+    warnings: z.array(z.string()).meta({ description: "changes that the server made to the request" }),
+    callback: z
+      .object({
+        state: z.enum(["pending", "delivered", "failed"]),
+        attempts: z.int(),
+        error: z.string().nullable().meta({ description: "why the last attempt failed" }),
+      })
+      .nullable()
+      .meta({ description: "state of the call of callback_url; null if the task has none" }),
   })
   .meta({ id: "Task" });
 
@@ -91,27 +115,44 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
     create_time: task.createdAtMs / 1000,
     start_time: secondsOf(task.startedAtMs),
     end_time: secondsOf(task.endedAtMs ?? task.finishedAtMs),
+    retake_of: task.retakeOf ?? null,
     title: task.title ?? "",
     favorite: task.favorite ?? false,
     prompt: request.prompt,
     lyrics: request.lyrics,
-    parameters: parametersOf(request),
-    uploads: uploadsOf(request),
-    songs: (result?.audioFiles ?? []).map(({ bytes }, index) => {
-      const { file, prompt, lyrics, caption, vocal_language, metas, lrc, generation_info, dit_model } =
-        records[index] as (typeof records)[0];
-      const seed = result?.seeds[index] as number;
-      const words = { prompt, lyrics, caption, vocal_language, metas, ...(lrc !== undefined && { lrc }) };
-      return { file, bytes, seed, ...words, generation_info, dit_model };
-    }),
+    parameters: parametersOf(task),
+    uploads: uploadsOf(task),
+    songs: (result?.audioFiles ?? []).map(({ bytes, description }, index) => ({
+      ...songOf(records[index] as ResultRecord, bytes, result?.seeds[index] as Seed),
+      ...(description?.peaks !== undefined && { peaks: description.peaks }),
+    })),
     analysis: result?.analysis ?? null,
     lm_model,
     error,
     warnings,
+    callback: callbackOf(task),
   };
 }
 
-/** With what is too large for a list. */
+function callbackOf({ request, callback }: Task): TaskRow["callback"] {
+  if (request.callbackUrl === undefined || request.callbackUrl === null) return null;
+  const { state, attempts, error = null } = callback ?? { state: "pending", attempts: 0 };
+  return { state, attempts, error };
+}
+
+function songOf(record: ResultRecord, bytes: number, seed: Seed): TaskRow["songs"][number] {
+  const { file, prompt, lyrics, caption, vocal_language, metas, generation_info, dit_model } = record;
+  const { lrc, scores, track_name } = record;
+  return {
+    ...{ file, bytes, seed, prompt, lyrics, caption, vocal_language, metas },
+    ...(lrc !== undefined && { lrc }),
+    ...(scores !== undefined && { scores }),
+    ...(track_name !== undefined && { track_name }),
+    ...{ generation_info, dit_model },
+  };
+}
+
+/** `taskRow` with the audio codes, which are too large for lists. */
 export function wholeTaskRow(task: Task, live: LiveState, audioFiles: AudioFiles): TaskRow {
   const row = taskRow(task, live, audioFiles);
   const songs = row.songs.map((song, index) => {

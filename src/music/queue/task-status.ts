@@ -1,8 +1,9 @@
-/** How a task looks to a client that polls. */
+/** Answers of POST /query_result. */
 import { z } from "zod";
+import { audioCodeText } from "../../engine/audio-code-text.js";
 import type { AudioFiles } from "../audio/audio-files.js";
-import type { LiveState } from "./job-queue.js";
 import type { SongDescription, Task, TaskState } from "./store.js";
+import type { LiveState } from "./task-queue.js";
 
 const STATUS: Readonly<Record<TaskState, 0 | 1 | 2>> = {
   queued: 0,
@@ -11,31 +12,50 @@ const STATUS: Readonly<Record<TaskState, 0 | 1 | 2>> = {
   failed: 2,
 };
 
-/** Clients compare it to nothing; the field is part of the interface. */
+/** Required by the API; clients ignore it. */
 const ENVIRONMENT = "development";
 
-/** Musical facts as clients read them; empty where only codes were asked for. */
+/** Musical metadata; empty if only codes were requested. */
 export const songMetasSchema = z
   .object({
     bpm: z.number().nullable(),
-    duration: z.number().nullable().meta({ description: "seconds; null where there is no music" }),
+    duration: z.number().nullable().meta({ description: "seconds; null without music" }),
     genres: z.string(),
     keyscale: z.string(),
     timesignature: z.string(),
-    prompt: z.string().meta({ description: "what the client wrote, before any rewriting" }),
+    prompt: z.string().meta({ description: "the client's prompt, before any rewriting" }),
     lyrics: z.string(),
   })
   .or(z.strictObject({}));
 
 export const lrcSchema = z.string().optional().meta({
-  description: "when lyrics are sung: lines `[mm:ss.xx]text`; of get_lrc, where the model can tell",
+  description: "lyric timestamps, lines `[mm:ss.xx]text`; with get_lrc, if the model can align lyrics",
+});
+
+const score = z.number().min(0).max(1);
+
+export const scoresSchema = z
+  .object({
+    total: score,
+    caption: score.nullable(),
+    lyrics: score.nullable(),
+    metadata: score.nullable(),
+  })
+  .optional()
+  .meta({
+    description:
+      "how well the song fits its request, scored by the language model; with get_scores; null if not scored",
+  });
+
+export const trackNameSchema = z.string().optional().meta({
+  description: "stem name, for extract and lego",
 });
 
 export const taskStatusSchema = z
   .literal([0, 1, 2])
   .meta({ description: "0 queued or running, 1 succeeded, 2 failed" });
 
-/** Analyses add what they found. */
+/** Analyses add their results as further fields. */
 export const resultRecordSchema = z
   .object({
     file: z.string().meta({ description: "relative URL of the audio" }),
@@ -45,10 +65,16 @@ export const resultRecordSchema = z
     env: z.string(),
     prompt: z.string(),
     lyrics: z.string(),
-    caption: z.string().meta({ description: "the caption that the model heard" }),
-    vocal_language: z.string().meta({ description: "the language that it was told the lyrics are in" }),
+    caption: z.string().meta({ description: "caption given to the renderer" }),
+    vocal_language: z.string().meta({ description: "lyrics language given to the renderer" }),
     metas: songMetasSchema,
     lrc: lrcSchema,
+    scores: scoresSchema,
+    audio_codes: z.string().optional().meta({
+      description:
+        "audio codes of the song, in the format of audio_code_string; absent if no codes were used",
+    }),
+    track_name: trackNameSchema,
     generation_info: z.string(),
     seed_value: z.string(),
     lm_model: z.string(),
@@ -56,7 +82,7 @@ export const resultRecordSchema = z
     progress: z.number(),
     stage: z.string(),
     error: z.string().nullable(),
-    warnings: z.array(z.string()).meta({ description: "what was accepted but not taken literally" }),
+    warnings: z.array(z.string()).meta({ description: "changes that the server made to the request" }),
   })
   .meta({ id: "ResultRecord", additionalProperties: true });
 
@@ -75,7 +101,7 @@ export const taskStatusItemSchema = z
     stage: z
       .literal("unknown")
       .optional()
-      .meta({ description: "there is no such task; what there is has its stage in the record" }),
+      .meta({ description: "unknown task id; known tasks have their stage in the record" }),
     queue_position: z.int().optional().meta({ description: "1 is the next to start" }),
     error: z.string().optional(),
   })
@@ -99,8 +125,8 @@ const EMPTY_RECORD = {
 };
 
 /**
- * An id that no task has. The interface has no status for it, so clients poll on, as they do for one that is about to
- * appear; the stage tells those who look, and the text those who are shown it.
+ * Answer for an unknown id. The API has no status for it, so clients keep polling. The stage and the progress text tell
+ * it apart from a waiting task.
  */
 export function unknownTask(id: string): TaskStatusItem {
   return {
@@ -112,7 +138,7 @@ export function unknownTask(id: string): TaskStatusItem {
   };
 }
 
-/** A task that is there and whose record cannot be read. */
+/** A task with an unreadable record. */
 export function damagedTask(id: string, error: string): TaskStatusItem {
   const record: ResultRecord = {
     ...EMPTY_RECORD,
@@ -130,14 +156,23 @@ export function taskStatus(task: Task, live: LiveState, audioFiles: AudioFiles):
   return {
     task_id: task.id,
     status: STATUS[task.state],
-    result: JSON.stringify(resultRecords(task, live, audioFiles)),
+    result: JSON.stringify(wholeRecords(task, live, audioFiles)),
     progress_text: live.progress?.text ?? "",
     ...(live.position === undefined ? {} : { queue_position: live.position }),
     ...(task.error === null ? {} : { error: task.error }),
   };
 }
 
-/** One for each song; a single one where there is none. */
+/** Records with the audio codes, which are too large for lists. */
+function wholeRecords(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
+  const records = resultRecords(task, live, audioFiles);
+  return records.map((record, index) => {
+    const codes = task.result?.audioFiles[index]?.description?.audioCodes;
+    return codes === undefined ? record : { ...record, audio_codes: audioCodeText(codes) };
+  });
+}
+
+/** One record a song, or a single one without songs. */
 export function resultRecords(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
   const blank = blankRecord(task, live);
   const { result } = task;
@@ -165,6 +200,8 @@ function described({
   vocalLanguage,
   metas,
   lrc,
+  scores,
+  trackName,
   generationInfo,
   ditModel,
 }: SongDescription) {
@@ -175,15 +212,17 @@ function described({
     vocal_language: vocalLanguage ?? "",
     metas,
     ...(lrc !== undefined && { lrc }),
+    ...(scores !== undefined && { scores }),
+    ...(trackName !== undefined && { track_name: trackName }),
     generation_info: generationInfo,
     dit_model: ditModel,
   };
 }
 
-/** The record of a task without a result. A task that the queue has begun counts as running at once. */
+/** Record of a task without a result. A task counts as running as soon as the queue starts it. */
 function blankRecord(task: Task, live: LiveState): ResultRecord {
   const running = task.finishedAtMs === null ? live.progress : undefined;
-  // A task that waits may still stand as running in a store that takes no changes.
+  // The store may still list a waiting task as running if it was not writable.
   const stage = live.position === undefined ? task.state : "queued";
   return {
     ...EMPTY_RECORD,

@@ -1,7 +1,8 @@
 /**
- * The bodies of the endpoints of adapters and of their training, how a run is made aside (../../engine/training-parameters.ts).
- * Nothing is clamped or replaced: what cannot be done as asked is refused.
+ * Bodies of the adapter and training endpoints; hyperparameters are in ../../engine/training-parameters.ts. Invalid values
+ * are refused, never clamped.
  */
+import { ADAPTER_SCALES } from "../../engine/adapters.js";
 import { lokrParameters, loraParameters } from "../../engine/training-parameters.js";
 import {
   finiteNumber,
@@ -15,53 +16,64 @@ import {
 } from "../../parameters.js";
 import { strictParser } from "./fields.js";
 
-const adapterName = parameter(
-  ["adapter_name", "name"],
-  textOrNull.nullable().default(null),
-  "Name of the adapter; open: the last part of the path where one is loaded, else the active one.",
-);
+const adapterName = (whenUnset: string) =>
+  parameter(
+    ["adapter_name", "name"],
+    textOrNull.nullable().default(null),
+    `Name of the adapter; unset: ${whenUnset}.`,
+  );
+
+/** Strength of an adapter. */
+export const adapterScale = within(finiteNumber, ADAPTER_SCALES.min, ADAPTER_SCALES.max);
+
+/** Data type whose epsilon LyCORIS' DoRA adds to norms. */
+export const doraEpsilon = oneOf(["float32", "bfloat16"]);
 
 export const parseAdapterLoad = strictParser({
   path: parameter(
     ["lora_path", "path"],
     requiredText,
-    "A PEFT folder, one above it, or a .safetensors file.",
+    "A PEFT folder, one above it, or a .safetensors or .bin file.",
   ),
-  name: adapterName,
+  name: adapterName("the last part of the path"),
   doraEpsilon: parameter(
     "dora_epsilon",
-    oneOf(["float32", "bfloat16"]).default("float32"),
-    "What LyCORIS' DoRA adds: float32 as in training, bfloat16 to sound as in programs that cast adapters first.",
+    doraEpsilon.default("float32"),
+    "Epsilon of LyCORIS' DoRA: that of float32 as in training, or bfloat16 to match programs that cast adapters first.",
   ),
 });
 
+export const parseAdapterUnload = strictParser({ name: adapterName("all of them") });
+
 export const parseAdapterToggle = strictParser({
-  enabled: parameter(["use_lora", "enabled"], flag, "Whether the active adapter acts."),
+  enabled: parameter(["use_lora", "enabled"], flag, "Enable or disable the adapter."),
+  name: adapterName("all of them"),
 });
 
 export const parseAdapterScale = strictParser({
   scale: parameter(
     ["scale", "lora_scale"],
-    within(finiteNumber, 0, 1),
-    "How strongly it acts; 0: the base model.",
+    adapterScale,
+    "Strength of the adapter: 1 as trained, 0 no effect, negative inverts it.",
   ),
-  name: adapterName,
+  name: adapterName("the one loaded last"),
 });
 
 export type AdapterLoad = ReturnType<typeof parseAdapterLoad>;
+export type AdapterToggle = ReturnType<typeof parseAdapterToggle>;
 export type AdapterScale = ReturnType<typeof parseAdapterScale>;
 
-/** The paths of a run. */
+/** Paths of a training run. */
 const pathParameters = {
-  tensorDir: parameter("tensor_dir", requiredText, "Directory of sample files."),
+  tensorDir: parameter("tensor_dir", requiredText, "Directory of prepared samples."),
   resumeFrom: parameter(
     "resume_from",
     textOrNull.nullable().default(null),
-    "A checkpoint folder of an earlier run, or the folder of an adapter, to go on from.",
+    "Checkpoint folder of an earlier run, or adapter folder, to resume from.",
   ),
 };
 
-/** @throws RequestError naming the field at fault, as all of these */
+/** All parsers throw RequestError naming the field. */
 export const parseLoraTraining = strictParser({
   ...pathParameters,
   ...loraParameters.run,
@@ -69,12 +81,12 @@ export const parseLoraTraining = strictParser({
   outputDir: parameter(
     ["lora_output_dir", "output_dir"],
     trimmed.default("./lora_output"),
-    "Directory of checkpoints and of the adapter.",
+    "Directory for checkpoints and the adapter.",
   ),
   useFp8: parameter(
     "use_fp8",
     flag.default(false),
-    "Accepted, without effect: frozen weights stay in the precision of the model.",
+    "Accepted without effect: frozen weights keep the precision of the model.",
   ),
 });
 
@@ -85,38 +97,34 @@ export const parseLokrTraining = strictParser({
   outputDir: parameter(
     ["output_dir", "lora_output_dir"],
     trimmed.default("./lokr_output"),
-    "Directory of checkpoints and of the adapter.",
+    "Directory for checkpoints and the adapter.",
   ),
 });
 
 export type LoraTraining = ReturnType<typeof parseLoraTraining>;
 export type LokrTraining = ReturnType<typeof parseLokrTraining>;
 
-/** What POST /v1/training/export copies, and where to. */
+/** Body of POST /v1/training/export. */
 export const parseAdapterExport = strictParser({
-  exportPath: parameter(
-    "export_path",
-    requiredText,
-    "Where the adapter goes; what is no export is not overwritten.",
-  ),
+  exportPath: parameter("export_path", requiredText, "Output path; only an earlier export is overwritten."),
   outputDir: parameter(
     ["lora_output_dir", "output_dir"],
     requiredText,
-    "Directory of the run that trained the adapter.",
+    "Output directory of the training run.",
   ),
   foldAlpha: parameter(
     "fold_alpha",
     flag.default(false),
-    "Multiplies the scale into the weights, for programs that read none.",
+    "Multiplies the scale into the weights, for programs that do not read it.",
   ),
   comfySingleFile: parameter(
     "comfy_single_file",
     flag.default(false),
-    "Makes one file, comfy_lora.safetensors, for ComfyUI and acestep.cpp.",
+    "Writes a single file, comfy_lora.safetensors, for ComfyUI and acestep.cpp.",
   ),
 });
 
 export type AdapterExport = ReturnType<typeof parseAdapterExport>;
 
-/** The directory that POST /v1/training/load_tensor_info asks about. */
+/** Body of POST /v1/training/load_tensor_info. */
 export const parseTensorInfo = strictParser({ tensorDir: pathParameters.tensorDir });

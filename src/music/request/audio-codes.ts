@@ -1,18 +1,17 @@
-/** The client's audio codes: what was sent as any, and how it is read where codes act. */
+/** Audio codes sent by the client; they are parsed only if they are used. */
 import { z } from "zod";
 import { describe } from "../../parameters.js";
 import { RequestError } from "../errors.js";
 
-/** The vocabulary has slots above this code, the codebook has not. */
-const MAX_CODE = 63_999;
-/** Ten minutes at 5 codes a second. */
+/** Largest codebook (public models), assumed for a model that was never loaded. */
+const MAX_CODEBOOK_SIZE = 64_000;
+/** Ten minutes at 5 codes per second. */
 const MAX_CODES = 3000;
-/** Twice as long as the longest codes spelled out. */
+/** Twice the length of the longest codes as text. */
 const MAX_CHARACTERS = 120_000;
 
 /**
- * A value per item, unread: what is wrong with codes matters only where they act. Null, as for a list of nothing but
- * blanks: there are none.
+ * One unparsed value per item, because unused codes may be invalid. Null if all are blank.
  */
 export const codeItems = z
   .unknown()
@@ -26,11 +25,12 @@ export const codeItems = z
   });
 
 /**
- * Codes for every item of the batch, all of one length. An item is text of codes (`<|audio_code_7|>…` or `7,8,9`) or a
- * list of integers; a single one serves all.
+ * Parses codes for every item of the batch, all of one length. An item is text (`<|audio_code_7|>…` or `7,8,9`) or a list
+ * of integers; a single item applies to all.
+ * @param codebookSize of the rendering model; null if not known yet
  * @throws RequestError
  */
-export function readCodes(items: unknown[], batchSize: number): number[][] {
+export function readCodes(items: unknown[], batchSize: number, codebookSize: number | null): number[][] {
   if (items.length > 1 && items.length !== batchSize) throw wrongCount(items.length, batchSize);
   const codes = items.map(codesOf);
   if (!codes.every((item) => item !== undefined && item.length > 0 && item.length <= MAX_CODES)) {
@@ -38,10 +38,17 @@ export function readCodes(items: unknown[], batchSize: number): number[][] {
       `audio_code_string must hold 1 to ${MAX_CODES} codes per item, as <|audio_code_N|> or comma-separated integers, got ${describe(items.length === 1 ? items[0] : items)}`,
     );
   }
+  const size = codebookSize ?? MAX_CODEBOOK_SIZE;
+  const invalid = (codes as number[][]).flat().find((code) => code < 0 || code >= size);
+  if (invalid !== undefined) {
+    throw new RequestError(
+      `audio_code_string must hold codes of the model, from 0 to ${size - 1}, got ${invalid}`,
+    );
+  }
   return codesPerItem(codes as number[][], batchSize);
 }
 
-/** All items of a batch are rendered at one length. */
+/** Repeats a single item for the batch and checks that all lengths are equal. */
 function codesPerItem(codes: number[][], batchSize: number): number[][] {
   const perItem = codes.length === 1 ? Array.from({ length: batchSize }, () => codes[0] as number[]) : codes;
   if (new Set(perItem.map((item) => item.length)).size > 1) {
@@ -61,22 +68,19 @@ function isBlank(value: unknown): boolean {
 }
 
 function isIntegerList(value: unknown[]): boolean {
-  return value.length > 0 && value.every(Number.isInteger);
+  // Integers beyond the safe range arrive as text.
+  const isInteger = (element: unknown) =>
+    Number.isInteger(element) || (typeof element === "string" && /^\d{16,}$/.test(element));
+  return value.length > 0 && value.every(isInteger);
 }
 
-/** Undefined where the value is neither text nor a list of integers. */
+/** Undefined for a value that is neither text nor a list of integers. */
 function codesOf(value: unknown): number[] | undefined {
-  if (Array.isArray(value)) return isIntegerList(value) ? value.map(toCode) : undefined;
+  if (Array.isArray(value)) return isIntegerList(value) ? value.map(Number) : undefined;
   if (typeof value !== "string" || value.length > MAX_CHARACTERS) return undefined;
-  if (/^[\d\s,]+$/.test(value)) {
-    return value
-      .split(",")
-      .filter((part) => part.trim() !== "")
-      .map(toCode);
+  if (/^[-\d\s,]+$/.test(value)) {
+    const parts = value.split(",").filter((part) => part.trim() !== "");
+    return parts.every((part) => /^\s*-?\d+\s*$/.test(part)) ? parts.map(Number) : undefined;
   }
-  return [...value.matchAll(/<\|audio_code_(\d+)\|>/g)].map(([, code]) => toCode(code));
-}
-
-function toCode(value: unknown): number {
-  return Math.min(Math.max(Number(value), 0), MAX_CODE);
+  return [...value.matchAll(/<\|audio_code_(-?\d+)\|>/g)].map(([, code]) => Number(code));
 }

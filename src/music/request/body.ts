@@ -1,8 +1,8 @@
-/** Reads the body of a request, whatever its content type, checks the key, and gives fields and files. */
+/** Reads JSON, form and multipart bodies, checks the key, and returns fields and files. */
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { Request } from "express";
-import type { Authenticator } from "../access.js";
+import type { Authenticator } from "../access/access.js";
 import { NO_UPLOADS, type UploadLimits, type Uploads } from "../audio/uploads.js";
 import { HttpError, RequestError } from "../errors.js";
 import { type Fields, isObject, parseClientJson } from "./json.js";
@@ -12,7 +12,7 @@ import { LIST_NAMES } from "./schema.js";
 export interface RequestBody {
   fields: Fields;
   uploads: Uploads;
-  /** Deletes the stored files but those `kept`; to be called however the request ends. */
+  /** Deletes the stored files except `kept`. Must be called for every request. */
   dispose(kept?: readonly string[]): Promise<void>;
 }
 
@@ -20,17 +20,18 @@ type BodyType = "json" | "form" | "multipart";
 
 export interface BodyRule {
   types: readonly BodyType[];
-  /** False: files are read and dropped. */
+  /** False: files are discarded. */
   storesFiles: boolean;
-  /** True: an empty body counts as one without fields. */
+  /** True: an empty body counts as no fields. */
   mayBeEmpty: boolean;
-  /** True: recordings may stand in the text, which is then longer, where the headers hold the key. */
+  /** True: allows a larger body with inline recordings, if the headers hold the key. */
   holdsRecordings?: boolean;
 }
 
-/** What each kind of endpoint takes. */
+/** Accepted bodies by kind of endpoint. */
 export const BODY_RULES = {
   releaseTask: { types: ["json", "form", "multipart"], storesFiles: true, mayBeEmpty: false },
+  retake: { types: ["json", "form", "multipart"], storesFiles: true, mayBeEmpty: true },
   question: { types: ["json", "form", "multipart"], storesFiles: false, mayBeEmpty: true },
   chat: { types: ["json"], storesFiles: false, mayBeEmpty: false, holdsRecordings: true },
   command: { types: ["json", "form"], storesFiles: false, mayBeEmpty: true },
@@ -42,15 +43,15 @@ const TYPE_NAMES: Readonly<Record<BodyType, string>> = {
   multipart: "multipart/form-data",
 };
 
-/** Bytes of recordings in JSON. They stand in memory four times while they are read; files are better sent as files. */
-const MAX_SPELLED_BYTES = 32 * 2 ** 20;
+/** Size limit of recordings in JSON, which take four times their size in memory. */
+const MAX_INLINE_RECORDING_BYTES = 32 * 2 ** 20;
 
 const PERCENT = 0x25;
 const PLUS = 0x2b;
 const SPACE = 0x20;
 
 export interface BodyLimits {
-  /** Bytes of a body, uploaded files not counted. */
+  /** Size limit of a body without uploaded files. */
   maxBytes: number;
   uploads: UploadLimits;
 }
@@ -62,53 +63,71 @@ export class BodyReader {
   ) {}
 
   /**
-   * Content type and syntax are checked before the key, the key before any file is stored.
+   * Reads the body, which may hold the key. Without a valid key this throws 401 before any other error, and stores no file.
    * @throws HttpError 400, 401 or 415
    */
   async read(request: Request, rule: BodyRule): Promise<RequestBody> {
+    let hasKeyInForm = false;
+    const onToken = (isKey: boolean) => {
+      hasKeyInForm = isKey;
+    };
+    const body = await this.#read(request, rule, onToken).catch((error) => {
+      if (hasKeyInForm) throw error;
+      return this.authenticator.refuseUnread(request, error);
+    });
+    try {
+      this.authenticator.authorize(request, body.fields.ai_token);
+    } catch (error) {
+      await body.dispose();
+      throw error;
+    }
+    return body;
+  }
+
+  async #read(request: Request, rule: BodyRule, onToken: (isKey: boolean) => void): Promise<RequestBody> {
     const type = namedType(request);
     if (type === undefined || (type !== null && !rule.types.includes(type))) {
       throw unsupported(request, rule);
     }
     return type === "multipart"
-      ? await this.#readMultipart(request, rule)
+      ? await this.#readMultipart(request, rule, onToken)
       : await this.#readText(request, type, rule);
   }
 
-  async #readMultipart(request: Request, rule: BodyRule): Promise<RequestBody> {
+  async #readMultipart(
+    request: Request,
+    rule: BodyRule,
+    onToken: (isKey: boolean) => void,
+  ): Promise<RequestBody> {
     const { fields, uploads, paths } = await readMultipart(request, {
       authenticator: this.authenticator,
+      onToken,
       maxFieldBytes: this.limits.maxBytes,
       uploads: rule.storesFiles ? this.limits.uploads : null,
     });
     const dispose = (kept: readonly string[] = []) =>
       removeFiles(paths.filter((path) => !kept.includes(path)));
-    try {
-      this.authenticator.authorize(request, fields.ai_token);
-    } catch (error) {
-      await dispose();
-      throw error;
-    }
     return { fields, uploads, dispose };
   }
 
   async #readText(request: Request, type: "json" | "form" | null, rule: BodyRule): Promise<RequestBody> {
     const bytes = await readBytes(request, this.#maxBytes(request, rule));
     const fields = bytes.length === 0 && rule.mayBeEmpty ? {} : parseText(request, bytes, type, rule);
-    this.authenticator.authorize(request, fields.ai_token);
     return { fields, uploads: NO_UPLOADS, dispose: async () => {} };
   }
 
   #maxBytes(request: Request, { holdsRecordings = false }: BodyRule): number {
     const { maxBytes, uploads } = this.limits;
     const isLong = holdsRecordings && this.authenticator.acceptsHeaders(request);
-    return isLong ? maxBytes + Math.min(Math.ceil((uploads.maxBytes * 4) / 3), MAX_SPELLED_BYTES) : maxBytes;
+    return isLong
+      ? maxBytes + Math.min(Math.ceil((uploads.maxBytes * 4) / 3), MAX_INLINE_RECORDING_BYTES)
+      : maxBytes;
   }
 }
 
 /**
- * The whole body, decompressed. One that is too large, or grows too large, is refused at once and not read further;
- * the server drops the rest.
+ * Reads and decompresses the body. A body over the limit, also after decompression, is refused at once; the rest is
+ * discarded.
  */
 function readBytes(request: Request, maxBytes: number): Promise<Buffer> {
   if (Number(request.headers["content-length"]) > maxBytes) throw bodyTooLarge(maxBytes);
@@ -136,7 +155,7 @@ function readBytes(request: Request, maxBytes: number): Promise<Buffer> {
   });
 }
 
-/** Null where the body is sent as it is. */
+/** Null for an uncompressed body. */
 function decoderOf(request: Request): Transform | null {
   const encoding = (request.headers["content-encoding"] ?? "identity").trim().toLowerCase();
   if (encoding === "identity") return null;
@@ -146,7 +165,7 @@ function decoderOf(request: Request): Transform | null {
   throw new HttpError(415, `Unsupported Content-Encoding: ${encoding}; use gzip, deflate or br`);
 }
 
-/** The type that the header names: null without a header, undefined where it is none of the three. */
+/** Type by Content-Type header; null without one, undefined for an unsupported type. */
 function namedType(request: Request): BodyType | null | undefined {
   const header = request.headers["content-type"];
   if (header === undefined) return null;
@@ -158,7 +177,7 @@ function namedType(request: Request): BodyType | null | undefined {
 function parseText(request: Request, bytes: Buffer, type: "json" | "form" | null, rule: BodyRule): Fields {
   if (type === "json") return parseJson(decode(bytes, request));
   const text = decode(bytes, request);
-  // Without a header the body must speak for itself; curl calls any body a form unless told otherwise.
+  // Without a header, guess from the content. curl sends any body as a form by default.
   if (/^\s*[{[]/.test(text)) return parseJson(text, " (hint: set 'Content-Type: application/json')");
   if (type === "form" || text.includes("=")) return parseForm(text);
   throw unsupported(request, rule);
@@ -176,7 +195,7 @@ function parseJson(text: string, hint = ""): Fields {
   return value;
 }
 
-/** The last value wins where a name is repeated, but for names of lists. */
+/** The last value of a repeated name wins; names in LIST_NAMES collect all values. */
 function parseForm(text: string): Fields {
   const pairs = text.split("&", MAX_FIELDS + 1);
   if (pairs.length > MAX_FIELDS) throw new RequestError(`The request holds more than ${MAX_FIELDS} fields`);
@@ -192,7 +211,7 @@ function parseForm(text: string): Fields {
   return fields;
 }
 
-/** What URLSearchParams does, which takes a second for a million plus signs. */
+/** Like URLSearchParams, which takes a second for a million plus signs. */
 function decodeFormText(text: string): string {
   if (!/[%+]/.test(text)) return text;
   const bytes = Buffer.from(text);
@@ -211,7 +230,7 @@ function decodeFormText(text: string): string {
   return bytes.toString("utf8", 0, end);
 }
 
-/** Below 0 where the character is none. */
+/** -1 for other characters. */
 function hexDigit(code = 0): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const letter = (code | 0x20) - 0x61;

@@ -1,4 +1,4 @@
-/** The body of POST /v1/chat/completions: a task of POST /release_task, told in a conversation. */
+/** Body of POST /v1/chat/completions, converted to fields of POST /release_task. */
 import type { RangePolicy } from "../../config.js";
 import { describe, flag } from "../../parameters.js";
 import type { UploadKind } from "../audio/uploads.js";
@@ -11,18 +11,18 @@ import { generationSchema } from "./schema.js";
 export interface Recording {
   kind: UploadKind;
   bytes: Buffer;
-  /** As the client calls it, such as "mp3". */
+  /** As sent, such as "mp3". */
   format: string;
 }
 
 export interface ChatRequest {
-  /** As POST /release_task takes them. */
+  /** Fields of POST /release_task. */
   fields: Fields;
   recordings: Recording[];
   isStream: boolean;
 }
 
-/** What chat clients send to every model. */
+/** Fields that chat clients send to any model; not song parameters. */
 const CONVERSATION_FIELDS: ReadonlySet<string> = new Set([
   ...[
     "messages",
@@ -45,7 +45,7 @@ export function parseChatRequest(body: Fields, policy: RangePolicy): ChatRequest
   const { format, instrumental, ...metadata } = config;
   const isSample = parseField(generationSchema.shape.sampleMode, new FieldSources(body), policy, []);
   if (!isSample && text === "" && audio.length === 0) {
-    throw new RequestError("messages must hold a message of the user with text or audio");
+    throw new RequestError("messages must contain a user message with text or audio");
   }
   const taskType = parseField(generationSchema.shape.taskType, new FieldSources(body), policy, []);
   const parameters = Object.entries(body).filter(([name]) => !CONVERSATION_FIELDS.has(name));
@@ -73,7 +73,7 @@ function isTrue(value: unknown): boolean {
   return flag.safeParse(value).data === true;
 }
 
-/** Only what makes music of nothing has no source: there a recording is heard for its timbre. */
+/** The first recording is the source, except for text2music, where it is the timbre reference. */
 function kindOf(taskType: string, index: number): UploadKind {
   return taskType === "text2music" || index > 0 ? "referenceAudio" : "sourceAudio";
 }
@@ -90,11 +90,11 @@ function lastUserMessage(messages: unknown): Message {
   const message: unknown = messages.findLast((candidate) => isObject(candidate) && candidate.role === "user");
   const content = isObject(message) ? message.content : undefined;
   if (typeof content === "string") return { text: content.trim(), audio: [] };
-  if (!Array.isArray(content)) throw new RequestError("messages must hold a message of the user");
+  if (!Array.isArray(content)) throw new RequestError("messages must contain a user message");
   const parts = content.filter(isObject);
   const texts = parts.flatMap(({ type, text }) => (type === "text" && typeof text === "string" ? text : []));
   const audio = parts.flatMap(({ type, input_audio }) => (type === "input_audio" ? input_audio : []));
-  // The first is what the task works on, the second whose timbre to take.
+  // The first is the source, the second the timbre reference.
   return { text: texts.join("\n").trim(), audio: audio.slice(0, 2).map(recordingOf) };
 }
 
@@ -102,11 +102,11 @@ function recordingOf(audio: unknown): Omit<Recording, "kind"> {
   const { data, format } = isObject(audio) ? audio : {};
   const encoded = typeof data === "string" ? data.slice(data.indexOf(",") + 1) : "";
   const bytes = Buffer.from(encoded, "base64");
-  if (bytes.length === 0) throw new RequestError("input_audio.data must hold a recording in base64");
+  if (bytes.length === 0) throw new RequestError("input_audio.data must be audio in base64");
   return { bytes, format: typeof format === "string" ? format : "mp3" };
 }
 
-/** What the words of a message are: marked by tags, or told by their look where no `lyrics` stand beside them. */
+/** Splits a message into prompt and lyrics: by tags, or by a heuristic if there is no `lyrics` field. */
 function wordsOf(text: string, given: unknown, isInstrumental: boolean): { prompt: string; lyrics: string } {
   const prompt = tagged(text, "prompt");
   const lyrics = tagged(text, "lyrics");
@@ -128,7 +128,7 @@ function untagged(text: string): string {
   return without(without(text, "prompt"), "lyrics").trim();
 }
 
-/** The text without what stands between `tag` and its end; in linear time, which a pattern would not keep to. */
+/** Removes `<tag>…</tag>` from the text, in linear time (a regular expression would not be linear). */
 function without(text: string, tag: "prompt" | "lyrics"): string {
   const pieces = text.split(new RegExp(`</${tag}>`, "i"));
   const last = pieces.pop() ?? "";
@@ -141,7 +141,7 @@ function without(text: string, tag: "prompt" | "lyrics"): string {
 
 const SECTION = /\[(verse|chorus|bridge|intro|outro|hook|pre-chorus|refrain|inst)/i;
 
-/** Sections of a song, or several short lines. */
+/** Section tags, or at least four short lines. */
 function looksLikeLyrics(text: string): boolean {
   if (SECTION.test(text)) return true;
   const lines = text.split("\n").flatMap((line) => line.trim() || []);

@@ -1,4 +1,4 @@
-/** The bodies of the data set endpoints. */
+/** Bodies of the data set endpoints. */
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import {
   finiteNumber,
@@ -18,117 +18,105 @@ import { generationSchema } from "./schema.js";
 
 const MAX_BPM = 1000;
 
-/** @throws RequestError naming the field at fault, as all of these */
+/** All parsers throw RequestError naming the field. */
 export const parseScan = strictParser({
-  directory: parameter("audio_dir", requiredText, "Folder of music."),
+  directory: parameter("audio_dir", requiredText, "Folder with audio files."),
   name: parameter("dataset_name", trimmed.default("my_lora_dataset"), "Name of the data set."),
-  customTag: parameter(
-    "custom_tag",
-    trimmed.default(""),
-    "Word that calls the trained style; none where it is blank.",
-  ),
+  customTag: parameter("custom_tag", trimmed.default(""), "Trigger word for the trained style; blank: none."),
   tagPosition: parameter(
     "tag_position",
     oneOf(TAG_POSITIONS).default("replace"),
-    "Where the tag stands: before the caption, after it, or in its place.",
+    "Position of the trigger word: before the caption, after it, or replacing it.",
   ),
   allInstrumental: parameter(
     "all_instrumental",
     flag.default(true),
-    "Whether songs without lyrics count as instrumental.",
+    "Treat songs without lyrics as instrumental.",
   ),
 });
 
 export type ScanRequest = ReturnType<typeof parseScan>;
 
 export const parseLoad = strictParser({
-  path: parameter("dataset_path", requiredText, "A data set that was saved."),
+  path: parameter("dataset_path", requiredText, "Path of a saved data set."),
 });
 
-/** What changes of the set as a whole; null leaves a value as it is. */
+/** Settings of the whole data set; null keeps a value. */
 export const parseSave = strictParser({
-  path: parameter("save_path", requiredText, "Where the data set goes, as JSON."),
+  path: parameter("save_path", requiredText, "Output path of the data set (JSON)."),
   name: parameter("dataset_name", requiredText, "Name of the data set."),
   customTag: parameter(
     "custom_tag",
     trimmed.nullable().default(null),
-    "Word that calls the trained style; open: as it is.",
+    "Trigger word for the trained style; unset: unchanged.",
   ),
   tagPosition: parameter(
     "tag_position",
     oneOf(TAG_POSITIONS).nullable().default(null),
-    "Where the tag stands; open: as it is.",
+    "Position of the trigger word; unset: unchanged.",
   ),
   allInstrumental: parameter(
     "all_instrumental",
     flag.nullable().default(null),
-    "Whether songs without lyrics count as instrumental; open: as it is.",
+    "Treat songs without lyrics as instrumental; unset: unchanged.",
   ),
   genreRatio: parameter(
     "genre_ratio",
     within(finiteNumber, 0, 100).nullable().default(null),
-    "Percentage of samples that are described by their genre; open: as it is.",
+    "Percentage of samples described by their genre; unset: unchanged.",
   ),
 });
 
 export type DataSetChange = Omit<ReturnType<typeof parseSave>, "path">;
 
 export const parseSampleChange = strictParser({
-  caption: parameter("caption", trimmed.default(""), "What the song sounds like."),
-  genre: parameter("genre", trimmed.default(""), "Its genre."),
+  caption: parameter("caption", trimmed.default(""), "Description of the song."),
+  genre: parameter("genre", trimmed.default(""), "Genre."),
   promptOverride: parameter(
     "prompt_override",
     oneOf(["caption", "genre"] as const)
       .nullable()
       .default(null),
-    "What the sample is described by, whatever genre_ratio says.",
+    "Describe the sample by caption or genre, regardless of genre_ratio.",
   ),
-  lyrics: parameter("lyrics", lyricsText.default(INSTRUMENTAL_LYRICS), "Its words."),
+  lyrics: parameter("lyrics", lyricsText.default(INSTRUMENTAL_LYRICS), "Lyrics."),
   bpm: parameter("bpm", within(strictInteger, 1, MAX_BPM).nullable().default(null), "Beats per minute."),
   keyScale: parameter(["keyscale", "key_scale"], trimmed.default(""), "Key, such as F# minor."),
   timeSignature: parameter(["timesignature", "time_signature"], trimmed.default(""), "Beats in a bar."),
-  language: parameter("language", trimmed.default("unknown"), "Of the lyrics."),
+  language: parameter("language", trimmed.default("unknown"), "Language of the lyrics."),
   isInstrumental: parameter(
     "is_instrumental",
     flag.nullable().default(null),
-    "Whether nobody sings; open: whether there are lyrics decides.",
+    "Song without vocals; unset: if there are no lyrics.",
   ),
 });
 
 export type SampleChange = ReturnType<typeof parseSampleChange>;
 
 export const parsePreparation = strictParser({
-  outputDir: parameter("output_dir", requiredText, "Directory of sample files."),
-  skipExisting: parameter(
-    "skip_existing",
-    flag.default(false),
-    "Leaves files that are there already as they are.",
-  ),
+  outputDir: parameter("output_dir", requiredText, "Output directory of prepared samples."),
+  skipExisting: parameter("skip_existing", flag.default(false), "Keep existing files."),
 });
 
-/** One sample is described at a time, so sizes of chunks and batches have no meaning here. */
+/** Chunk and batch sizes of other servers are ignored: samples are labeled one at a time. */
 export const parseLabeling = strictParser({
-  skipMetas: parameter("skip_metas", flag.default(false), "Leaves tempo, key and metre as they are."),
+  skipMetas: parameter("skip_metas", flag.default(false), "Keep tempo, key and metre."),
   formatLyrics: parameter(
     "format_lyrics",
     flag.default(false),
-    "Has the lyrics that came with the audio rewritten, and the caption made of them.",
+    "Rewrite the existing lyrics, and write the caption from them.",
   ),
   transcribeLyrics: parameter(
     "transcribe_lyrics",
     flag.default(false),
-    "Writes down what is sung, in place of the lyrics that came with the audio.",
+    "Transcribe the lyrics from the audio, replacing existing ones.",
   ),
-  onlyUnlabeled: parameter(
-    "only_unlabeled",
-    flag.default(false),
-    "Leaves samples with a caption as they are.",
-  ),
+  onlyUnlabeled: parameter("only_unlabeled", flag.default(false), "Skip samples that have a caption."),
   lmModelPath: generationSchema.shape.lmModelPath,
   savePath: parameter(
     "save_path",
     textOrNull.nullable().default(null),
-    "Where the data set is saved after every sample; open: nowhere.",
+    "Save the data set to this path after every sample; unset: not saved.",
   ),
 });
 

@@ -1,36 +1,37 @@
-/** Where a parameter's value is looked up in a body, and how its rule is applied under the range policy. */
+/** Looks up parameters in a body and validates them under the range policy. */
 import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
-import { describe, namesOf, type Remedy } from "../../parameters.js";
+import { describe, namesOf, type Replacement } from "../../parameters.js";
 import { RequestError } from "../errors.js";
 import { type Fields, isObject, readClientJson } from "./json.js";
 
-/** Where the values of a request may stand beside its top level, in the order of lookup. */
+/** Nested objects that may hold parameters, in the order of lookup after the top level. */
 export const NESTED_NAMES = {
   parameters: ["param_obj"],
   metadata: ["metas", "meta", "metadata", "user_metadata", "userMetadata"],
 } as const;
 
 interface Found {
-  /** The name that the client used. */
+  /** Name used by the client. */
   name: string;
   value: unknown;
 }
 
 /**
- * The sources of a request in order: the top level, the object in `param_obj`, the metadata object. In
- * each the names are tried in order; the first value that is neither null nor blank wins.
+ * Sources of a request in order: top level, `param_obj`, metadata object. Within a source, names are tried in order. The
+ * first value that is neither null nor blank wins.
  */
 export class FieldSources {
   readonly #sources: readonly Fields[];
 
-  constructor(fields: Fields) {
+  /** @param warnings gets a line for an unreadable nested object */
+  constructor(fields: Fields, warnings: string[] = []) {
     const named = (names: readonly string[]) =>
       names
         .map((name): [string, unknown] => [name, own(fields, name)])
         .filter(([, value]) => !isEmpty(value));
     const nested = [...named(NESTED_NAMES.parameters), ...named(NESTED_NAMES.metadata).slice(0, 1)];
-    this.#sources = [fields, ...nested.map(readObject)];
+    this.#sources = [fields, ...nested.map(([name, value]) => readObject(name, value, warnings))];
   }
 
   find(names: readonly string[]): Found | undefined {
@@ -56,10 +57,12 @@ function isEmpty(value: unknown): boolean {
   return isAbsent(value) || (isObject(value) && Object.keys(value).length === 0);
 }
 
-/** An object, or the object that JSON text spells; anything else counts as empty. */
-function readObject([name, value]: [name: string, value: unknown]): Fields {
+/** An object, or JSON text of one; other values count as empty, with a warning. */
+function readObject(name: string, value: unknown, warnings: string[]): Fields {
   const read = typeof value === "string" ? readClientJson(value, name) : value;
-  return isObject(read) ? read : {};
+  if (isObject(read)) return read;
+  warnings.push(`${name} was ignored: it must be an object or JSON text of one, got ${describe(value)}`);
+  return {};
 }
 
 /** Parses every parameter of the schema; see `parseField`. */
@@ -78,8 +81,8 @@ export function parseObject<Shape extends z.ZodRawShape>(
 }
 
 /**
- * A parser of bodies in which nothing is clamped or replaced; it throws a RequestError that names the field at fault.
- * `shape`: the parameters, for those who describe them.
+ * Creates a parser that refuses invalid values with a RequestError naming the field, and never clamps. `shape` is used to
+ * describe the parameters.
  */
 export function strictParser<Shape extends z.ZodRawShape>(shape: Shape) {
   const schema = z.object(shape);
@@ -88,8 +91,8 @@ export function strictParser<Shape extends z.ZodRawShape>(shape: Shape) {
 }
 
 /**
- * The value of a parameter, its default where the client sent none.
- * @param warnings gets a line for every value that was not taken literally
+ * Value of a parameter, or its default.
+ * @param warnings gets a line for every corrected value
  * @throws RequestError naming the parameter, its rule and the value
  */
 export function parseField<S extends z.ZodType>(
@@ -106,18 +109,18 @@ export function parseField<S extends z.ZodType>(
   const issue = result.error.issues[0] as z.core.$ZodIssue;
   const name = found && found.name !== names[0] ? `${names[0]} (sent as ${found.name})` : names[0];
   const complaint = `${name} ${issue.message}, got ${describe(found?.value)}`;
-  const remedy = remedyOf(issue, policy);
-  if (remedy === undefined) throw new RequestError(complaint);
+  const replacement = replacementOf(issue, policy);
+  if (replacement === undefined) throw new RequestError(complaint);
 
-  const mended = schema.parse(remedy.use);
-  warnings.push(`${complaint}; ${describe(remedy.use ?? mended)} was used`);
-  return mended;
+  const corrected = schema.parse(replacement.use);
+  warnings.push(`${complaint}; ${describe(replacement.use ?? corrected)} was used`);
+  return corrected;
 }
 
-function remedyOf(issue: z.core.$ZodIssue, policy: RangePolicy): Remedy | undefined {
+function replacementOf(issue: z.core.$ZodIssue, policy: RangePolicy): Replacement | undefined {
   if (issue.code === "custom" && issue.params && "use" in issue.params) {
-    const remedy = issue.params as unknown as Remedy;
-    return policy === "refuse" && remedy.isRange === true ? undefined : remedy;
+    const replacement = issue.params as unknown as Replacement;
+    return policy === "refuse" && replacement.isRange === true ? undefined : replacement;
   }
   if (policy === "refuse") return undefined;
   if (issue.code === "too_small") return { use: issue.minimum };

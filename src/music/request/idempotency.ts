@@ -1,4 +1,4 @@
-/** The header `Idempotency-Key`: a client that repeats a submission, not knowing whether it arrived, gets the first one's answer. */
+/** Header `Idempotency-Key`: a repeated submission with the same key gets the first response instead of a second task. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
@@ -9,20 +9,22 @@ import { isObject } from "./json.js";
 
 const MAX_KEY_CHARACTERS = 255;
 
-/** What tells one submission from another. */
+/** Identity of a submission. */
 export interface SubmissionKey {
+  /** Key of the client, prefixed with the queue share of its API key. */
   key: string;
-  /** Hash of the body, files included, the client's key to the service not. */
+  /** Hash of the body with files, without `ai_token`. */
   digest: string;
 }
 
 /**
- * @param header what the request holds; undefined: no key
- * @throws RequestError for one that cannot be kept
+ * @param header value of the header; undefined: no key
+ * @throws RequestError for an empty or too long key
  */
 export async function submissionKey(
   header: string | undefined,
   { fields, uploads }: RequestBody,
+  share = "",
 ): Promise<SubmissionKey | null> {
   if (header === undefined) return null;
   const key = header.trim();
@@ -32,19 +34,19 @@ export async function submissionKey(
     );
   }
   const { ai_token, ...body } = fields;
-  const hash = createHash("sha256").update(JSON.stringify(inOrder(body)));
+  const hash = createHash("sha256").update(JSON.stringify(withSortedKeys(body)));
   for (const [kind, upload] of Object.entries(uploads)) {
     if (upload?.path == null) continue;
     hash.update(`\n${kind}\n`);
     await pipeline(createReadStream(upload.path), hash, { end: false });
   }
-  return { key, digest: hash.digest("hex") };
+  return { key: `${share} ${key}`.trim(), digest: hash.digest("hex") };
 }
 
-/** With the names of every object sorted: clients write the same body in any order. */
-function inOrder(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(inOrder);
+/** Sorts the keys of all objects, so that their order does not matter. */
+function withSortedKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withSortedKeys);
   if (!isObject(value)) return value;
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([name, element]) => [name, inOrder(element)]));
+  return Object.fromEntries(entries.map(([name, element]) => [name, withSortedKeys(element)]));
 }

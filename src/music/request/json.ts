@@ -1,28 +1,44 @@
-/** JSON that a client wrote, parsed only where it is of a shape that costs little. */
+/** Parses JSON of clients within limits of depth and size. */
 import { RequestError } from "../errors.js";
 
-/** Requests nest three deep; code that walks a value recursively must not run out of stack. */
+/** Requests nest three levels. The limit protects recursive code from stack overflow. */
 const MAX_DEPTH = 64;
-/** The longest request holds codes for eight items, 3000 each. Parsing as many takes milliseconds. */
+/** The longest request has 8 × 3000 codes, which parse in milliseconds. */
 const MAX_VALUES = 30_000;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
+const DIGIT_0 = 0x30;
+const DIGIT_9 = 0x39;
 const BACKSLASH = 0x5c;
 const OPENING = [0x5b, 0x7b];
 const CLOSING = [0x5d, 0x7d];
 
+/** Integer followed by the end of a value. */
+const INTEGER = /\d+(?=\s*(?:[,\]}]|$))/y;
+const MAX_SAFE_DIGITS = 15;
+
 /**
- * @param what the text is to the client, for errors
- * @throws SyntaxError where the text is no JSON, RequestError where it nests too deep or holds too many values
+ * Parses JSON. Integers beyond the safe range become text of their digits, like numbers in forms.
+ * @param what name of the text, for errors
+ * @throws SyntaxError for invalid JSON, RequestError if it is nested too deep or has too many values
  */
 export function parseClientJson(text: string, what: string): unknown {
   let depth = 0;
   let values = 1;
+  let exact = "";
+  let copied = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
       at = endOfString(text, at);
+    } else if (code >= DIGIT_0 && code <= DIGIT_9) {
+      const digits = integerAt(text, at);
+      if (digits.length > MAX_SAFE_DIGITS && !Number.isSafeInteger(Number(digits))) {
+        exact += `${text.slice(copied, at)}"${digits}"`;
+        copied = at + digits.length;
+      }
+      at += Math.max(0, digits.length - 1);
     } else if (code === COMMA) {
       values++;
     } else if (OPENING.includes(code)) {
@@ -34,10 +50,17 @@ export function parseClientJson(text: string, what: string): unknown {
     }
   }
   if (values > MAX_VALUES) throw new RequestError(`${what} must hold at most ${MAX_VALUES} values`);
-  return JSON.parse(text);
+  return JSON.parse(exact + text.slice(copied));
 }
 
-/** Where the quote stands that ends the string begun at `start`; the end of the text if none does. */
+/** Digits of the unsigned integer that starts here, or "". */
+function integerAt(text: string, at: number): string {
+  if (/[\d.+\-eE]/.test(text[at - 1] ?? "") || text[at] === "0") return "";
+  INTEGER.lastIndex = at;
+  return INTEGER.exec(text)?.[0] ?? "";
+}
+
+/** Position of the closing quote of the string at `start`, or the end of the text. */
 function endOfString(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
     let escapes = 0;
@@ -47,7 +70,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** As `parseClientJson`, but undefined where the text is no JSON. */
+/** Like `parseClientJson`, but returns undefined for invalid JSON. */
 export function readClientJson(text: string, what: string): unknown {
   try {
     return parseClientJson(text, what);
@@ -57,7 +80,7 @@ export function readClientJson(text: string, what: string): unknown {
   }
 }
 
-/** A body as it came: names to whatever JSON or a form gave. */
+/** Unvalidated fields of a body. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 export function isObject(value: unknown): value is Fields {

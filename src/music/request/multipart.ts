@@ -1,11 +1,11 @@
-/** Reads a multipart body: text parts become fields, file parts go to disk while they arrive. */
+/** Reads a multipart body: text parts become fields, file parts are streamed to disk. */
 
 import { rm } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import busboy from "busboy";
 import { describe } from "../../parameters.js";
-import type { Authenticator } from "../access.js";
+import type { Authenticator } from "../access/access.js";
 import {
   storeUpload,
   UPLOAD_FIELDS,
@@ -16,32 +16,33 @@ import {
   uploadKind,
   uploadPath,
 } from "../audio/uploads.js";
-import { RequestError } from "../errors.js";
+import { RequestError, StoreError } from "../errors.js";
 import type { Fields } from "./json.js";
 
 export const MAX_FIELDS = 1000;
 
 export interface MultipartOptions {
   authenticator: Authenticator;
-  /** Bytes of all text parts together. */
+  /** Called for each `ai_token` part. */
+  onToken(isKey: boolean): void;
+  /** Total size limit of text parts. */
   maxFieldBytes: number;
-  /** Null: files are read and dropped. */
+  /** Null: files are discarded. */
   uploads: UploadLimits | null;
 }
 
 export interface MultipartBody {
   fields: Fields;
   uploads: Uploads;
-  /** Files written, whatever became of them. */
+  /** All files written. */
   paths: string[];
 }
 
 /**
- * Files are stored only once a valid key is known, from the headers or from an `ai_token` part that came
- * before them; other files are dropped. Whether the request is authorized is for the caller to decide.
- * On failure nothing stays on disk, and the rest of the body is read and dropped so that the client can
- * read the answer.
- * @throws RequestError where the body is malformed, exceeds a limit, or the client hung up
+ * Reads the body. Files are stored only after a valid key, in the headers or in an earlier `ai_token` part; other files
+ * are discarded. The caller checks authorization. On failure all files are deleted, and the rest of the body is discarded
+ * so that the client can read the response.
+ * @throws RequestError for a malformed body, an exceeded limit, or a disconnected client
  */
 export async function readMultipart(
   request: IncomingMessage,
@@ -105,8 +106,8 @@ class MultipartReader {
   }
 
   /**
-   * Gives the body to the parser, and after a failure to nobody. Never rejects: whatever the parser or a listener of
-   * its events throws fails the request. A pipe would throw it where nobody can catch it.
+   * Writes the body to the parser, and discards it after a failure. Never rejects: errors thrown by the parser or its
+   * listeners fail the request. A pipe would throw them uncaught.
    */
   async #feed(closed: Promise<void>): Promise<void> {
     const parser = this.#parser;
@@ -116,8 +117,8 @@ class MultipartReader {
         if (this.#failure === undefined)
           await Promise.race([write(chunk), closed]).catch((e) => this.#fail(e));
       }
-      // All bytes are seen. The parser would wait for ever for the end of a file part whose headers run straight into
-      // the closing boundary; ended here, it is found to be malformed.
+      // End file streams explicitly: the parser waits forever for a file part whose headers run into the closing
+      // boundary. Ended here, it is reported as malformed.
       parser.end();
       for (const content of this.#contents) content.push(null);
     } catch {
@@ -125,7 +126,7 @@ class MultipartReader {
     }
   }
 
-  /** @param value undefined in spite of its type where the part names a charset that the parser does not know */
+  /** @param value undefined, despite its type, for a charset unknown to the parser */
   #takeField(name: string | undefined, value: string | undefined, info: busboy.FieldInfo): void {
     if (value === undefined) {
       this.#fail(
@@ -135,20 +136,23 @@ class MultipartReader {
       );
       return;
     }
-    // A part without a name is no field.
+    // Ignore parts without a name.
     if (name === undefined) return;
     this.#fieldBytes += Buffer.byteLength(name) + Buffer.byteLength(value);
     if (info.valueTruncated || this.#fieldBytes > this.#options.maxFieldBytes) {
       this.#fail(bodyTooLarge(this.#options.maxFieldBytes));
       return;
     }
-    if (name === "ai_token" && value !== "") this.#mayStore = this.#options.authenticator.accepts(value);
+    if (name === "ai_token" && value !== "") {
+      this.#mayStore = this.#options.authenticator.accepts(value);
+      this.#options.onToken(this.#mayStore);
+    }
     const earlier = this.#fields[name];
     if (earlier === undefined) this.#fields[name] = value;
     else this.#fields[name] = Array.isArray(earlier) ? [...earlier, value] : [earlier, value];
   }
 
-  /** Settles when the part is dealt with; never rejects. */
+  /** Resolves when the part is stored or discarded; never rejects. */
   async #takeFile(field: string, content: Readable, clientName: string | undefined): Promise<void> {
     const { uploads } = this.#options;
     const kind = uploadKind(field);
@@ -165,7 +169,7 @@ class MultipartReader {
       const path = this.#mayStore ? uploadPath(uploads.directory, kind, clientName ?? "") : null;
       if (path !== null) this.paths.push(path);
       const bytes = path === null ? await drain(content) : await storeUpload(content, path);
-      // Browsers send an empty, unnamed part for a file input that nobody touched.
+      // Browsers send an empty part without a file name for an unused file input.
       if (bytes > 0 || clientName) this.#received.set(field, { path });
     } catch (error) {
       this.#fail(uploadFailure(error));
@@ -182,8 +186,8 @@ class MultipartReader {
   #fail(error: unknown): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
-    // The parser may be in the middle of the call that found the fault, and does not survive a destroy then.
-    process.nextTick(() => this.#parser.destroy(new Error("given up")));
+    // Deferred: the parser cannot be destroyed inside its own call.
+    process.nextTick(() => this.#parser.destroy(new Error("aborted")));
   }
 }
 
@@ -211,7 +215,7 @@ export function bodyTooLarge(maxBytes: number): RequestError {
 }
 
 export function clientHungUp(): RequestError {
-  return new RequestError("The client hung up before the body was complete");
+  return new RequestError("The client disconnected before the body was complete");
 }
 
 async function drain(content: Readable): Promise<number> {
@@ -224,7 +228,9 @@ function malformed(error: unknown): RequestError {
   return new RequestError(`Malformed multipart body: ${error instanceof Error ? error.message : error}`);
 }
 
-/** A file part ends early because the client sent it so, or because the disk does not take it. */
+/** Passes disk errors on; other errors are a malformed body. */
 function uploadFailure(error: unknown): unknown {
-  return error instanceof Error && "syscall" in error ? error : malformed(error);
+  return error instanceof StoreError || (error instanceof Error && "syscall" in error)
+    ? error
+    : malformed(error);
 }

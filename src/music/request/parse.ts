@@ -1,15 +1,20 @@
-/** From the fields of a body to one typed request: lookup, validation, and what is settled at submission. */
+/** Parses the fields of a body into a GenerationRequest: lookup, validation, seeds, codes, recordings. */
+import { isDeepStrictEqual } from "node:util";
 import { distance } from "fastest-levenshtein";
 import type { RangePolicy } from "../../config.js";
 import { canonicalKeyScale, LANGUAGES, NOTHING_KNOWN } from "../../engine/metadata.js";
+import type { Seed, SlotState } from "../../engine/types.js";
 import { describe, namesOf } from "../../parameters.js";
 import { UPLOAD_FIELDS, type Upload, type Uploads } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
-import { assignSeeds } from "../song/seeds.js";
+import { assignSeeds, type SeedPositions } from "../song/seeds.js";
 import { NOTHING_STATED, type StatedFacts, statedFacts } from "../song/stated-facts.js";
 import { readCodes } from "./audio-codes.js";
+import { undecidedAtSubmission, unusedAtSubmission, warningsOf } from "./effects.js";
 import { FieldSources, NESTED_NAMES, parseField, parseObject } from "./fields.js";
 import type { Fields } from "./json.js";
+import { requestedAdapter } from "./loras.js";
+import { checkFinish } from "./output-parameters.js";
 import {
   type Analysis,
   type AudioInput,
@@ -18,39 +23,44 @@ import {
   generationSchema,
   generationSchemaFor,
 } from "./schema.js";
+import { makesStems, normalizeTracks } from "./stems.js";
 
 export interface GenerationContext {
   rangePolicy: RangePolicy;
-  /** Whether the model that this name selects is a turbo model; null is the default model. */
-  isTurbo: (model: string | null) => boolean;
+  /** Slot selected by a model name; null: default model. */
+  slotOf: (model: string | null) => Pick<SlotState, "isTurbo" | "codebookSize">;
   uploads: Uploads;
-  /** Gives a seed where the client leaves it open. */
-  drawSeed: () => number;
+  /** Draws a random seed. */
+  drawSeed: () => Seed;
 }
 
-/** @throws RequestError naming the field at fault */
+/** @throws RequestError naming the field */
 export function parseGenerationRequest(fields: Fields, context: GenerationContext): GenerationRequest {
   const warnings: string[] = [];
-  const parameters = parseParameters(fields, context, warnings);
+  const { parameters: sent, chosen } = parseParameters(fields, context, warnings);
+  const parameters = { ...sent, ...normalizeTracks(sent, warnings), ...normalizeWindows(sent) };
   warnOfUnknownFields(fields, warnings);
   warnOfUnknownTerms(parameters, warnings);
   const analysis = analysisOf(parameters);
-  const audioCodes = analysis === null ? codesInUse(parameters, warnings) : null;
+  const audioCodes = codesInUse({ ...parameters, analysis }, context);
   const hasCodes = audioCodes !== null;
-  const recordings = recordingsOf({ ...parameters, analysis, hasCodes }, context.uploads, warnings);
-  if (analysis === null) warnOfMissingCodes(parameters, warnings);
+  const recordings = recordingsOf({ ...parameters, analysis, hasCodes }, context.uploads);
+  const unused = unusedAtSubmission(chosen, { ...sent, analysis, hasCodes });
+  warnings.push(...warningsOf(unused));
+  if (analysis === null) {
+    warnOfMissingCodes(parameters, warnings);
+    warnOfExtraSeeds(parameters, warnings);
+  }
   const stated = statedIn({ ...parameters, analysis, hasCodes }, warnings);
   if (parameters.taskType === "repaint" || parameters.taskType === "lego") checkWindow(parameters);
   checkGuidanceInterval(parameters);
-  const setsLength = recordings.sourceAudio !== null ? "the source" : hasCodes ? "audio_code_string" : null;
-  if (setsLength !== null && parameters.audioDurationSeconds !== null) {
-    warnings.push(`audio_duration was ignored: ${setsLength} sets the length`);
-  }
+  if (analysis === null) checkOutput(parameters, warnings);
 
   const {
-    seed,
-    useRandomSeed,
+    seed: _seed,
+    useRandomSeed: _useRandomSeed,
     useAudioCodes,
+    loras,
     referenceAudioPath,
     srcAudioPath,
     analysisOnly,
@@ -62,10 +72,12 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
     ...request,
     ...recordings,
     audioDurationSeconds: recordings.sourceAudio === null ? request.audioDurationSeconds : null,
-    seeds: assignSeeds(useRandomSeed ? [] : seed, request.batchSize, context.drawSeed),
+    seeds: assignSeeds(seedPositionsOf(parameters), request.batchSize, context.drawSeed),
     audioCodes,
+    loras: loras === null ? null : loras.map(requestedAdapter),
     analysis,
     stated,
+    chosen: analysis === null ? undecidedAtSubmission(chosen, unused) : [],
     warnings,
   };
 }
@@ -74,27 +86,56 @@ function parseParameters(
   fields: Fields,
   context: GenerationContext,
   warnings: string[],
-): GenerationParameters {
-  const sources = new FieldSources(fields);
+): { parameters: GenerationParameters; chosen: (keyof GenerationParameters)[] } {
+  const sources = new FieldSources(fields, warnings);
   const model = parseField(generationSchema.shape.model, sources, context.rangePolicy, []);
   const taskType = parseField(generationSchema.shape.taskType, sources, context.rangePolicy, []);
-  const schema = generationSchemaFor(context.isTurbo(model), taskType);
-  return parseObject(schema, sources, context.rangePolicy, warnings);
+  const schema = generationSchemaFor(context.slotOf(model).isTurbo, taskType);
+  const parameters = parseObject(schema, sources, context.rangePolicy, warnings);
+  return { parameters, chosen: chosenOf(parameters, context.uploads) };
 }
 
-/** Words that the models were not trained on: they are passed on, and seldom do what they say. */
+/** Parameters that differ from their defaults. An upload counts as its path parameter. */
+function chosenOf(
+  parameters: GenerationParameters,
+  { sourceAudio, referenceAudio }: Uploads,
+): (keyof GenerationParameters)[] {
+  const keys = Object.keys(generationSchema.shape) as (keyof GenerationParameters)[];
+  return keys.filter((key) => {
+    if (key === "srcAudioPath" && sourceAudio !== null) return true;
+    if (key === "referenceAudioPath" && referenceAudio !== null) return true;
+    // Default of the published interface: clients send it with every request.
+    if (key === "useCotCaption" && parameters[key] === true) return false;
+    return !isDeepStrictEqual(parameters[key], generationSchema.shape[key].parse(undefined));
+  });
+}
+
+/** A single seed applies to all stems of `track_classes`, otherwise only to the first song. */
+function seedPositionsOf({
+  useRandomSeed,
+  seed,
+  taskType,
+  trackClasses,
+}: GenerationParameters): SeedPositions {
+  if (useRandomSeed) return [];
+  const [first = null] = seed;
+  const isShared = seed.length === 1 && makesStems(taskType) && trackClasses.length > 0;
+  return isShared ? trackClasses.map(() => first) : seed;
+}
+
+/** Warns about keys and languages that the models were not trained on; they are passed on. */
 function warnOfUnknownTerms({ keyScale, vocalLanguage }: GenerationParameters, warnings: string[]): void {
   if (keyScale !== "" && canonicalKeyScale(keyScale) === undefined) {
-    warnings.push(`the models know no key_scale ${describe(keyScale)}, but those such as "F# minor"`);
+    warnings.push(`key_scale ${describe(keyScale)} is unknown to the models: use a key such as "F# minor"`);
   }
   if (vocalLanguage !== null && !LANGUAGES.includes(vocalLanguage.toLowerCase())) {
     warnings.push(
-      `the models know no vocal_language ${describe(vocalLanguage)}, but ${LANGUAGES.join(", ")}`,
+      `vocal_language ${describe(vocalLanguage)} is unknown to the models: use one of ${LANGUAGES.join(", ")}`,
     );
   }
 }
 
-/** Where there are several flags, the one that asks for the least. */
+/** With several flags, the cheapest analysis wins. */
 function analysisOf(parameters: GenerationParameters): Analysis | null {
   if (parameters.extractCodesOnly) return "codes";
   if (parameters.fullAnalysisOnly) return "full";
@@ -102,31 +143,35 @@ function analysisOf(parameters: GenerationParameters): Analysis | null {
 }
 
 /**
- * The client's codes, where they act: with `thinking`, whose codes they then take the place of, and with
- * `use_audio_codes`.
+ * Codes of the client, used with `use_audio_codes`, or with `thinking` in place of generated codes.
  */
-function codesInUse(parameters: GenerationParameters, warnings: string[]): number[][] | null {
-  const { audioCodes, taskType, thinking, useAudioCodes, batchSize } = parameters;
-  if (audioCodes === null) return null;
-  if (taskType !== "text2music" && taskType !== "cover") {
-    warnings.push(`audio_code_string was ignored: task_type ${taskType} works on a source`);
-    return null;
-  }
-  if (!thinking && !useAudioCodes) {
-    warnings.push("audio_code_string was ignored: it acts only together with thinking or use_audio_codes");
-    return null;
-  }
-  return readCodes(audioCodes, batchSize);
+function codesInUse(
+  parameters: GenerationParameters & { analysis: Analysis | null },
+  { slotOf }: GenerationContext,
+): number[][] | null {
+  const { analysis, audioCodes, taskType, thinking, useAudioCodes, batchSize, model } = parameters;
+  const isTask = analysis === null && (taskType === "text2music" || taskType === "cover");
+  if (audioCodes === null || !isTask || !(thinking || useAudioCodes)) return null;
+  return readCodes(audioCodes, batchSize, slotOf(model).codebookSize);
 }
 
-/** The language model works for these tasks, but on words alone. */
+/** For these tasks the language model writes only text. */
 function warnOfMissingCodes({ taskType, thinking }: GenerationParameters, warnings: string[]): void {
   if (thinking && (taskType === "lego" || taskType === "complete")) {
-    warnings.push(`thinking wrote no audio codes: task_type ${taskType} works on a source`);
+    warnings.push(`thinking writes no audio codes: task_type ${taskType} uses a source`);
   }
 }
 
-/** What the words say that the song is made of. A source, or codes, have a tempo that a genre need not tell. */
+function warnOfExtraSeeds(parameters: GenerationParameters, warnings: string[]): void {
+  const { useRandomSeed, seed, lmSeeds, batchSize } = parameters;
+  const lists = { seed: useRandomSeed ? [] : seed, lm_seed: lmSeeds };
+  for (const [name, { length }] of Object.entries(lists)) {
+    if (length <= batchSize) continue;
+    warnings.push(`${name} holds ${length} seeds for batch_size ${batchSize}: extra seeds were ignored`);
+  }
+}
+
+/** Facts stated in the prompt. With a source or codes, the usual tempo of a genre is not used. */
 function statedIn(needs: RecordingNeeds & GenerationParameters, warnings: string[]): StatedFacts {
   const { analysis, prompt, sampleQuery, taskType, hasCodes } = needs;
   if (analysis === "metadata") return statedFacts(prompt, NOTHING_KNOWN, true, warnings);
@@ -136,7 +181,13 @@ function statedIn(needs: RecordingNeeds & GenerationParameters, warnings: string
   return statedFacts(words, needs, isWholeSong, warnings);
 }
 
-/** What can be said before the source is read. */
+/** A list of windows replaces the single window. */
+function normalizeWindows({ repaintingWindows }: GenerationParameters): Partial<GenerationParameters> {
+  if (repaintingWindows.length === 0) return {};
+  return { repaintingStartSeconds: 0, repaintingEndSeconds: null };
+}
+
+/** Checks that need no source. */
 function checkWindow({
   repaintingStartSeconds: start,
   repaintingEndSeconds: end,
@@ -152,39 +203,35 @@ function checkGuidanceInterval({ cfgIntervalStart: start, cfgIntervalEnd: end }:
   }
 }
 
+function checkOutput(parameters: GenerationParameters, warnings: string[]): void {
+  const { audioFormat, normalizationDb, taskType } = parameters;
+  checkFinish(audioFormat, parameters);
+  if (normalizationDb !== null && taskType === "repaint") {
+    warnings.push("normalization_db changes the level of the whole song, including parts that repaint keeps");
+  }
+}
+
 type RecordingNeeds = Pick<GenerationParameters, "taskType" | "srcAudioPath" | "referenceAudioPath"> & {
   analysis: Analysis | null;
-  /** The client's codes take the place of a source. */
+  /** Codes of the client replace a source. */
   hasCodes: boolean;
 };
 
 /**
- * Which recordings a task works on: uploaded files, else files that the request names. Clients attach a source to every task: one that the task does without is ignored, unseen.
- * @throws RequestError where the task needs a source and has none
+ * Recordings of a task: uploads, otherwise paths. Some clients attach a source to every task; an unneeded one is ignored.
+ * @throws RequestError if the task needs a source and has none
  */
 function recordingsOf(
   needs: RecordingNeeds,
   uploads: Uploads,
-  warnings: string[],
 ): { sourceAudio: AudioInput | null; referenceAudio: AudioInput | null } {
-  const hasSource = uploads.sourceAudio !== null || needs.srcAudioPath !== null;
-  const reason = whyNoSource(needs);
-  if (reason !== null && hasSource) warnings.push(`src_audio was ignored: ${reason}`);
-  const sourceAudio = reason === null ? inputOf("src_audio", uploads.sourceAudio, needs.srcAudioPath) : null;
-  if (reason === null && sourceAudio === null) throw new RequestError(missingSource(needs));
+  const { taskType, analysis, hasCodes } = needs;
+  const readsSource = analysis === null ? taskType !== "text2music" && !hasCodes : analysis !== "metadata";
+  const sourceAudio = readsSource ? inputOf("src_audio", uploads.sourceAudio, needs.srcAudioPath) : null;
+  if (readsSource && sourceAudio === null) throw new RequestError(missingSource(needs));
   const referenceAudio =
-    needs.analysis === null
-      ? inputOf("reference_audio", uploads.referenceAudio, needs.referenceAudioPath)
-      : null;
+    analysis === null ? inputOf("reference_audio", uploads.referenceAudio, needs.referenceAudioPath) : null;
   return { sourceAudio, referenceAudio };
-}
-
-/** Null where the task works on one. */
-function whyNoSource({ taskType, analysis, hasCodes }: RecordingNeeds): string | null {
-  if (analysis === "metadata") return "analysis_only reads the caption and lyrics";
-  if (analysis !== null) return null;
-  if (taskType === "text2music") return "task_type text2music works without one";
-  return hasCodes ? "audio_code_string takes its place" : null;
 }
 
 function missingSource({ taskType, analysis }: RecordingNeeds): string {
@@ -198,25 +245,25 @@ function missingSource({ taskType, analysis }: RecordingNeeds): string {
     analysis === null && taskType === "cover"
       ? ", or audio_code_string together with thinking or use_audio_codes"
       : "";
-  return `${what} needs a source: a file in src_audio, or its path in src_audio_path${codes}`;
+  return `${what} needs a source: a file in src_audio, or a path in src_audio_path${codes}`;
 }
 
-/** An upload beats a path. */
+/** An upload takes precedence over a path. */
 function inputOf(field: string, upload: Upload | null, path: string | null): AudioInput | null {
   if (upload === null) return path === null ? null : { path, isUpload: false };
   if (upload.path === null) {
     throw new RequestError(
-      `${field} came before any key and was not kept: send ai_token before the files, or the key in a header`,
+      `${field} came before any key and was discarded: send ai_token before the files, or the key in a header`,
     );
   }
   return { path: upload.path, isUpload: true };
 }
 
-/** More are counted. */
+/** Further names are only counted. */
 const MAX_SHOWN = 8;
-/** More are not compared with the known names, which takes a while. */
+/** Limit of the slow comparison with known names. */
 const MAX_COMPARED = 100;
-/** Letters wrong, missing or too many. */
+/** Edit distance. */
 const MAX_TYPOS = 2;
 
 const PARAMETER_NAMES: readonly string[] = Object.values(generationSchema.shape).flatMap((type) =>
@@ -230,27 +277,26 @@ const OTHER_NAMES = [
 const KNOWN_NAMES: ReadonlySet<string> = new Set([...PARAMETER_NAMES, ...OTHER_NAMES]);
 
 /**
- * Adds a line that names the fields of POST /release_task that nothing reads, those that look like a slip first. They are
- * not refused: clients send many that only their own servers know.
+ * Warns about unknown fields, likely typos first. They are not refused, because clients send fields of other servers.
  */
 function warnOfUnknownFields(fields: Fields, warnings: string[]): void {
   const unknown = Object.keys(fields).filter((name) => !KNOWN_NAMES.has(name));
   if (unknown.length === 0) return;
   const compared = unknown.slice(0, MAX_COMPARED);
-  const isMeant = (name: string) => meantName(name) !== undefined;
-  const ordered = [...compared.filter(isMeant), ...compared.filter((name) => !isMeant(name))];
+  const hasSuggestion = (name: string) => suggestedName(name) !== undefined;
+  const ordered = [...compared.filter(hasSuggestion), ...compared.filter((name) => !hasSuggestion(name))];
   const shown = ordered.slice(0, MAX_SHOWN).map(withSuggestion).join(", ");
   const rest = unknown.length > MAX_SHOWN ? `, and ${unknown.length - MAX_SHOWN} more` : "";
   warnings.push(`unknown fields were ignored: ${shown}${rest}`);
 }
 
 function withSuggestion(name: string): string {
-  const meant = meantName(name);
+  const meant = suggestedName(name);
   return describe(name) + (meant === undefined ? "" : ` (did you mean ${meant}?)`);
 }
 
-/** The parameter that a name is a slip of, or the only one whose last word it is. */
-function meantName(name: string): string | undefined {
+/** Parameter that the name is a typo of, or the only one that ends with it. */
+function suggestedName(name: string): string | undefined {
   if (name.length <= MAX_TYPOS || name.length > 40) return undefined;
   const typos = Math.min(MAX_TYPOS, Math.floor(name.length / 3));
   const near = PARAMETER_NAMES.find((known) => distance(name, known) <= typos);

@@ -1,10 +1,13 @@
-/** From a settled request back to the body that makes the same songs again. */
+/** Converts a parsed request back to a body that makes the same songs. */
 import { namesOf } from "../../parameters.js";
-import { UPLOAD_FIELDS } from "../audio/uploads.js";
+import { UPLOAD_FIELDS, uploadReference } from "../audio/uploads.js";
+import type { Task, TaskState } from "../queue/store.js";
 import type { Fields } from "./json.js";
-import { type Analysis, type AudioInput, type GenerationRequest, generationSchema } from "./schema.js";
+import { loraFields } from "./loras.js";
+import { type Analysis, type AudioInput, generationSchema } from "./schema.js";
+import { makesStems } from "./stems.js";
 
-/** What a body says of a request that had such a recording. */
+/** Path parameters of recordings. */
 const RECORDINGS = [
   ["sourceAudio", generationSchema.shape.srcAudioPath],
   ["referenceAudio", generationSchema.shape.referenceAudioPath],
@@ -17,33 +20,56 @@ const ANALYSES: Readonly<Record<Analysis, keyof typeof generationSchema.shape>> 
 };
 
 /**
- * The body of POST /release_task that makes what the request makes: all that was settled, seeds included. What was
- * uploaded is not in it; `uploadsOf` names that.
+ * Body of POST /release_task that makes the same songs, with seeds. Uploads are included if they are kept; see `uploadsOf`.
  */
-export function parametersOf(request: GenerationRequest): Fields {
+export function parametersOf({ request, state }: Pick<Task, "request" | "state">): Fields {
   const settled: Readonly<Record<string, unknown>> = { ...request };
   const fields: Record<string, unknown> = {};
   for (const [key, type] of Object.entries(generationSchema.shape)) {
     const value = settled[key];
     if (value !== undefined && value !== null) fields[namesOf(type)[0]] = value;
   }
-  fields.use_random_seed = false;
-  fields.seed = request.seeds;
+  // The callback belongs to the original client.
+  delete fields.callback_url;
+  // Extracting codes uses no seed.
+  if (request.analysis !== "codes") {
+    fields.use_random_seed = false;
+    fields.seed = request.seeds;
+  }
   if (request.audioCodes) {
     fields.audio_code_string = request.audioCodes;
     fields.use_audio_codes = true;
   } else {
     delete fields.audio_code_string;
   }
+  if (request.loras) fields.loras = request.loras.map(loraFields);
+  if (makesStems(request.taskType) && request.trackClasses.length > 0) delete fields.batch_size;
   for (const [key, type] of RECORDINGS) {
     const input = settled[key] as AudioInput | null | undefined;
     if (input?.isUpload === false) fields[namesOf(type)[0]] = input.path;
+    else if (input && isKept(input, state)) fields[namesOf(type)[0]] = uploadReference(input.path);
   }
   if (request.analysis) fields[namesOf(generationSchema.shape[ANALYSES[request.analysis]])[0]] = true;
   return fields;
 }
 
-/** The form fields of the recordings that came with the task, and went with it: they must be sent again. */
-export function uploadsOf(request: GenerationRequest): string[] {
-  return RECORDINGS.flatMap(([key]) => (request[key]?.isUpload ? UPLOAD_FIELDS[key][1] : []));
+/** Recordings are kept as long as their songs. Tasks of older versions kept none. */
+function isKept({ isUpload, bytes }: AudioInput, state: TaskState): boolean {
+  return isUpload && bytes !== undefined && state === "succeeded";
+}
+
+/** Uploads that are kept with the songs of a task. */
+export function keptUploads({ request, state }: Pick<Task, "request" | "state">): AudioInput[] {
+  return RECORDINGS.flatMap(([key]) => {
+    const input = request[key];
+    return input && isKept(input, state) ? input : [];
+  });
+}
+
+/** Form fields of uploads that are not kept and must be sent again. */
+export function uploadsOf({ request, state }: Pick<Task, "request" | "state">): string[] {
+  return RECORDINGS.flatMap(([key]) => {
+    const input = request[key];
+    return input?.isUpload && !isKept(input, state) ? UPLOAD_FIELDS[key][1] : [];
+  });
 }

@@ -1,15 +1,17 @@
 /**
- * The parameters of POST /release_task: with those of rendering (../../engine/render-parameters.ts), which it spreads,
- * the only place where a name, an alias, a default or a range stands.
+ * Parameters of POST /release_task. Names, aliases, defaults and ranges are defined only here and in
+ * ../../engine/render-parameters.ts.
  */
 import { z } from "zod";
+import { STEMS, TEXT_TO_MUSIC_INSTRUCTION } from "../../engine/conditioning.js";
 import { BPM_RANGE, DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { inferenceSteps, renderParameters } from "../../engine/render-parameters.js";
+import type { Seed } from "../../engine/types.js";
 import {
+  atLeast,
   elementsOf,
   finiteNumber,
   flag,
-  instead,
   integer,
   isTooLong,
   lyricsText,
@@ -19,28 +21,30 @@ import {
   outOfRange,
   parameter,
   refuse,
+  replaceValue,
   text,
   textOrNull,
   trimmed,
   within,
   withinOrAuto,
 } from "../../parameters.js";
-import { parseSeed, type SeedPositions } from "../song/seeds.js";
+import { MAX_SEED, parseSeed, type SeedPositions } from "../song/seeds.js";
 import type { StatedFacts } from "../song/stated-facts.js";
 import { codeItems } from "./audio-codes.js";
-import { readClientJson } from "./json.js";
+import { isObject, readClientJson } from "./json.js";
+import { loraList, type RequestedAdapter } from "./loras.js";
+import { audioFormat, finishParameters } from "./output-parameters.js";
 
 export const TASK_TYPES = ["text2music", "cover", "repaint", "lego", "extract", "complete"] as const;
-export const AUDIO_FORMATS = ["flac", "mp3", "opus", "aac", "wav", "wav32"] as const;
 export type TaskType = (typeof TASK_TYPES)[number];
-export type AudioFormat = (typeof AUDIO_FORMATS)[number];
 
-const MAX_SEEDS = 8;
+/** Most songs per task: one for each stem. */
+const MAX_SEEDS = STEMS.length;
 const MAX_TEXTS = 64;
 /** Characters. */
 const MAX_LISTED_TEXT = 256;
 
-/** `42`, `"42,123"` or `[42, 123]`: a seed per item; -1, blanks and what is absent are random. */
+/** One seed per item: `42`, `"42,123"` or `[42, 123]`. -1, blank and missing seeds are random. */
 const seedPositions = z
   .unknown()
   .transform((value, context): SeedPositions => {
@@ -51,29 +55,35 @@ const seedPositions = z
     }
     const seeds = elements.map((element) => parseSeed(element));
     const used = seeds.map((seed) => seed ?? null);
-    if (seeds.every((seed, i) => seed === null || seed === Number(elements[i]))) return used;
+    if (used.every((seed) => seed === null) && seeds.every((seed) => seed === null)) return [];
+    const isLiteral = (seed: Seed | null | undefined, i: number) =>
+      seed === null || typeof seed === "string" || seed === Number(elements[i]);
+    if (seeds.every(isLiteral)) return used;
     const isTooLarge = seeds.some((seed, i) => seed === undefined && isSeed(elements[i] as string | number));
-    const report = isTooLarge ? outOfRange : instead;
+    const report = isTooLarge ? outOfRange : replaceValue;
     return report(
       context,
-      "must hold integers from -1 to 9007199254740991",
+      `must hold integers from -1 to ${MAX_SEED}`,
       value,
       used.map((seed) => seed ?? -1),
     );
   })
-  .meta({ type: ["integer", "array", "string"], items: { type: ["integer", "null"], minimum: -1 } });
+  .meta({
+    type: ["integer", "array", "string"],
+    items: { type: ["integer", "string", "null"], minimum: -1 },
+  });
 
-/** Also a blank, a place that the client leaves open. */
+/** A blank is a random seed. */
 function isSeed(element: string | number): boolean {
   const text = String(element).trim();
   return text === "" || NUMERIC.test(text);
 }
 
-/** Texts: one, a list of them, or JSON text of a list; blank ones are dropped. */
+/** A text, a list of texts, or JSON text of a list; blank texts are dropped. */
 const textList = z
   .unknown()
   .transform((value, context): string[] => {
-    const list = readJsonList(value) ?? (Array.isArray(value) ? value : [value]);
+    const list = readJsonList(value, "a list of texts") ?? (Array.isArray(value) ? value : [value]);
     const isText = (element: unknown) => typeof element === "string" || typeof element === "number";
     if (!list.every(isText)) return refuse(context, "must be text or a list of texts", value);
     if (list.length > MAX_TEXTS) {
@@ -89,9 +99,48 @@ const textList = z
     maxItems: MAX_TEXTS,
   });
 
-function readJsonList(value: unknown): unknown[] | undefined {
+function readJsonList(value: unknown, what: string): unknown[] | undefined {
   if (typeof value !== "string" || !value.trim().startsWith("[")) return undefined;
-  return readClientJson(value, "a list of texts") as unknown[] | undefined;
+  return readClientJson(value, what) as unknown[] | undefined;
+}
+
+/** Start and end in seconds; null: end of the source. */
+type RepaintWindow = [start: number, end: number | null];
+
+const MAX_WINDOWS = 32;
+
+/** 0 and negative values mean the end of the source. */
+const repaintEnd = finiteNumber
+  .transform((end) => (end <= 0 ? null : end))
+  .meta({ type: ["number", "null"] })
+  .default(null);
+
+/** `[[2, 4], [6, 8]]` or its JSON text, texts such as `2,4`, objects with `start` and `end`, or a single window. */
+const repaintWindows = z
+  .unknown()
+  .transform((value, context): RepaintWindow[] => {
+    const list = readJsonList(value, "a list of windows") ?? (Array.isArray(value) ? value : [value]);
+    const windows = (windowOf(list) === undefined ? list : [list]).map(windowOf);
+    if (windows.length > MAX_WINDOWS) {
+      return refuse(context, `must hold at most ${MAX_WINDOWS} windows and holds ${windows.length}`, value);
+    }
+    return windows.every((window) => window !== undefined)
+      ? windows
+      : refuse(context, "must hold windows such as [10, 20.5]: seconds, the start below the end", value);
+  })
+  .meta({
+    type: ["array", "string"],
+    items: { type: "array", items: { type: ["number", "null"] }, minItems: 2, maxItems: 2 },
+    maxItems: MAX_WINDOWS,
+  });
+
+function windowOf(value: unknown): RepaintWindow | undefined {
+  const ends = isObject(value) ? [value.start, value.end] : Array.isArray(value) ? value : elementsOf(value);
+  if (ends?.length !== 2) return undefined;
+  const start = finiteNumber.safeParse(ends[0]);
+  const end = repaintEnd.safeParse(ends[1] === "" || ends[1] === null ? undefined : ends[1]);
+  if (!start.success || !end.success) return undefined;
+  return end.data !== null && start.data >= end.data ? undefined : [start.data, end.data];
 }
 
 const TIME_SIGNATURES = new Map(
@@ -101,12 +150,12 @@ const TIME_SIGNATURES = new Map(
   ]),
 );
 
-/** The language of vocals where neither the client nor the language model names a language. */
+/** Vocal language if neither the client, the language model nor the lyrics determine one. */
 export const DEFAULT_LANGUAGE = "en";
 
 const INT32_MAX = 2 ** 31 - 1;
 
-/** `N/A` is how the service's own results once spelled an unknown key. */
+/** Earlier results used `N/A` for an unknown key. */
 const keyScale = trimmed
   .transform((key) => (key.toUpperCase() === "N/A" ? "" : key))
   .meta({ type: "string" });
@@ -115,77 +164,95 @@ const timeSignature = trimmed
   .transform((value, context): string => {
     const compact = value.replace(/\s/g, "");
     if (compact.toUpperCase() === "N/A") return "";
-    return TIME_SIGNATURES.get(compact) ?? instead(context, "must be one of 2, 3, 4, 6", value, undefined);
+    return (
+      TIME_SIGNATURES.get(compact) ?? replaceValue(context, "must be one of 2, 3, 4, 6", value, undefined)
+    );
   })
   .meta({ type: "string", enum: ["", "2", "3", "4", "6"] });
 
-/** Values of 1 or more turn nucleus sampling off, that is 1; those at or below 0 mean the default. */
+/** 1 or more turns nucleus sampling off; 0 or less means the default. */
 const topP = (fallback: number) =>
   finiteNumber
     .transform((value) => (value <= 0 ? fallback : Math.min(value, 1)))
     .meta({ type: "number", minimum: 0, maximum: 1 });
 
+/** Some clients always send the text2music instruction, whatever the task; it is ignored. */
+const customInstruction = textOrNull
+  .transform((text) => (text === TEXT_TO_MUSIC_INSTRUCTION ? null : text))
+  .meta({ type: "string" });
+
 const audioDuration = (min: number) =>
   parameter(
     ["audio_duration", "duration", "audioDuration", "target_duration", "targetDuration"],
     withinOrAuto(finiteNumber, min, DURATION_SECONDS_RANGE.max).default(null),
-    "Length in seconds; open or 0: the language model decides, else 30.",
+    "Length in seconds. Unset or 0: chosen by the language model, else estimated from lyrics and tempo, else 30.",
   );
 
-/** What a task is made of. Keys are what the service calls a value; units stand in the names. */
+/** Parameters of a task. Keys are the internal names, with units. */
 export const generationSchema = z.object({
   prompt: parameter(
     ["prompt", "caption"],
     text.default(""),
-    "What the song should sound like: genre, instruments, mood, voice.",
+    "Description of the song: genre, instruments, mood, voice.",
   ),
   lyrics: parameter(
     "lyrics",
     lyricsText.default(""),
-    "Words to sing, with section tags such as [Verse] and [Chorus] on lines of their own; none, or [Instrumental], sings nothing.",
+    "Lyrics, with section tags such as [Verse] and [Chorus] on separate lines. Blank or [Instrumental]: no vocals.",
   ),
   thinking: parameter(
     "thinking",
     flag.default(false),
-    "The language model plans the song as audio codes before it is rendered.",
+    "Let the language model plan the song as audio codes before rendering.",
   ),
   vocalLanguage: parameter(
     ["vocal_language", "vocalLanguage", "language"],
     textOrNull.nullable().default(null),
-    "Language of the lyrics, such as en, ja or de; open: found by the language model or in the words.",
+    "Language of the lyrics, such as en, ja or de. Unset: detected by the language model or from the lyrics.",
   ),
   timesLyrics: parameter(
     ["get_lrc", "getLrc", "lrc"],
     flag.default(false),
-    "Tells when each line of the lyrics is sung, in `lrc` of the song, where the model can.",
+    "Return lyric timestamps in `lrc` of the song, if the model supports them.",
   ),
-  audioFormat: parameter("audio_format", oneOf(AUDIO_FORMATS).default("mp3"), "Format of the audio file."),
+  audioFormat,
+  ...finishParameters.shape,
+  getScores: parameter(
+    ["get_scores", "getScores"],
+    flag.default(false),
+    "Let the language model score how well each song fits caption, lyrics and metadata; returned in `scores`.",
+  ),
   sampleMode: parameter(
     "sample_mode",
     flag.default(false),
-    "The language model writes caption, lyrics and metadata.",
+    "Let the language model write caption, lyrics and metadata.",
   ),
   sampleQuery: parameter(
     ["sample_query", "sampleQuery", "description", "desc"],
     trimmed.default(""),
-    "A wish in one sentence, of which the language model makes caption, lyrics and metadata.",
+    "Short description from which the language model writes caption, lyrics and metadata.",
   ),
   /** `format` is this flag, not the audio format. */
   useFormat: parameter(
     ["use_format", "useFormat", "format"],
     flag.default(false),
-    "The language model rewrites caption and lyrics in the form that the models know best.",
+    "Let the language model rewrite caption and lyrics in the format that the models were trained on.",
   ),
   model: parameter(
     ["model", "model_name", "modelName", "dit_model", "ditModel"],
     textOrNull.nullable().default(null),
-    "Name of a model of GET /v1/models; open: the default model.",
+    "Name of a model from GET /v1/models; unset: the default model.",
+  ),
+  loras: parameter(
+    "loras",
+    loraList.nullable().default(null),
+    "Adapters for this task only: a list of objects with `path` (as in POST /v1/lora/load) or `name` of a loaded adapter, and `scale` (default 1). Empty list: no adapters. Unset: the loaded adapters.",
   ),
 
   bpm: parameter(
     "bpm",
     withinOrAuto(integer, BPM_RANGE.min, BPM_RANGE.max).default(null),
-    "Beats per minute; open or 0: the language model decides, else the model hears it from the caption.",
+    "Beats per minute. Unset or 0: chosen by the language model, or by the model from the caption.",
   ),
   keyScale: parameter(
     ["key_scale", "keyscale", "keyScale", "key"],
@@ -199,32 +266,32 @@ export const generationSchema = z.object({
     "Beats in a bar: 2, 3, 4, or 6 for 6/8.",
   ),
   audioDurationSeconds: audioDuration(DURATION_SECONDS_RANGE.min),
-  /** As they came. */
+  /** Unparsed. */
   audioCodes: parameter(
     ["audio_code_string", "audioCodeString", "audio_codes"],
     codeItems.nullable().default(null),
-    "The song as audio codes, five a second: one text of codes for all songs, or one for each. They act with thinking or use_audio_codes.",
+    "Audio codes of the song, five per second: one text for all songs, or one per song. Used only with thinking or use_audio_codes.",
   ),
   useAudioCodes: parameter(
     "use_audio_codes",
     flag.default(false),
-    "Makes the song of audio_code_string without the language model.",
+    "Render audio_code_string without the language model.",
   ),
 
   useRandomSeed: parameter(
     "use_random_seed",
     flag.default(true),
-    "Draws a seed for every song; false takes `seed`.",
+    "Draw a random seed for every song; false uses `seed`.",
   ),
   seed: parameter(
     "seed",
     seedPositions.default([]),
-    "A seed for each song; -1 or open: a random one. The same seed and settings make the same song.",
+    "Seed per song, from 0 to 2^64 - 1; -1 or unset: random. The same seed and settings make the same song; noise is drawn as torch draws it on CUDA. Send seeds above 2^53 as text if your JSON library rounds them.",
   ),
   batchSize: parameter(
     "batch_size",
     within(integer, 1, 8).default(2),
-    "Songs that are made, each from its own seed.",
+    "Number of songs, each with its own seed.",
   ),
   ...renderParameters.denoise.shape,
   ...renderParameters.guidance.shape,
@@ -233,27 +300,27 @@ export const generationSchema = z.object({
   lmModelPath: parameter(
     "lm_model_path",
     textOrNull.nullable().default(null),
-    "Name of the language model; open: the default one.",
+    "Name of the language model; unset: the default one.",
   ),
   lmBackend: parameter(
     "lm_backend",
     trimmed.default("vllm"),
-    "Accepted for compatibility: there is one built-in backend.",
+    "Accepted without effect: there is only the built-in backend.",
   ),
   lmTemperature: parameter(
     "lm_temperature",
     within(finiteNumber, 0, 2).default(0.85),
-    "How freely the language model writes; 0 takes the likeliest.",
+    "Sampling temperature of the language model; 0: always the most likely token.",
   ),
   lmCfgScale: parameter(
     "lm_cfg_scale",
-    finiteNumber.default(2.5),
-    "How strongly audio codes follow the words; 1 or less: no guidance.",
+    atLeast(finiteNumber, 0).default(2.5),
+    "Guidance scale of audio codes; 1 or less: no guidance.",
   ),
   lmNegativePrompt: parameter(
     "lm_negative_prompt",
     text.default("NO USER INPUT"),
-    "What guided audio codes are led away from.",
+    "Negative prompt for guided audio codes.",
   ),
   lmTopK: parameter(
     "lm_top_k",
@@ -261,120 +328,139 @@ export const generationSchema = z.object({
       .transform((count) => Math.min(Math.max(count, 0), INT32_MAX))
       .meta({ type: "integer", minimum: 0 })
       .default(0),
-    "Tokens that the language model chooses among; 0: all.",
+    "Top-k sampling of the language model; 0: off.",
   ),
   lmTopP: parameter(
     "lm_top_p",
     topP(0.9).default(0.9),
-    "Share of probability that the language model chooses within; 1: all.",
+    "Top-p (nucleus) sampling of the language model; 1: off.",
+  ),
+  lmMinP: parameter(
+    ["lm_min_p", "min_p"],
+    within(finiteNumber, 0, 1).default(0),
+    "Min-p sampling of the language model: minimum probability relative to the most likely token; 0: off.",
+  ),
+  lmSeeds: parameter(
+    "lm_seed",
+    seedPositions.default([]),
+    "Seed of the language model per song; -1 or unset: the song's seed. A single value applies to all songs, which then share a plan.",
   ),
   lmRepetitionPenalty: parameter(
     "lm_repetition_penalty",
     finiteNumber
-      .transform((penalty) => (penalty <= 0 ? 1 : penalty))
-      .meta({ type: "number" })
+      .transform((penalty, context) =>
+        penalty > 0 ? penalty : outOfRange(context, "must be above 0", penalty, undefined),
+      )
+      .meta({ type: "number", exclusiveMinimum: 0 })
       .default(1),
-    "Above 1, the language model repeats itself less.",
+    "Repetition penalty of the language model; 1: off.",
   ),
   useCotCaption: parameter(
     ["use_cot_caption", "cot_caption", "cot-caption"],
     flag.nullable().default(null),
-    "The language model rewords the caption while it plans; open: where it is able to write.",
+    "Let the language model reword the caption while planning. Unset: if it writes text.",
   ),
   useCotLanguage: parameter(
     ["use_cot_language", "cot_language", "cot-language"],
     flag.default(true),
-    "The language model finds the language of the lyrics where none is named.",
+    "Let the language model detect the language of the lyrics if vocal_language is unset.",
   ),
+  /** Without constraints, missing metadata stay empty, and a task fails if there are none. Audio codes are always constrained. */
   constrainedDecoding: parameter(
     ["constrained_decoding", "constrainedDecoding", "constrained"],
     flag.default(true),
-    "Holds the language model to well-formed metadata.",
+    "Constrain the language model to well-formed metadata.",
   ),
   constrainedDecodingDebug: parameter(
     "constrained_decoding_debug",
     flag.default(false),
-    "The log tells what the language model was held to and what it wrote.",
+    "Log constraints and output of the language model, including the client's words, at level info.",
   ),
   allowLmBatch: parameter(
     ["allow_lm_batch", "allowLmBatch", "parallel_thinking"],
     flag.default(true),
-    "Accepted, without effect: the songs of a batch are planned one by one.",
+    "Plan the songs of a batch together, which is faster; false: one by one.",
   ),
 
   taskType: parameter(
     "task_type",
     oneOf(TASK_TYPES).default("text2music"),
-    "What to make. All but text2music work on a source.",
+    "Task type. All but text2music need a source.",
   ),
   instruction: parameter(
     "instruction",
-    textOrNull.nullable().default(null),
-    "What the model is told to do; open: the words of the task type.",
+    customInstruction.nullable().default(null),
+    "Instruction for the model; unset: that of the task type.",
   ),
   referenceAudioPath: parameter(
     ["reference_audio_path", "ref_audio_path", "referenceAudioPath", "refAudioPath"],
     textOrNull.nullable().default(null),
-    "A recording whose timbre to take: an absolute path on the server, or the file of an earlier song.",
+    "Timbre reference: absolute path on the server, or `file` of an earlier song.",
   ),
   srcAudioPath: parameter(
     ["src_audio_path", "ctx_audio_path", "sourceAudioPath", "srcAudioPath", "ctxAudioPath"],
     textOrNull.nullable().default(null),
-    "The recording to work on: an absolute path on the server, or the file of an earlier song. It sets the length.",
+    "Source recording: absolute path on the server, or `file` of an earlier song. It sets the length.",
   ),
   trackName: parameter(
     "track_name",
     trimmed.default(""),
-    "The stem to extract, or to lay over the source (lego).",
+    `Stem to extract, or to add to the source (lego): ${STEMS.join(", ")}.`,
   ),
   trackClasses: parameter(
     ["track_classes", "trackClasses", "instruments"],
     textList.default([]),
-    "The stems to complete the source with.",
+    "Several stems: complete adds them to the source; extract and lego make one song per stem. extract accepts `all`.",
   ),
   globalCaption: parameter(
     "global_caption",
     text.default(""),
-    "What the whole song sounds like, where the prompt tells of one stem.",
+    "Description of the whole song, if the prompt describes a single stem.",
   ),
   repaintingStartSeconds: parameter(
     "repainting_start",
     finiteNumber.default(0),
-    "Where what is made anew begins, in seconds; below 0: ahead of the source.",
+    "Start of the repainted window in seconds; negative: before the start of the source.",
   ),
-  /** Null: the end of the audio, which 0 and negative values mean as well. */
   repaintingEndSeconds: parameter(
     "repainting_end",
-    finiteNumber
-      .transform((end) => (end <= 0 ? null : end))
-      .meta({ type: ["number", "null"] })
-      .default(null),
-    "Where it ends, perhaps beyond the source; open or 0: the end of the source.",
+    repaintEnd,
+    "End of the repainted window in seconds; may exceed the source. Unset or 0: end of the source.",
+  ),
+  callbackUrl: parameter(
+    ["callback_url", "callbackUrl"],
+    textOrNull.nullable().default(null),
+    "http or https URL that receives the task's signed result when it ends. Public addresses and hosts in SVC_CALLBACK_HOSTS only.",
+  ),
+  repaintingWindows: parameter(
+    "repainting_windows",
+    repaintWindows.default([]),
+    "Several windows, such as [[10, 20], [45.5, 60]], replacing repainting_start and repainting_end. End null or 0: end of the source.",
   ),
   analysisOnly: parameter(
     "analysis_only",
     flag.default(false),
-    "Makes no music: finds metadata for caption and lyrics.",
+    "Return metadata for caption and lyrics; makes no music.",
   ),
   fullAnalysisOnly: parameter(
     "full_analysis_only",
     flag.default(false),
-    "Makes no music: describes the source.",
+    "Return a description of the source; makes no music.",
   ),
   extractCodesOnly: parameter(
     "extract_codes_only",
     flag.default(false),
-    "Makes no music: tells the audio codes of the source.",
+    "Return the audio codes of the source; makes no music.",
   ),
 });
 
 /** Turbo models are distilled to few steps. */
 export const MAX_TURBO_STEPS = 20;
 const turboInferenceSteps = inferenceSteps(MAX_TURBO_STEPS);
-/** Regions of a few seconds are common where a source sets the length. */
+/** No minimum if a source sets the length. */
 const anyAudioDuration = audioDuration(0);
 
-/** The parameters with the ranges of one family of models and one task type. */
+/** Schema with the ranges of a model family and task type. */
 export function generationSchemaFor(isTurbo: boolean, taskType: TaskType) {
   const { inferenceSteps, audioDurationSeconds } = generationSchema.shape;
   return generationSchema.extend({
@@ -383,56 +469,65 @@ export function generationSchemaFor(isTurbo: boolean, taskType: TaskType) {
   });
 }
 
-/** Names of the ids of POST /query_result; forms that repeat a field often put brackets behind its name. */
+/** Names of the ids in POST /query_result; forms often append brackets to repeated fields. */
 export const TASK_ID_NAMES = ["task_id_list", "taskIdList", "task_id_list[]", "taskIdList[]"] as const;
 
-/** Names that a form may repeat to spell a list. */
+/** Fields that a form may repeat to send a list. */
 export const LIST_NAMES: ReadonlySet<string> = new Set([
-  ...[generationSchema.shape.trackClasses, generationSchema.shape.audioCodes].flatMap((type) =>
-    namesOf(type),
+  ...(["trackClasses", "audioCodes", "repaintingWindows"] as const).flatMap((key) =>
+    namesOf(generationSchema.shape[key]),
   ),
   ...TASK_ID_NAMES,
 ]);
 
 export type GenerationParameters = z.output<typeof generationSchema>;
 
-/** A recording that a task works on. */
+/** Recording of a task. */
 export interface AudioInput {
-  /** As the client wrote it; once the task is accepted, the file's real path. */
+  /** As sent; the file's real path after the task is accepted. */
   path: string;
-  /** True: the file was uploaded for this task and goes with it. */
+  /** True: uploaded for this task and deleted with it. */
   isUpload: boolean;
+  /** Size of an upload. Absent in tasks of older versions, whose uploads were deleted when they ended. */
+  bytes?: number;
 }
 
-/** What a task that makes no music finds out: the codes of its source, all about it, or metadata for its words. */
+/** Analysis instead of songs: codes of the source, its description, or metadata for words. */
 export type Analysis = "codes" | "full" | "metadata";
 
-/** Parameters that are settled while a request is parsed and go no further. */
-type Settled =
+/** Parameters that parsing replaces by other fields of the request. */
+type ReplacedByParsing =
   | "seed"
   | "useRandomSeed"
   | "audioCodes"
   | "useAudioCodes"
+  | "loras"
   | "referenceAudioPath"
   | "srcAudioPath"
   | "analysisOnly"
   | "fullAnalysisOnly"
   | "extractCodesOnly";
 
-/** One task as the service works on it; plain data that survives JSON. */
-export interface GenerationRequest extends Omit<GenerationParameters, Settled> {
+/** A parsed task; plain data that survives JSON. */
+export interface GenerationRequest extends Omit<GenerationParameters, ReplacedByParsing | "callbackUrl"> {
+  /** Absent in tasks of older versions. */
+  callbackUrl?: string | null;
   /** One per item. */
-  seeds: number[];
-  /** The client's codes, one list per item and all of one length, or null where none are in use. */
+  seeds: Seed[];
+  /** Codes of the client, one list per item, all of one length; null: not used. */
   audioCodes: number[][] | null;
-  /** What the task works on; null where it needs none. */
+  /** Null if the task needs no source. */
   sourceAudio: AudioInput | null;
-  /** Whose timbre to take. */
+  /** Timbre reference. */
   referenceAudio: AudioInput | null;
+  /** Adapters for this task only; null: the loaded adapters. */
+  loras: RequestedAdapter[] | null;
   /** Null: the task makes songs. */
   analysis: Analysis | null;
-  /** What the words say of the song; it fills empty fields. Absent from tasks of older versions. */
+  /** Facts stated in the prompt, which fill empty fields. Absent in tasks of older versions. */
   stated?: StatedFacts;
-  /** What was accepted but not taken literally, for people to read. */
+  /** Parameters set by the client whose effect is known only after rendering. Absent in tasks of older versions. */
+  chosen?: (keyof GenerationParameters)[];
+  /** Messages about corrected or ignored values. */
   warnings: string[];
 }

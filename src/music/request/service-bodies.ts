@@ -1,10 +1,12 @@
-/** The small bodies: polling, text helpers, random samples, model switching. */
+/** Bodies of polling, task lists, retakes, text, samples and models. */
 import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
 import {
   describe,
   flag,
+  integer,
   lyricsText,
+  namesOf,
   oneOf,
   parameter,
   requiredText,
@@ -15,6 +17,7 @@ import {
   within,
 } from "../../parameters.js";
 import { RequestError } from "../errors.js";
+import { TASK_STATES } from "../queue/store.js";
 import { FieldSources, parseField, parseObject, strictParser } from "./fields.js";
 import { type Fields, isObject, readClientJson } from "./json.js";
 import { generationSchema, TASK_ID_NAMES } from "./schema.js";
@@ -23,9 +26,9 @@ const MAX_TASK_IDS = 1000;
 const MAX_SHOWN_KEYS = 8;
 
 /**
- * The ids of POST /query_result in the order asked, repetitions kept: an array, a form field that is repeated, JSON
- * text of an array, or ids separated by commas.
- * @throws RequestError where `task_id_list` is absent, too long, or holds anything but ids
+ * Ids of POST /query_result in order, with repetitions: an array, a repeated form field, JSON text of an array, or
+ * comma-separated ids.
+ * @throws RequestError if `task_id_list` is missing, too long, or contains other values
  */
 export const parseTaskIds = Object.assign(readTaskIds, {
   json: {
@@ -35,7 +38,7 @@ export const parseTaskIds = Object.assign(readTaskIds, {
         type: "array",
         items: { type: "string" },
         maxItems: MAX_TASK_IDS,
-        description: "Ids of tasks, also as JSON text or comma-separated.",
+        description: "Task ids, also as JSON text or comma-separated.",
       },
     },
     required: ["task_id_list"],
@@ -72,7 +75,7 @@ function readIdText(value: string): string[] | undefined {
   return Array.isArray(parsed) ? readIds(parsed) : undefined;
 }
 
-/** The id of POST /cancel_task. @throws RequestError without one */
+/** Id of POST /cancel_task. @throws RequestError if it is missing */
 export const parseTaskId = Object.assign(readTaskId, {
   json: {
     type: "object",
@@ -93,7 +96,7 @@ const temperature = parameter("temperature", lmTemperature);
 const language = parameter(
   ["language", "vocal_language"],
   textOrNull.nullable().default(null),
-  "Language of the lyrics; open: the model decides.",
+  "Language of the lyrics; unset: chosen by the model.",
 );
 
 export const formatTextSchema = z.object({
@@ -102,7 +105,7 @@ export const formatTextSchema = z.object({
   temperature,
 });
 
-/** The metadata of `param_obj`, by the rules of generation requests. */
+/** Metadata of `param_obj`, with the rules of generation requests. */
 export const formatMetadataSchema = z.object({
   bpm,
   durationSeconds: audioDurationSeconds,
@@ -115,8 +118,8 @@ export type FormatInput = z.output<typeof formatTextSchema> &
   z.output<typeof formatMetadataSchema> & { warnings: string[] };
 
 /**
- * The body of POST /format_input.
- * @throws RequestError naming the field at fault
+ * Body of POST /format_input.
+ * @throws RequestError naming the field
  */
 export function parseFormatInput(fields: Fields, policy: RangePolicy): FormatInput {
   const warnings: string[] = [];
@@ -132,38 +135,38 @@ export function parseFormatInput(fields: Fields, policy: RangePolicy): FormatInp
   };
 }
 
-/** An object or JSON text of one; text that is no JSON counts as empty. */
+/** An object or JSON text of one; invalid JSON counts as empty. */
 function readParamObj(value: unknown): Fields {
   const parsed = (typeof value === "string" ? readClientJson(value, "param_obj") : value) ?? {};
   if (!isObject(parsed)) throw new RequestError(`param_obj must be an object, got ${describe(parsed)}`);
   return parsed;
 }
 
-export const sampleWishSchema = z.object({
+export const sampleRequestSchema = z.object({
   query: parameter(
     ["query", "sample_query", "description", "desc"],
     trimmed.default(""),
-    "What the song should be, in a sentence or a few words.",
+    "Short description of the song.",
   ),
-  instrumental: parameter("instrumental", flag.default(false), "Whether nobody sings."),
+  instrumental: parameter("instrumental", flag.default(false), "Song without vocals."),
   language: parameter(["vocal_language", "language"], language),
   temperature,
 });
 
-export type SampleWish = z.output<typeof sampleWishSchema> & { warnings: string[] };
+export type SampleRequest = z.output<typeof sampleRequestSchema> & { warnings: string[] };
 
 /**
- * The body of POST /v1/create_sample.
- * @throws RequestError naming the field at fault
+ * Body of POST /v1/create_sample.
+ * @throws RequestError naming the field
  */
-export function parseSampleWish(fields: Fields, policy: RangePolicy): SampleWish {
+export function parseSampleRequest(fields: Fields, policy: RangePolicy): SampleRequest {
   const warnings: string[] = [];
-  return { ...parseObject(sampleWishSchema, new FieldSources(fields), policy, warnings), warnings };
+  return { ...parseObject(sampleRequestSchema, new FieldSources(fields), policy, warnings), warnings };
 }
 
 export type SampleType = "simple_mode" | "custom_mode";
 
-/** The body of POST /create_random_sample. Any word but `simple_mode` asks for a custom sample. */
+/** Body of POST /create_random_sample. Any value but `simple_mode` means a custom sample. */
 export const parseRandomSample = strictParser({
   sampleType: parameter(
     "sample_type",
@@ -171,59 +174,105 @@ export const parseRandomSample = strictParser({
       .transform((word): SampleType => (word === "simple_mode" ? word : "custom_mode"))
       .meta({ type: "string" })
       .default("simple_mode"),
-    "simple_mode: an example in a sentence; any other word: a whole sheet.",
+    "simple_mode: a short description; any other value: caption, lyrics and metadata.",
   ),
 });
 
-/** Tasks in one answer of GET /v1/tasks. */
+/** Most tasks per page of GET /v1/tasks. */
 const MAX_LISTED_TASKS = 200;
 
-/** The query of GET /v1/tasks. */
+/** Query of GET /v1/tasks. */
 export const parseTaskFilter = strictParser({
-  state: parameter(
-    "state",
-    oneOf(["queued", "running", "succeeded", "failed"]).nullable().default(null),
-    "Tasks in this state alone.",
-  ),
+  state: parameter("state", oneOf(TASK_STATES).nullable().default(null), "Only tasks in this state."),
   favorite: parameter(
     "favorite",
     flag.nullable().default(null),
-    "true: favourites alone; false: all others.",
+    "true: only favourites; false: only others.",
+  ),
+  retakesOf: parameter(
+    ["retakes_of", "retake_of"],
+    textOrNull.nullable().default(null),
+    "Id of a task: only that task and its retakes. For a retake, use its `retake_of`.",
   ),
   search: parameter(
     ["search", "q"],
     trimmed.default(""),
-    "Words that all stand in the title, the prompt or the lyrics.",
+    "Words that must all occur in title, prompt or lyrics.",
   ),
   offset: parameter(
     "offset",
     within(strictInteger, 0, Number.MAX_SAFE_INTEGER).default(0),
-    "Newer tasks to pass over.",
+    "Number of newest tasks to skip.",
   ),
   limit: parameter(
     "limit",
     within(strictInteger, 1, MAX_LISTED_TASKS).default(50),
-    "Tasks in the answer; it may hold fewer.",
+    "Maximum number of tasks.",
   ),
 });
 
+/** Query of DELETE /v1/tasks/{id}. Songs are deleted only by a request that says so. */
+export const parseRemoval = strictParser({
+  state: parameter(
+    "state",
+    oneOf(TASK_STATES).nullable().default(null),
+    "State in which the task is removed; in another state the answer is 409. Unset: any state but succeeded.",
+  ),
+});
+
+/** Query of GET /v1/retention. */
+export const parseForecast = strictParser({
+  ids: parameter(
+    "task_ids",
+    trimmed
+      .transform((ids) => ids.split(",").flatMap((id) => id.trim() || []))
+      .meta({ type: "string" })
+      .default([]),
+    "Tasks whose removal is forecast, comma-separated.",
+  ),
+});
+
+const retakeParser = strictParser({
+  seed: generationSchema.shape.seed,
+  batchSize: parameter(
+    "batch_size",
+    within(integer, 1, 8).nullable().default(null),
+    "Number of songs; unset: as in the original task.",
+  ),
+});
+const RETAKE_NAMES: ReadonlySet<string> = new Set([
+  ...Object.values(retakeParser.shape).flatMap((type) => [...namesOf(type)]),
+  "ai_token",
+]);
+
+/** Body of POST /v1/tasks/{id}/retake. @throws RequestError naming the field */
+export const parseRetake = Object.assign(readRetake, { shape: retakeParser.shape });
+
+function readRetake(fields: Fields) {
+  const other = Object.keys(fields).find((name) => !RETAKE_NAMES.has(name));
+  if (other === undefined) return retakeParser(fields);
+  throw new RequestError(
+    `${describe(other)} cannot be changed in a retake, only seed and batch_size: send the task's parameters to POST /release_task`,
+  );
+}
+
 const MAX_TITLE = 200;
 
-/** The body of PATCH /v1/tasks/{id}. What is absent stays; a title of "" takes the name away. */
+/** Body of PATCH /v1/tasks/{id}. Absent values stay; a blank title removes it. */
 export const taskMarks = z.strictObject({
   title: z
     .string("must be text")
     .trim()
     .max(MAX_TITLE, `must be at most ${MAX_TITLE} characters long`)
     .optional()
-    .meta({ description: "What a person calls it; blank takes the name away." }),
+    .meta({ description: "Title; blank removes it." }),
   favorite: z
     .boolean("must be true or false")
     .optional()
-    .meta({ description: "Whether its songs are kept whatever their age." }),
+    .meta({ description: "Keep its songs regardless of age." }),
 });
 
-/** @throws RequestError naming the field at fault */
+/** @throws RequestError naming the field */
 export const parseTaskMarks = Object.assign(readTaskMarks, { shape: taskMarks.shape });
 
 function readTaskMarks(fields: Fields) {
@@ -233,25 +282,25 @@ function readTaskMarks(fields: Fields) {
   const issue = result.error.issues[0] as z.core.$ZodIssue;
   const name = issue.code === "unrecognized_keys" ? issue.keys[0] : issue.path[0];
   const rule =
-    issue.code === "unrecognized_keys" ? "is unknown: title and favorite can be set" : issue.message;
+    issue.code === "unrecognized_keys" ? "is unknown: only title and favorite can be set" : issue.message;
   throw new RequestError(`${String(name)} ${rule}, got ${describe(marks[String(name)])}`);
 }
 
-/** The body of POST /v1/init. */
+/** Body of POST /v1/init. */
 export const parseModelSwitch = strictParser({
-  model: parameter("model", textOrNull.nullable().default(null), "Name of the model; open: the slot's own."),
-  slot: parameter("slot", within(strictInteger, 1, 3).default(1), "The slot to load it into."),
-  initLanguageModel: parameter(
-    ["init_llm"],
-    flag.default(false),
-    "Whether the language model is loaded, too.",
+  model: parameter(
+    "model",
+    textOrNull.nullable().default(null),
+    "Name of the model; unset: the model of the slot.",
   ),
+  slot: parameter("slot", within(strictInteger, 1, 3).default(1), "Slot to load the model into."),
+  initLanguageModel: parameter(["init_llm"], flag.default(false), "Also load the language model."),
   languageModel: lmModelPath,
 });
 
-/** The body of POST /v1/models/pull. */
+/** Body of POST /v1/models/pull. */
 export const parseModelPull = strictParser({
-  model: parameter("model", requiredText, "A model known by name, or owner/repository of the hub."),
+  model: parameter("model", requiredText, "Known model name, or owner/repository on the hub."),
 });
 
 export type ModelSwitch = ReturnType<typeof parseModelSwitch>;

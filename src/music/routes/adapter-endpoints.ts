@@ -1,4 +1,4 @@
-/** The endpoints of adapters: those in use, their training, and the data sets that they are trained on. */
+/** Endpoints of adapters, training and data sets. */
 import type { Request } from "express";
 import { type DataSet, sampleFields, sampleSummary } from "../dataset/data-set.js";
 import { tensorInfo } from "../dataset/sample-set.js";
@@ -13,30 +13,31 @@ import { command, type RouteContext, reading, section } from "./route.js";
 /** Adapters of slot 1. */
 export const ADAPTER_ENDPOINTS = section("Adapters", {
   "POST /v1/lora/load": command({
-    summary: "Load an adapter and make it the active one",
+    summary: "Load an adapter in addition to those already loaded",
     body: adapters.parseAdapterLoad,
     answer: answers.loadedAdapter,
-    run: ({ service }, wish) => service.adapters.load(wish),
+    run: ({ service }, input) => service.adapters.load(input),
   }),
   "POST /v1/lora/unload": command({
-    summary: "Let all adapters go",
+    summary: "Unload one adapter or all",
+    body: adapters.parseAdapterUnload,
     answer: answers.unloadedAdapter,
-    run: ({ service }) => service.adapters.unload(),
+    run: ({ service }, input) => service.adapters.unload(input),
   }),
   "POST /v1/lora/toggle": command({
-    summary: "Use the active adapter, or not",
+    summary: "Enable or disable one adapter or all",
     body: adapters.parseAdapterToggle,
     answer: answers.toggledAdapter,
-    run: ({ service }, { enabled }) => service.adapters.toggle(enabled),
+    run: ({ service }, input) => service.adapters.toggle(input),
   }),
   "POST /v1/lora/scale": command({
-    summary: "How strongly an adapter acts",
+    summary: "Set the scale of an adapter",
     body: adapters.parseAdapterScale,
     answer: answers.scaledAdapter,
-    run: ({ service }, wish) => service.adapters.scale(wish),
+    run: ({ service }, input) => service.adapters.scale(input),
   }),
   "GET /v1/lora/status": reading({
-    summary: "The adapters that are loaded",
+    summary: "List loaded adapters",
     answer: answers.adapterStatus,
     run: ({ service }) => service.adapters.status(),
   }),
@@ -47,48 +48,48 @@ const TRAINING = section("Training", {
     summary: "Train a LoRA in the background",
     body: adapters.parseLoraTraining,
     answer: answers.startedTraining,
-    run: ({ service }, wish) => service.training.startLora(wish),
+    run: ({ service }, input) => service.training.startLora(input),
   }),
   "POST /v1/training/start_lokr": command({
     summary: "Train a LoKr in the background",
     body: adapters.parseLokrTraining,
     answer: answers.startedTraining,
-    run: ({ service }, wish) => service.training.startLokr(wish),
+    run: ({ service }, input) => service.training.startLokr(input),
   }),
   "POST /v1/training/stop": command({
-    summary: "End the run under way within a step",
+    summary: "Stop training after the current step",
     answer: answers.stoppedTraining,
     run: ({ service }) => service.training.stop(),
   }),
   "GET /v1/training/status": reading({
-    summary: "The run under way, else the latest one",
+    summary: "Status of the current or latest training run",
     answer: answers.trainingStatus,
     run: ({ service }) => service.training.status(),
   }),
   "POST /v1/training/load_tensor_info": command({
-    summary: "What a directory of samples holds",
+    summary: "Describe a directory of prepared samples",
     body: adapters.parseTensorInfo,
     answer: answers.tensorInfo,
     run: ({ service }, { tensorDir }) => tensorInfo(service.trainingRoot, tensorDir),
   }),
   "POST /v1/training/export": command({
-    summary: "Copy a trained adapter",
+    summary: "Export a trained adapter",
     body: adapters.parseAdapterExport,
     answer: answers.exportedAdapter,
     errors: [507],
-    run: ({ service }, wish) => exportAdapter(service.trainingRoot, wish),
+    run: ({ service }, input) => exportAdapter(service.trainingRoot, input),
   }),
 });
 
 const DATA_SETS = section("Data sets", {
   "POST /v1/dataset/scan": command({
-    summary: "Make a data set of a folder of audio",
+    summary: "Create a data set from a folder of audio",
     body: dataSets.parseScan,
     answer: answers.scannedDataSet,
     run: scan,
   }),
   "POST /v1/dataset/load": command({
-    summary: "Take up a data set that was saved",
+    summary: "Load a saved data set",
     body: dataSets.parseLoad,
     answer: answers.dataSetContent,
     run: load,
@@ -104,12 +105,12 @@ const DATA_SETS = section("Data sets", {
     },
   }),
   "GET /v1/dataset/samples": reading({
-    summary: "The samples of the data set",
+    summary: "List the samples of the data set",
     answer: answers.dataSetContent,
     run: ({ service }) => contentOf(service.dataSet.current),
   }),
   "GET /v1/dataset/sample/:index": reading({
-    summary: "A sample",
+    summary: "Get a sample",
     answer: answers.dataSetSample,
     errors: [404],
     run: ({ service }, request) => {
@@ -118,7 +119,7 @@ const DATA_SETS = section("Data sets", {
     },
   }),
   "PUT /v1/dataset/sample/:index": command({
-    summary: "Describe a sample",
+    summary: "Edit a sample",
     body: dataSets.parseSampleChange,
     answer: answers.updatedSample,
     errors: [404],
@@ -130,40 +131,40 @@ const DATA_SETS = section("Data sets", {
     },
   }),
   "POST /v1/dataset/auto_label": command({
-    summary: "Describe all samples, and answer once that is done",
+    summary: "Label all samples and wait for the result",
     body: dataSets.parseLabeling,
     answer: answers.labeledDataSet,
-    run: async ({ service }, wish) => (await service.labeling.start(wish)).finished,
+    run: async ({ service }, input) => (await service.labeling.start(input)).finished,
   }),
   "POST /v1/dataset/auto_label_async": command({
-    summary: "Begin to describe all samples",
+    summary: "Start labeling all samples",
     body: dataSets.parseLabeling,
     answer: answers.startedWork,
-    run: async ({ service }, wish) => started(await service.labeling.start(wish), "Auto-labeling started"),
+    run: async ({ service }, input) => started(await service.labeling.start(input), "Auto-labeling started"),
   }),
   "GET /v1/dataset/auto_label_status{/:taskId}": reading({
-    summary: "How far that is",
+    summary: "Progress of labeling",
     answer: answers.workStatus,
     errors: [404],
     run: ({ service }, request) => service.labeling.status(taskIdOf(request)),
   }),
   "POST /v1/dataset/preprocess": command({
-    summary: "Write all samples as files for training, and answer once that is done",
+    summary: "Prepare all samples for training and wait for the result",
     body: dataSets.parsePreparation,
     answer: answers.preparedDataSet,
     errors: [507],
-    run: async ({ service }, wish) =>
-      (await service.preparations.start(service.dataSet.current, wish)).finished,
+    run: async ({ service }, input) =>
+      (await service.preparations.start(service.dataSet.current, input)).finished,
   }),
   "POST /v1/dataset/preprocess_async": command({
-    summary: "Begin to write them",
+    summary: "Start preparing all samples for training",
     body: dataSets.parsePreparation,
     answer: answers.startedWork,
-    run: async ({ service }, wish) =>
-      started(await service.preparations.start(service.dataSet.current, wish), "Preprocessing started"),
+    run: async ({ service }, input) =>
+      started(await service.preparations.start(service.dataSet.current, input), "Preprocessing started"),
   }),
   "GET /v1/dataset/preprocess_status{/:taskId}": reading({
-    summary: "How far that is",
+    summary: "Progress of preparing",
     answer: answers.workStatus,
     errors: [404],
     run: ({ service }, request) => service.preparations.status(taskIdOf(request)),
@@ -172,10 +173,10 @@ const DATA_SETS = section("Data sets", {
 
 export const TRAINING_ENDPOINTS = { ...TRAINING, ...DATA_SETS };
 
-async function scan({ service }: RouteContext, wish: dataSets.ScanRequest) {
-  const warnings = await service.dataSet.scan(wish);
+async function scan({ service }: RouteContext, input: dataSets.ScanRequest) {
+  const warnings = await service.dataSet.scan(input);
   const { samples } = service.dataSet.current;
-  const found = `✅ Found ${samples.length} audio files in ${wish.directory}`;
+  const found = `✅ Found ${samples.length} audio files in ${input.directory}`;
   return {
     message: [found, ...warnings.map((warning) => `⚠️ ${warning}`)].join("\n"),
     num_samples: samples.length,

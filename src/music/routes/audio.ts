@@ -1,52 +1,72 @@
-/** What can be heard of a task: its songs, and the first of them while it is decoded. */
+/** Audio of a task: finished songs, and the preview of the first song. */
 import { randomUUID } from "node:crypto";
-import { mkdir, rm } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { rm } from "node:fs/promises";
+import { basename, dirname, extname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { create } from "content-disposition";
 import type { Request, Response } from "express";
 import { SAMPLE_RATE } from "../../engine/types.js";
-import { oneOf, parameter, requiredText } from "../../parameters.js";
+import { namesOf, oneOf, parameter, requiredText } from "../../parameters.js";
+import { ConcurrencyLimit } from "../access/concurrency-limit.js";
 import type { AudioFiles, FoundAudio } from "../audio/audio-files.js";
 import { decodeAudio } from "../audio/decode.js";
-import { AUDIO_PROFILES, contentTypeOf, encodeAudio } from "../audio/encode.js";
-import { ConcurrencyLimit } from "../concurrency-limit.js";
+import { encodeAudio } from "../audio/encode.js";
+import { AUDIO_FORMATS, AUDIO_PROFILES, type AudioFormat, contentTypeOf } from "../audio/formats.js";
+import type { SongTags } from "../audio/tags.js";
 import { HttpError, RequestError } from "../errors.js";
-import { AUDIO_FORMATS, type AudioFormat } from "../request/schema.js";
+import { strictParser } from "../request/fields.js";
+import { type AudioFinish, checkFinish, finishParameters } from "../request/output-parameters.js";
+import { songFileName } from "../song/title.js";
+import { makeFolder } from "../storage/file-storage.js";
 import type { ObjectStore, StoredObject } from "../storage/object-store.js";
 import { callerOf, type Route } from "./route.js";
 
-/** A conversion takes a processor, and the memory of the song as samples. */
+/** A conversion uses one CPU core, and memory for the decoded song. */
 const CONVERSIONS = { places: 2, placesPerAddress: 1, waitingPerAddress: 32, retryAfterSeconds: 5 };
 
-/** A finished song, also for HEAD; with `format` converted, to keep it. */
+const parseConversion = strictParser({
+  format: parameter("format", oneOf(AUDIO_FORMATS).optional(), "Converts the song to this format."),
+  ...finishParameters.shape,
+});
+const FINISH_NAMES = Object.values(finishParameters.shape).flatMap((type) => namesOf(type));
+
+/** GET and HEAD of a finished song; with `format`, converted for download. */
 const route: Route = ({ authenticator, config, service }) => {
   const limit = new ConcurrencyLimit(CONVERSIONS);
   return async (request, response) => {
-    const { path, format, ai_token: token } = request.query;
+    const { path, ai_token: token } = request.query;
     authenticator.authorize(request, token);
     if (typeof path !== "string") throw new RequestError("path is missing");
-    const found = await service.audioFiles.resolve(path);
+    const upload = await service.keptUpload(path);
+    const found = upload ?? (await service.audioFiles.resolve(path));
+    const { format, ...finish } = parseConversion(request.query);
+    const song = await service.songIn(found.path);
+    const named = (type: "inline" | "attachment", extension: string) =>
+      create(song === null ? basename(found.path) : songFileName(song.title, song.version, extension), {
+        type,
+      });
     if (format === undefined) {
-      if (found.stored === null) await sendAudio(request, response, found.path);
-      else await sendStored(request, response, service.audioFiles, found, config.storageUrls);
+      const lone = FINISH_NAMES.find((name) => Object.hasOwn(request.query, name));
+      if (lone !== undefined) throw new RequestError(`${lone} needs a conversion: add format`);
+      const disposition = named("inline", extname(found.path).slice(1));
+      if (found.stored === null) await sendAudio(request, response, found.path, disposition);
+      else await sendStored(request, response, service.audioFiles, found, disposition, config.storageUrls);
       return;
     }
-    const wanted = AUDIO_FORMATS.find((name) => name === format);
-    if (wanted === undefined) {
-      throw new RequestError(
-        `format must be one of ${AUDIO_FORMATS.join(", ")}, got ${JSON.stringify(format)}`,
-      );
-    }
+    checkFinish(format, finish);
     const caller = callerOf(request, response);
-    const converted = join(service.uploadsDirectory, `${randomUUID()}.${AUDIO_PROFILES[wanted].extension}`);
+    const { extension } = AUDIO_PROFILES[format];
+    const converted = join(service.uploadsDirectory, `${randomUUID()}.${extension}`);
     try {
       const { signal } = caller;
-      const file = await service.audioFiles.local(found.path);
-      await limit.run(caller, () => convert(file, converted, wanted, config.sourceMaxSeconds, signal));
-      // Without a name: pages then choose one.
-      await sendAudio(request, response, converted, "attachment");
+      const file = await service.audioFiles.localPath(found.path);
+      const tags = config.writesTags ? song?.tags : undefined;
+      const { sourceMaxSeconds: maxSeconds } = config;
+      const conversion = { from: file, to: converted, format, finish, tags, maxSeconds };
+      await limit.run(caller, () => convert({ ...conversion, signal }));
+      await sendAudio(request, response, converted, named("attachment", extension));
     } catch (error) {
-      // Nobody is there to be told of it.
+      // The client has disconnected.
       if (!caller.signal.aborted) throw error;
     } finally {
       await rm(converted, { force: true });
@@ -55,15 +75,15 @@ const route: Route = ({ authenticator, config, service }) => {
 };
 
 export const audio = {
-  summary: "The audio of a song, whole or by ranges",
+  summary: "Audio of a song; supports ranges",
   query: {
     shape: {
-      path: parameter("path", requiredText, "what a result names in `file`"),
-      format: parameter(
-        "format",
-        oneOf(AUDIO_FORMATS).optional(),
-        "converts the song, from what it is stored as",
+      path: parameter(
+        "path",
+        requiredText,
+        "`file` of a result, or a kept upload of a task's `parameters` (`upload:NAME`).",
       ),
+      ...parseConversion.shape,
     },
   },
   answer: { media: "audio/*", description: "The audio" },
@@ -72,30 +92,35 @@ export const audio = {
   route,
 };
 
-async function convert(
-  from: string,
-  to: string,
-  format: AudioFormat,
-  maxSeconds: number,
-  signal: AbortSignal,
-) {
-  const audio = await decodeAudio({ path: from, name: "path", maxSeconds, beyondMaximum: "cut", signal });
-  const samplesPerChannel = audio.length / 2;
-  await mkdir(dirname(to), { recursive: true });
-  await encodeAudio({ audio, samplesPerChannel, sampleRate: SAMPLE_RATE, format, path: to, signal });
+interface Conversion {
+  from: string;
+  to: string;
+  format: AudioFormat;
+  finish: AudioFinish;
+  tags: SongTags | undefined;
+  maxSeconds: number;
+  signal: AbortSignal;
 }
 
-/** A song that lies in the object store: through this server, or from the store itself by a signed address. */
+async function convert({ from, to, format, finish, tags, maxSeconds, signal }: Conversion): Promise<void> {
+  const audio = await decodeAudio({ path: from, name: "path", maxSeconds, beyondMaximum: "cut", signal });
+  const samplesPerChannel = audio.length / 2;
+  await makeFolder(dirname(to));
+  const sampleRate = SAMPLE_RATE;
+  await encodeAudio({ audio, samplesPerChannel, sampleRate, format, finish, tags, path: to, signal });
+}
+
+/** Sends a song from the object store: proxied, or as a redirect to a signed URL. */
 async function sendStored(
   request: Request,
   response: Response,
-  { shelf }: AudioFiles,
+  { storage }: AudioFiles,
   { path, stored }: FoundAudio,
+  disposition: string,
   urls: "proxy" | "signed",
 ): Promise<void> {
-  const store = shelf.store as ObjectStore;
-  const name = shelf.objectName(path);
-  const disposition = `inline; filename="${basename(path)}"`;
+  const store = storage.store as ObjectStore;
+  const name = storage.objectName(path);
   if (urls === "signed") {
     const method = request.method === "HEAD" ? "HEAD" : "GET";
     const address = await store.signedUrl(name, disposition, method);
@@ -109,7 +134,7 @@ async function sendStored(
     response.status(416).set("Content-Range", `bytes */${bytes}`).end();
     return;
   }
-  // As a file: what is not one range of bytes is answered by the whole.
+  // Like a file: anything but a single byte range is answered with the whole song.
   const range =
     Array.isArray(ranges) && ranges.length === 1 && ranges.type === "bytes" ? ranges[0] : undefined;
   const content = request.method === "HEAD" ? null : await store.read(name, range ?? null);
@@ -124,18 +149,18 @@ async function sendStored(
     response.status(206).set("Content-Range", `bytes ${range.start}-${range.end}/${bytes}`);
   }
   if (content === null) response.end();
-  // A client that goes away, or a store that fails on the way, ends the connection.
+  // Closes the connection if the client disconnects or the store fails.
   else await pipeline(content, response).catch(() => response.destroy());
 }
 
-/** The last bytes of a file; of one that is shorter, all of it (RFC 9110 14.1.2). */
+/** Suffix range; a shorter file is sent whole (RFC 9110 14.1.2). */
 const SUFFIX_RANGE = /^bytes=-0*[1-9]\d*$/;
 
 async function sendAudio(
   request: Request,
   response: Response,
   file: string,
-  disposition = `inline; filename="${basename(file)}"`,
+  disposition: string,
 ): Promise<void> {
   const headers = {
     "Content-Type": contentTypeOf(file),
@@ -147,14 +172,14 @@ async function sendAudio(
   });
   if (failure === undefined || failure.code === "ECONNABORTED") return;
   if (failure.status === 416 && SUFFIX_RANGE.test(request.headers.range ?? "")) {
-    // The file is shorter than the suffix; without a range it is sent whole.
+    // The suffix is longer than the file: send it whole.
     delete request.headers.range;
     response.removeHeader("Content-Range");
     await sendAudio(request, response, file, disposition);
     return;
   }
   if (failure.status === 416) {
-    // Content-Range is set; there is no body to send.
+    // Content-Range is set already; no body.
     response.removeHeader("Content-Disposition");
     response.status(416).end();
     return;
@@ -163,23 +188,20 @@ async function sendAudio(
   throw failure.status === 404 ? new HttpError(404, "Audio file not found") : failure;
 }
 
-/** Answers once there is something to hear; of a task that has ended by then, with the way to its first song. */
+/** Responds when audio is available. Redirects to the first song if the task has ended. */
 const previewRoute: Route =
   ({ authenticator, service }) =>
   async (request, response) => {
     const { ai_token: token } = request.query;
     authenticator.authorize(request, token);
     if (service.queue.isShared) {
-      throw new HttpError(
-        501,
-        "A fleet's songs can be heard once they are finished: ask for the task's songs",
-      );
+      throw new HttpError(501, "A fleet has no previews: wait until the song is finished");
     }
     const { signal } = callerOf(request, response);
     const id = String(request.params.id);
     try {
       const sound = await service.preview(id, signal);
-      if (sound !== null && (request.method === "HEAD" || (await sound.begun(signal)))) {
+      if (sound !== null && (request.method === "HEAD" || (await sound.hasAudio(signal)))) {
         response.set({ "Content-Type": "audio/wav", "Cache-Control": "no-store", "X-Accel-Buffering": "no" });
         if (request.method === "HEAD") response.end();
         else await pipeline(sound.wav(signal), response);
@@ -187,21 +209,21 @@ const previewRoute: Route =
       }
       const { songs } = await service.whenEnded(id, signal).then(() => service.task(id));
       const [song] = songs;
-      if (song === undefined) throw new HttpError(404, "The task ended without a song to hear");
+      if (song === undefined) throw new HttpError(404, "The task ended without a song");
       const key = typeof token === "string" ? `&ai_token=${encodeURIComponent(token)}` : "";
       response.set("Cache-Control", "no-store").redirect(307, song.file + key);
     } catch (error) {
-      // Nobody is there to be told of it.
+      // The client has disconnected.
       if (!signal.aborted) throw error;
     }
   };
 
 export const preview = {
-  summary: "The first song of a task, to be heard while it is decoded",
+  summary: "Preview of the first song of a task while it is decoded",
   answer: {
     media: "audio/wav",
     description:
-      "16-bit stereo at 48 kHz, of unknown length, from the beginning on: it answers once there is sound, and ends with the song, after four minutes, or with the task. The level is the decoder's, lowered where it would exceed -1 dB. A task that has ended redirects (307) to its first song.",
+      "16-bit stereo at 48 kHz, of unknown length. Responds when audio is available and ends with the song, after four minutes, or with the task. The level is the decoder's, lowered if it would exceed -1 dB. For an ended task, redirects (307) to its first song.",
   },
   errors: [404, 501],
   takesKeyInQuery: true,

@@ -1,8 +1,8 @@
-/** Songs for clients of chat models: a finished task as one answer, or as a stream of its parts. */
-import { readFile, rm } from "node:fs/promises";
+/** OpenAI-compatible chat completions: makes a song and returns it as one response or as a stream. */
+import { rm } from "node:fs/promises";
 import { Readable } from "node:stream";
 import type { Response } from "express";
-import { contentTypeOf } from "../audio/encode.js";
+import { DataUrls } from "../audio/data-urls.js";
 import { NO_UPLOADS, storeUpload, type Uploads, uploadPath } from "../audio/uploads.js";
 import { HttpError, RequestError, speakOpenAi } from "../errors.js";
 import { chatCompletion as chatCompletionSchema } from "../openapi/answers.js";
@@ -12,10 +12,10 @@ import { parseChatRequest, type Recording } from "../request/chat.js";
 import { callerOf, type Route, type RouteContext, section } from "./route.js";
 import { accept } from "./task-endpoints.js";
 
-/** How often a stream shows that it lives. */
+/** Interval of keep-alive chunks. */
 const HEARTBEAT_MS = 2000;
 
-/** Makes a song while the client waits, as long as it likes. A client that hangs up cancels the task. */
+/** Queues a task and waits for it without a time limit of its own. Disconnecting cancels the task. */
 const route: Route = (context) => async (request, response) => {
   speakOpenAi(response);
   const caller = callerOf(request, response);
@@ -28,15 +28,10 @@ const route: Route = (context) => async (request, response) => {
   const model = typeof fields.model === "string" ? fields.model : "";
   const head = chatHead(accepted.task_id, model);
   const { audioFiles } = service;
-  const fileOf = (name: string) => audioFiles.local(audioFiles.pathOf(name));
+  const fileOf = (name: string) => audioFiles.localPath(audioFiles.pathOf(name));
   try {
-    if (chat.isStream) {
-      await stream(response, head, ended, fileOf);
-    } else {
-      const song = await ended;
-      const message = await chatMessage(song, fileOf);
-      response.json(chatCompletion(head, message, song.warnings));
-    }
+    if (chat.isStream) await stream(response, head, ended, fileOf);
+    else await answer(response, head, await ended, fileOf);
   } catch (error) {
     if (!caller.signal.aborted) throw error;
     await service.queue.cancel(accepted.task_id);
@@ -45,21 +40,21 @@ const route: Route = (context) => async (request, response) => {
 
 export const CHAT_ENDPOINTS = section("Chat", {
   "POST /v1/chat/completions": {
-    summary: "A song as the answer of a chat model",
+    summary: "Make a song through a chat completion",
     body: {
       json: {
         type: "object",
         description:
-          "The last message of the user holds the words, and recordings as input_audio; all parameters of POST /release_task may stand beside it.",
+          "The last user message holds the prompt and lyrics, and recordings as input_audio. All parameters of POST /release_task are accepted.",
         properties: {
           messages: {
             type: "array",
             items: { type: "object" },
-            description: "The conversation as chat models take it.",
+            description: "Messages in OpenAI format.",
           },
           stream: {
             type: "boolean",
-            description: "Whether the answer comes in parts, as server-sent events.",
+            description: "Stream the response as server-sent events.",
           },
         },
         required: ["messages"],
@@ -68,7 +63,7 @@ export const CHAT_ENDPOINTS = section("Chat", {
     answer: {
       media: "application/json",
       schema: chatCompletionSchema,
-      description: "The song; with `stream`, its parts as server-sent events",
+      description: "The song; with `stream`, chunks as server-sent events",
     },
     errors: [429, 507],
     example: { messages: [{ role: "user", content: "slow bossa nova" }] },
@@ -76,14 +71,30 @@ export const CHAT_ENDPOINTS = section("Chat", {
   },
 });
 
-/** @throws HttpError 500 where the task fails */
+/** @throws HttpError 500 if the task fails */
 async function songOf({ service }: RouteContext, id: string, signal: AbortSignal): Promise<SongResult> {
   const { result, error } = await service.whenEnded(id, signal);
   if (result === null) throw new HttpError(500, error ?? "The task failed");
   return result;
 }
 
-/** Once the stream has begun, a failure can only be told in it. */
+async function answer(
+  response: Response,
+  head: ChatHead,
+  song: SongResult,
+  fileOf: (name: string) => Promise<string>,
+): Promise<void> {
+  const songs = await openSongs(song, fileOf);
+  try {
+    const text = JSON.stringify(chatCompletion(head, chatMessage(song, songs), song.warnings));
+    response.type("application/json").set("Content-Length", String(songs.byteLength(text)));
+    await songs.send(text, response, true);
+  } finally {
+    await songs.close();
+  }
+}
+
+/** After the stream has started, errors are sent inside it. */
 async function stream(
   response: Response,
   head: ChatHead,
@@ -92,11 +103,20 @@ async function stream(
 ): Promise<void> {
   response.set({ "Content-Type": "text/event-stream", "Cache-Control": "no-cache" });
   response.write(chatChunk(head, { role: "assistant", content: "Generating music" }));
-  const heartbeat = setInterval(() => response.write(chatChunk(head, { content: "." })), HEARTBEAT_MS);
+  const heartbeat = setInterval(() => {
+    if (!response.writableNeedDrain) response.write(chatChunk(head, { content: "." }));
+  }, HEARTBEAT_MS);
   try {
-    const { content, audio } = await chatMessage(await ended, fileOf);
-    response.write(chatChunk(head, { content: `\n\n${content}` }));
-    if (audio.length > 0) response.write(chatChunk(head, { audio }));
+    const song = await ended;
+    const songs = await openSongs(song, fileOf);
+    clearInterval(heartbeat);
+    try {
+      const { content, audio } = chatMessage(song, songs);
+      response.write(chatChunk(head, { content: `\n\n${content}` }));
+      if (audio.length > 0) await songs.send(chatChunk(head, { audio }), response, false);
+    } finally {
+      await songs.close();
+    }
     response.write(chatChunk(head, {}, "stop"));
   } catch (error) {
     if (response.destroyed) throw error;
@@ -109,7 +129,7 @@ async function stream(
   response.end("data: [DONE]\n\n");
 }
 
-/** Writes what came in messages where uploads lie. */
+/** Stores recordings of the message as uploads. */
 async function storeRecordings({ service, config }: RouteContext, recordings: readonly Recording[]) {
   const paths: string[] = [];
   let uploads: Uploads = NO_UPLOADS;
@@ -145,7 +165,7 @@ interface ChatHead {
   id: string;
   /** Seconds since the epoch. */
   created: number;
-  /** As the client named it. */
+  /** As sent by the client. */
   model: string;
 }
 
@@ -154,17 +174,17 @@ function chatHead(taskId: string, model: string): ChatHead {
   return { id, created: Math.floor(Date.now() / 1000), model };
 }
 
-/** @param fileOf the path of a song's file */
-async function chatMessage(
-  result: SongResult,
+/** @param fileOf path of a song file by name */
+async function openSongs(
+  { audioFiles }: SongResult,
   fileOf: (name: string) => Promise<string>,
-): Promise<ChatMessage> {
-  const audio = result.audioFiles.map(async ({ name }) => {
-    const file = await fileOf(name);
-    const url = `data:${contentTypeOf(file)};base64,${await readFile(file, "base64")}`;
-    return { type: "audio_url" as const, audio_url: { url } };
-  });
-  return { content: describeSong(result), audio: await Promise.all(audio) };
+): Promise<DataUrls> {
+  return DataUrls.open(await Promise.all(audioFiles.map(({ name }) => fileOf(name))));
+}
+
+function chatMessage(result: SongResult, { urls }: DataUrls): ChatMessage {
+  const audio = urls.map((url) => ({ type: "audio_url" as const, audio_url: { url } }));
+  return { content: describeSong(result), audio };
 }
 
 function describeSong({ prompt, lyrics, metas }: SongResult): string {
@@ -190,7 +210,7 @@ function chatCompletion(head: ChatHead, message: ChatMessage, warnings: readonly
   };
 }
 
-/** One event of a stream. */
+/** One server-sent event. */
 function chatChunk(
   head: ChatHead,
   delta: Partial<ChatMessage & { role: "assistant" }>,

@@ -1,8 +1,10 @@
 /** All endpoints of the music service. */
 import { Router } from "express";
+import { openApiPage, PAGE_STYLE } from "../../http/openapi-page.js";
+import { pageHeaders } from "../../http/page.js";
 import { methodNotAllowed, refuseInFleet } from "../errors.js";
 import { openApiDocument } from "../openapi/document.js";
-import { openApiPage } from "../openapi/page.js";
+import { TASK_STATES } from "../queue/store.js";
 import { ADAPTER_ENDPOINTS, TRAINING_ENDPOINTS } from "./adapter-endpoints.js";
 import { CHAT_ENDPOINTS } from "./chat-completions.js";
 import { API_VERSION, chatModels, MODEL_ENDPOINTS, metrics } from "./model-endpoints.js";
@@ -14,34 +16,39 @@ import {
   readingRoute,
   section,
 } from "./route.js";
-import { TASK_ENDPOINTS } from "./task-endpoints.js";
+import { SESSION_ENDPOINTS } from "./session.js";
+import { removalRoute, TASK_ENDPOINTS } from "./task-endpoints.js";
 
-/** Made when it is first asked for. It holds nothing of this server's, so it needs no key. */
-function fixed(type: string, make: () => string): Route {
+/** Document created on first request. It holds nothing specific to this server, so it needs no key. */
+function fixed(type: string, make: () => string, headers: Readonly<Record<string, string>> = {}): Route {
   let text: string | undefined;
   return () => (_request, response) => {
     text ??= make();
-    response.type(type).send(text);
+    response.type(type).set(headers).send(text);
   };
 }
 
 const DESCRIPTION_ENDPOINTS = section("Service", {
   "GET /openapi.json": {
-    summary: "This description",
+    summary: "OpenAPI document",
     answer: { media: "application/json", description: "OpenAPI 3.1" },
     isOpen: true,
     route: fixed("application/json", () => JSON.stringify(openApiDocument(API_VERSION, ENDPOINTS))),
   },
   "GET /metrics": {
-    summary: "Counters and times for Prometheus",
-    answer: { media: "text/plain", description: "Prometheus' text format" },
+    summary: "Prometheus metrics",
+    answer: { media: "text/plain", description: "Prometheus text format" },
     route: metrics,
   },
   "GET /docs": {
-    summary: "This description, for people",
-    answer: { media: "text/html", description: "A page" },
+    summary: "API documentation as a page",
+    answer: { media: "text/html", description: "HTML page" },
     isOpen: true,
-    route: fixed("text/html", () => openApiPage(openApiDocument(API_VERSION, ENDPOINTS))),
+    route: fixed(
+      "text/html",
+      () => openApiPage(openApiDocument(API_VERSION, ENDPOINTS)),
+      pageHeaders({ "script-src": "'none'", "style-src": PAGE_STYLE }),
+    ),
   },
 });
 
@@ -51,29 +58,38 @@ export const ENDPOINTS: Endpoints = {
   ...MODEL_ENDPOINTS,
   ...ADAPTER_ENDPOINTS,
   ...TRAINING_ENDPOINTS,
+  ...SESSION_ENDPOINTS,
   ...DESCRIPTION_ENDPOINTS,
 };
 
 /**
- * Clients of chat models read another list at the path of ours. Those that are given this base address find it there,
- * beside everything else.
+ * Base path for OpenRouter clients, which expect another model list at `/v1/models`. All other endpoints are the same.
  */
 const OPENROUTER_BASE = "/openrouter";
+
+/** Paths of other servers for the same endpoints. */
+const ALIASES = {
+  "POST /create_sample": "POST /v1/create_sample",
+  "GET /server_stats": "GET /v1/stats",
+} as const;
 
 type Routes = Readonly<Record<string, Route>>;
 
 export function endpoints(context: RouteContext): Router {
-  const routes: Routes = Object.fromEntries(
-    Object.entries(ENDPOINTS).map(([endpoint, { route }]) => [endpoint, route]),
-  );
-  const unserved = context.service.queue.isShared ? UNSERVED_BY_FLEETS : {};
+  const routes: Routes = Object.fromEntries([
+    ...Object.entries(ENDPOINTS).map(([endpoint, { route }]) => [endpoint, route]),
+    ...Object.entries(ALIASES).map(([alias, endpoint]) => [alias, ENDPOINTS[endpoint]?.route]),
+    // Of other servers, on which it removes any task.
+    ["DELETE /cleanup/:id", removalRoute(() => TASK_STATES)],
+  ]);
+  const refused = context.service.queue.isShared ? NOT_IN_FLEETS : {};
   return Router()
-    .use(OPENROUTER_BASE, routerOf({ ...routes, "GET /v1/models": chatModels, ...unserved }, context))
-    .use(routerOf({ ...routes, ...unserved }, context));
+    .use(OPENROUTER_BASE, routerOf({ ...routes, "GET /v1/models": chatModels, ...refused }, context))
+    .use(routerOf({ ...routes, ...refused }, context));
 }
 
-/** What changes one machine's models, or works on its files for hours. */
-const UNSERVED_BY_FLEETS: Routes = Object.fromEntries(
+/** Endpoints that change models of one machine, or work on its files for hours. */
+const NOT_IN_FLEETS: Routes = Object.fromEntries(
   [
     ...Object.keys(TRAINING_ENDPOINTS),
     "POST /v1/init",
@@ -87,7 +103,7 @@ const UNSERVED_BY_FLEETS: Routes = Object.fromEntries(
   ]),
 );
 
-/** Answers other methods of its paths with 405. */
+/** Router that answers 405 for other methods of its paths. */
 function routerOf(routes: Routes, context: RouteContext): Router {
   const router = Router();
   const allowed = new Map<string, string[]>();

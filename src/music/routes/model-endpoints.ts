@@ -1,21 +1,27 @@
-/** The endpoints of the service's health, its metrics and its models. */
+/** Endpoints of health, metrics and models. */
 import type { RequestHandler } from "express";
 import type { MusicEngine } from "../../engine/types.js";
-import { listModels, modelInventory, openRouterModels, reloadModels, switchModels } from "../models.js";
+import {
+  listModels,
+  modelInventory,
+  openRouterModels,
+  reloadModels,
+  switchModels,
+} from "../models/models.js";
 import * as answers from "../openapi/answers.js";
 import { parseModelPull, parseModelSwitch } from "../request/service-bodies.js";
 import type { MusicService } from "../service.js";
 import { command, type Route, type RouteContext, reading, section, sendEnvelope } from "./route.js";
 
-/** The version of the interface, not of the package. */
+/** Version of the API, not of the package. */
 export const API_VERSION = "1.0";
 
-/** What the endpoints need that a worker of a fleet serves too. */
+/** Context of endpoints that fleet workers serve, too. */
 type ProcessContext = Pick<RouteContext, "config" | "authenticator"> & {
   service: Pick<MusicService, "engine" | "telemetry">;
 };
 
-/** Needs no key unless configured so, because readiness probes have none; a wrong key is refused. */
+/** Needs no key by default, because readiness probes have none; a wrong key is refused. */
 export const health =
   ({ config, authenticator, service }: ProcessContext): RequestHandler =>
   (request, response) => {
@@ -45,7 +51,7 @@ function healthOf(engine: MusicEngine) {
   };
 }
 
-/** The list of models in the shape of chat model servers. */
+/** Model list in OpenRouter format. */
 export const chatModels: Route =
   ({ authenticator, service }) =>
   (request, response) => {
@@ -56,7 +62,7 @@ export const chatModels: Route =
 export const MODEL_ENDPOINTS = {
   ...section("Service", {
     "GET /health": {
-      summary: "Whether the service is up",
+      summary: "Health check",
       answer: answers.health,
       isOpen: true,
       route: health,
@@ -64,12 +70,12 @@ export const MODEL_ENDPOINTS = {
   }),
   ...section("Models", {
     "GET /v1/models": reading({
-      summary: "The models that a task can name",
+      summary: "List models that a task can select",
       answer: answers.modelList,
       run: ({ service }) => listModels(service.engine),
     }),
     "GET /v1/model_inventory": reading({
-      summary: "All that is installed, and what of it is loaded",
+      summary: "List installed models and slots",
       answer: answers.modelInventory,
       run: ({ service }) => modelInventory(service.engine),
     }),
@@ -77,14 +83,14 @@ export const MODEL_ENDPOINTS = {
       summary: "Load or switch models",
       body: parseModelSwitch,
       answer: answers.modelSwitch,
-      run: ({ service }, wish) => switchModels(service.engine, wish),
+      run: ({ service }, input) => switchModels(service.engine, input),
     }),
     "GET /v1/models/pull": reading({
-      summary: "How far the download of a model is",
+      summary: "Progress of a model download",
       answer: answers.modelPull,
       run: ({ service }) => service.modelPulls.status(),
     }),
-    /** It goes on where the client hangs up. */
+    /** Continues if the client disconnects. */
     "POST /v1/models/pull": command({
       summary: "Download a model into the checkpoint directory",
       body: parseModelPull,
@@ -94,13 +100,13 @@ export const MODEL_ENDPOINTS = {
       run: ({ service }, { model }) => service.modelPulls.start(model),
     }),
     "DELETE /v1/models/pull": command({
-      summary: "Cancel the download; the next one goes on with what is there",
+      summary: "Cancel the download; the next one resumes",
       answer: answers.modelPull,
       errors: [404],
       run: ({ service }) => service.modelPulls.cancel(),
     }),
     "POST /v1/reinitialize": command({
-      summary: "Load what should be loaded and is not",
+      summary: "Load configured models that are not loaded",
       answer: answers.reloadedModels,
       run: ({ service }) => reloadModels(service.engine),
     }),

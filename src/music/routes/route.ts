@@ -1,15 +1,15 @@
-/** What endpoints are given, and the ways in which most of them answer. */
+/** Context and common handlers of endpoints. */
 import type { Request, RequestHandler, Response } from "express";
 import type { Config } from "../../config.js";
-import type { Authenticator } from "../access.js";
-import type { Caller } from "../concurrency-limit.js";
+import type { Authenticator } from "../access/access.js";
+import type { Caller } from "../access/concurrency-limit.js";
 import type { Parameters as Body, Operation } from "../openapi/document.js";
 import { BODY_RULES, type BodyReader, type BodyRule, type RequestBody } from "../request/body.js";
 import type { Fields } from "../request/json.js";
 import type { MusicService } from "../service.js";
 import type { RandomSamples } from "../words/random-samples.js";
 
-/** The wrapper of every successful JSON answer; its time is in milliseconds since the epoch. */
+/** Envelope of every successful JSON response; the timestamp is in milliseconds since the epoch. */
 export function sendEnvelope(response: Response, data: unknown): void {
   response.json({ data, code: 200, error: null, timestamp: Date.now(), extra: null });
 }
@@ -22,10 +22,10 @@ export interface RouteContext {
   samples: RandomSamples;
 }
 
-/** From what an endpoint works with to its handler. */
+/** Creates the handler of an endpoint. */
 export type Route = (context: RouteContext) => RequestHandler;
 
-/** An endpoint, and what the interface's description says of it. */
+/** An endpoint with its OpenAPI description. */
 export interface Endpoint extends Operation {
   route: Route;
 }
@@ -38,7 +38,7 @@ export type Endpoints = Readonly<
 type Untagged = Omit<Operation, "tag">;
 type UntaggedEndpoint = Omit<Endpoint, "tag">;
 
-/** Endpoints of one section of the description. */
+/** Tags endpoints with a section of the OpenAPI document. */
 export function section<Name extends keyof Endpoints>(
   tag: Operation["tag"],
   endpoints: Readonly<Record<Name, UntaggedEndpoint>>,
@@ -51,7 +51,7 @@ interface Reading extends Untagged {
   run(context: RouteContext, request: Request): unknown;
 }
 
-/** Checks the key and answers in the envelope. */
+/** GET endpoint: checks the key and responds in the envelope. */
 export function reading({ run, ...operation }: Reading): UntaggedEndpoint {
   return { ...operation, route: readingRoute(run) };
 }
@@ -63,19 +63,19 @@ export function readingRoute(run: Reading["run"]): Route {
   };
 }
 
-/** Reads a body and answers in the envelope; what was asked for goes on where the client hangs up. */
-export function command<Wish>({
+/** Endpoint with a body that responds in the envelope. The work continues if the client disconnects. */
+export function command<Input>({
   run,
   rule,
   ...operation
 }: Untagged & {
-  body?: Body & ((fields: Fields) => Wish);
+  body?: Body & ((fields: Fields) => Input);
   rule?: BodyRule;
-  run(context: RouteContext, wish: Wish, request: Request): unknown;
+  run(context: RouteContext, input: Input, request: Request): unknown;
 }): UntaggedEndpoint {
   const { body } = operation;
   const route = commandRoute(
-    (context, fields, request) => run(context, body?.(fields) as Wish, request),
+    (context, fields, request) => run(context, body?.(fields) as Input, request),
     rule,
   );
   return { ...operation, route };
@@ -91,8 +91,8 @@ export function commandRoute(
   };
 }
 
-/** As `command`, for what is of use only to a client that waits: it ends where the client hangs up. */
-export function whileHeld({
+/** Like `command`, but aborts when the client disconnects. */
+export function abortableCommand({
   run,
   rule,
   ...operation
@@ -106,7 +106,7 @@ export function whileHeld({
       const body = await context.bodies.read(request, rule);
       sendEnvelope(response, await run(context, body, caller, request));
     } catch (error) {
-      // Nobody is there to be told of it.
+      // The client has disconnected.
       if (!caller.signal.aborted) throw error;
     }
   };
@@ -114,8 +114,8 @@ export function whileHeld({
 }
 
 /**
- * Whoever sent the request; the signal fires once it has hung up, and when all of the answer is sent. Ask for it before
- * anything takes long. Behind a proxy all clients have one address.
+ * Client of a request. The signal fires on disconnect and when the response is complete. Call it before any long work.
+ * Behind a proxy all clients have one address.
  */
 export function callerOf(request: Request, response: Response): Caller {
   const gone = new AbortController();

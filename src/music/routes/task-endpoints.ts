@@ -1,11 +1,13 @@
-/** The endpoints of tasks, and of the words that clients fill a task with. */
+/** Endpoints of tasks, and of text for their forms. */
 import type { Request } from "express";
+import type { Caller } from "../access/concurrency-limit.js";
 import { ownFiles } from "../audio/audio-inputs.js";
-import type { Caller } from "../concurrency-limit.js";
 import { HttpError, RequestError } from "../errors.js";
-import { selectSlot } from "../models.js";
+import { selectSlot } from "../models/models.js";
 import * as answers from "../openapi/answers.js";
-import { QueueFullError } from "../queue/job-queue.js";
+import { retentionForecast } from "../queue/retention.js";
+import type { TaskState } from "../queue/store.js";
+import { QueueFullError } from "../queue/task-queue.js";
 import { taskRowSchema } from "../queue/task-row.js";
 import { type TaskStatusItem, taskStatusItemSchema } from "../queue/task-status.js";
 import { BODY_RULES, type RequestBody } from "../request/body.js";
@@ -15,29 +17,44 @@ import { generationSchema } from "../request/schema.js";
 import {
   formatMetadataSchema,
   formatTextSchema,
+  parseForecast,
   parseFormatInput,
   parseRandomSample,
-  parseSampleWish,
+  parseRemoval,
+  parseRetake,
+  parseSampleRequest,
   parseTaskFilter,
   parseTaskId,
   parseTaskIds,
   parseTaskMarks,
-  sampleWishSchema,
+  sampleRequestSchema,
 } from "../request/service-bodies.js";
 import type { MusicService } from "../service.js";
 import { drawSeed } from "../song/seeds.js";
 import { audio, preview } from "./audio.js";
-import { command, type RouteContext, reading, section, whileHeld } from "./route.js";
+import {
+  abortableCommand,
+  command,
+  commandRoute,
+  type Route,
+  type RouteContext,
+  reading,
+  section,
+} from "./route.js";
 import { taskEvents } from "./task-events.js";
 
-/** About what a thousand finished tasks take, each of two songs with lyrics. */
+/** About a thousand finished tasks of two songs with lyrics. */
 const MAX_ANSWER_BYTES = 8 * 2 ** 20;
 
+const IDEMPOTENCY = {
+  "Idempotency-Key": "Any text, such as a UUID. Submissions with the same key create one task.",
+};
+
 const TASKS = section("Tasks", {
-  /** A task whose client hangs up before it is accepted is dropped. */
-  "POST /release_task": whileHeld({
+  /** If the client disconnects before the task is accepted, it is dropped. */
+  "POST /release_task": abortableCommand({
     summary: "Queue a song",
-    headers: { "Idempotency-Key": "text of the client's own: all submissions under it are one task" },
+    headers: IDEMPOTENCY,
     body: generationSchema,
     files: ["src_audio", "reference_audio"],
     answer: answers.acceptedTask,
@@ -45,11 +62,24 @@ const TASKS = section("Tasks", {
     example: { prompt: "slow bossa nova, nylon guitar", audio_duration: 20, batch_size: 1 },
     rule: BODY_RULES.releaseTask,
     run: (context, body, caller, request) =>
-      accept(context, body, sharing(context, caller, request, body), request.get("Idempotency-Key")),
+      accept(context, body, withShare(context, caller, request, body), {
+        idempotencyKey: request.get("Idempotency-Key"),
+      }),
   }),
-  /** One item per id asked for, repetitions included. */
+  "POST /v1/tasks/:id/retake": abortableCommand({
+    summary: "Make the songs of a task again with other seeds",
+    headers: IDEMPOTENCY,
+    body: parseRetake,
+    files: ["src_audio", "reference_audio"],
+    answer: answers.acceptedTask,
+    errors: [404, 409, 422, 429, 507],
+    example: { batch_size: 2 },
+    rule: BODY_RULES.retake,
+    run: retake,
+  }),
+  /** One item per requested id, repetitions included. */
   "POST /query_result": command({
-    summary: "States and results of tasks by id",
+    summary: "Status and results of tasks by id",
     body: parseTaskIds,
     answer: taskStatusItemSchema.array(),
     example: { task_id_list: ["05173848-cbc3-4b86-b50f-6c8941975494"] },
@@ -57,56 +87,65 @@ const TASKS = section("Tasks", {
     run: ({ service }, ids) => statesOf(ids, service),
   }),
   "POST /cancel_task": command({
-    summary: "End a task that waits or runs",
+    summary: "Cancel a waiting or running task",
     body: parseTaskId,
     answer: answers.cancelledTask,
     errors: [404, 507],
     run: async ({ service }, id) => {
-      if (!(await service.queue.cancel(id))) throw new HttpError(404, "No such task waits or runs");
+      if (!(await service.queue.cancel(id)))
+        throw new HttpError(404, "No waiting or running task has this id");
       return { job_id: id, status: "cancelled" };
     },
   }),
   "GET /v1/tasks": reading({
-    summary: "All tasks, newest first, by pages",
+    summary: "List tasks, newest first",
     query: parseTaskFilter,
     answer: answers.taskPage,
     run: ({ service }, { query }) => service.list(parseTaskFilter(query)),
   }),
   "GET /v1/tasks/:id": reading({
-    summary: "A task",
+    summary: "Get a task",
     answer: taskRowSchema,
     errors: [404],
     run: ({ service }, { params }) => service.task(String(params.id)),
   }),
   "PATCH /v1/tasks/:id": command({
-    summary: "Name a task, or make it a favourite",
+    summary: "Set title or favourite of a task",
     body: parseTaskMarks,
     answer: taskRowSchema,
     errors: [404, 507],
     example: { title: "Evening", favorite: true },
     run: ({ service }, marks, { params }) => service.mark(String(params.id), marks),
   }),
-  "DELETE /v1/tasks/:id": command({
-    summary: "Cancel a task that waits or runs; remove a finished one with its songs",
+  "DELETE /v1/tasks/:id": {
+    summary:
+      "Cancel a waiting or running task, or remove a failed one; with state=succeeded, delete its songs",
+    query: parseRemoval,
     answer: answers.removedTask,
     errors: [404, 409, 507],
-    run: async ({ service }, _wish, { params }) => {
-      const id = String(params.id);
-      return { task_id: id, status: await service.remove(id) };
-    },
+    route: removalRoute(({ query }) => {
+      const { state } = parseRemoval(query);
+      return state === null ? ["queued", "running", "failed"] : [state];
+    }),
+  },
+  "GET /v1/retention": reading({
+    summary: "Size of all songs, its limits, and when tasks are deleted",
+    query: parseForecast,
+    answer: retentionForecast,
+    run: ({ service }, { query }) => service.retention(parseForecast(query).ids),
   }),
   "GET /v1/tasks/:id/events": taskEvents,
   "GET /v1/tasks/:id/preview": preview,
   "GET /v1/audio": audio,
   "GET /v1/stats": reading({
-    summary: "Counters of tasks",
+    summary: "Queue statistics",
     answer: answers.statistics,
     run: ({ service }) => service.statistics(),
   }),
 });
 
 const WORDS = section("Words", {
-  "POST /format_input": whileHeld({
+  "POST /format_input": abortableCommand({
     summary: "Rewrite a caption and lyrics",
     body: { shape: formatTextSchema.shape, objects: { param_obj: formatMetadataSchema } },
     answer: answers.songSheet,
@@ -116,21 +155,24 @@ const WORDS = section("Words", {
     run: ({ config, service }, { fields }, caller) =>
       service.writer.formatInput(parseFormatInput(fields, config.rangePolicy), caller),
   }),
-  "POST /v1/create_sample": whileHeld({
-    summary: "Write a wish out as a song's sheet",
-    body: sampleWishSchema,
-    answer: answers.wishedSheet,
+  "POST /v1/create_sample": abortableCommand({
+    summary: "Write caption, lyrics and metadata for a short description",
+    body: sampleRequestSchema,
+    answer: answers.sampleSheet,
     errors: [429],
     example: { query: "a sad song about rain" },
     rule: BODY_RULES.question,
     run: async ({ config, service }, { fields }, caller) => {
-      const sample = await service.writer.createSample(parseSampleWish(fields, config.rangePolicy), caller);
-      // Clients of other servers read these names.
+      const sample = await service.writer.createSample(
+        parseSampleRequest(fields, config.rangePolicy),
+        caller,
+      );
+      // Names that clients of other servers read.
       return { ...sample, keyscale: sample.key_scale, timesignature: sample.time_signature };
     },
   }),
   "POST /create_random_sample": command({
-    summary: "An example to fill a form with",
+    summary: "Random example for a form",
     body: parseRandomSample,
     answer: answers.randomSample,
     rule: BODY_RULES.question,
@@ -138,40 +180,71 @@ const WORDS = section("Words", {
   }),
 });
 
+/** @param statesOf the states in which the request may remove a task */
+export function removalRoute(statesOf: (request: Request) => readonly TaskState[]): Route {
+  return commandRoute(async ({ service }, _fields, request) => {
+    const id = String(request.params.id);
+    return { task_id: id, status: await service.remove(id, statesOf(request)) };
+  });
+}
+
 export const TASK_ENDPOINTS = { ...TASKS, ...WORDS };
 
-/**
- * Queues what the body asks for, once for all submissions under `idempotencyKey`. Of its files only those of an accepted
- * task are left.
- */
+interface Acceptance {
+  /** Submissions with the same key create one task. */
+  idempotencyKey?: string | undefined;
+  retakeOf?: string;
+}
+
+/** Parses and queues a task. Uploads are deleted unless the accepted task uses them. */
 export async function accept(
   { config, service }: RouteContext,
   body: RequestBody,
   caller: Caller,
-  idempotencyKey?: string,
+  { idempotencyKey, retakeOf }: Acceptance = {},
 ) {
-  let kept: string[] = [];
+  let keptFiles: string[] = [];
   try {
     const generation = parseGenerationRequest(body.fields, {
       rangePolicy: config.rangePolicy,
-      isTurbo: (model) => selectSlot(service.engine.slots(), model).isTurbo,
+      slotOf: (model) => selectSlot(service.engine.slots(), model),
       uploads: body.uploads,
       drawSeed,
     });
-    const key = await submissionKey(idempotencyKey, body);
+    const key = await submissionKey(idempotencyKey, body, caller.share);
     const submit = async () => {
-      const accepted = await service.submit(generation, caller, key).catch(refusal);
-      kept = ownFiles(generation);
+      const accepted = await service.submit(generation, caller, { submission: key, retakeOf }).catch(refusal);
+      keptFiles = ownFiles(generation);
       return accepted;
     };
     return await (key === null ? submit() : service.submitOnce(key, submit));
   } finally {
-    await body.dispose(kept);
+    await body.dispose(keptFiles);
   }
 }
 
-/** The caller with the share of the key that the request presents. */
-function sharing(
+/** Queues the same request with the seeds of the body, or random ones. */
+async function retake(context: RouteContext, body: RequestBody, caller: Caller, request: Request) {
+  try {
+    const { seed, batchSize } = parseRetake(body.fields);
+    const { first, parameters } = await context.service.retakeOf(String(request.params.id), body.uploads);
+    const fields = {
+      ...parameters,
+      ...(batchSize !== null && { batch_size: batchSize }),
+      ...(seed.length > 0 && { seed: seed.map((one) => one ?? -1), use_random_seed: false }),
+    };
+    return await accept(context, { ...body, fields }, withShare(context, caller, request, body), {
+      idempotencyKey: request.get("Idempotency-Key"),
+      retakeOf: first,
+    });
+  } catch (error) {
+    await body.dispose();
+    throw error;
+  }
+}
+
+/** Adds the queue share of the request's key. */
+function withShare(
   { authenticator }: RouteContext,
   caller: Caller,
   request: Request,
@@ -187,7 +260,7 @@ function refusal(error: unknown): never {
   throw error;
 }
 
-/** Every task is read once, one after the other, and no more of them than one answer may hold. */
+/** Reads each task once, one after another, up to the size limit of a response. */
 async function statesOf(ids: readonly string[], service: MusicService): Promise<TaskStatusItem[]> {
   const known = new Map<string, TaskStatusItem>();
   const items: TaskStatusItem[] = [];
@@ -199,7 +272,7 @@ async function statesOf(ids: readonly string[], service: MusicService): Promise<
     bytes += Buffer.byteLength(item.result);
     if (bytes > MAX_ANSWER_BYTES) {
       throw new RequestError(
-        `task_id_list asks for more than ${MAX_ANSWER_BYTES} bytes of results at a time: ask for fewer of its ${ids.length} tasks`,
+        `task_id_list: the results of its ${ids.length} tasks exceed ${MAX_ANSWER_BYTES} bytes: request fewer tasks at a time`,
       );
     }
   }

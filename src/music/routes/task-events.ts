@@ -2,14 +2,14 @@ import type { Response } from "express";
 import { LAST_EVENT_ID, type TaskLog } from "../queue/task-events.js";
 import { callerOf, type Route } from "./route.js";
 
-/** How often a stream without events shows that it lives, for proxies that cut what is silent. */
+/** Interval of keep-alive comments, for proxies that close idle streams. */
 const HEARTBEAT_MS = 5_000;
-/** What a browser waits before it comes back. */
+/** Reconnect delay of browsers. */
 const RETRY_MS = 1_000;
 
 /**
- * Events until the task has ended. A client that comes back with `Last-Event-ID` gets what it missed; with that of the
- * last event 204, upon which browsers come no more.
+ * Streams task events until the task has ended. On reconnect, `Last-Event-ID` replays missed events. After the last event
+ * the response is 204, which stops browsers from reconnecting.
  */
 const route: Route =
   ({ authenticator, service }) =>
@@ -32,33 +32,33 @@ const route: Route =
   };
 
 export const taskEvents = {
-  summary: "What happens to a task, as it happens",
-  headers: { "Last-Event-ID": "id of the last event that arrived" },
+  summary: "Stream the events of a task",
+  headers: { "Last-Event-ID": "Id of the last received event." },
   answer: {
     media: "text/event-stream",
     description:
-      "Events queued, position, stage, progress, and at last done or failed with the Task. Last-Event-ID goes on behind that event; a finished task answers at once.",
+      "Events queued, position, stage, progress, and finally done or failed with the Task. With Last-Event-ID, continues after that event. Ends at once for a finished task.",
   },
   errors: [404],
   takesKeyInQuery: true,
   route,
 };
 
-/** A client that reads slowly gets what is then the latest: the log drops what is superseded. */
+/** Slow clients skip superseded events: the log drops them. */
 function stream(response: Response, log: TaskLog, lastNumber: number, signal: AbortSignal): void {
-  let told = lastNumber;
+  let sentNumber = lastNumber;
   let isScheduled = false;
   const flush = () => {
     isScheduled = false;
     if (response.writableEnded || response.writableNeedDrain) return;
-    for (const { number, event } of log.after(told)) {
+    for (const { number, event } of log.after(sentNumber)) {
       response.write(`id: ${event.id}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`);
-      told = number;
+      sentNumber = number;
     }
     if (log.hasEnded) response.end();
   };
   const schedule = () => {
-    // Several events of one turn go in one piece.
+    // Sends all events of one event loop turn together.
     if (!isScheduled) setImmediate(flush);
     isScheduled = true;
   };

@@ -1,21 +1,21 @@
-/** Tasks that make no music: they tell what a recording holds, or what would suit some words. */
+/** Tasks that make no music: audio codes of a recording, its description, or metadata for words. */
 
+import { audioCodeText } from "../../engine/audio-code-text.js";
 import { writtenLanguage } from "../../engine/language.js";
 import { NOTHING_KNOWN } from "../../engine/metadata.js";
-import { audioCodeToken } from "../../engine/tokenizer.js";
 import { SAMPLE_RATE } from "../../engine/types.js";
 import type { SongResult } from "../queue/store.js";
 import type { Analysis } from "../request/schema.js";
-import { samplingOf } from "./compose.js";
-import { type JobContext, provideLanguageModel, readRecordings, readySlot } from "./job-context.js";
+import { planningSeed, samplingOf } from "./compose.js";
+import { provideLanguageModel, readRecordings, readySlot, type SongContext } from "./song-context.js";
 import { metasOf } from "./song-record.js";
 import { NOTHING_STATED, withStatedFacts } from "./stated-facts.js";
 
-/** Facts are to be recognised, not varied. */
-const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, repetitionPenalty: 1 };
+/** Low temperature: description should not vary. */
+const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
 
 /** @throws NativeError, EngineError, DecodeError, or the signal's reason */
-export function analyze(context: JobContext, analysis: Analysis): Promise<SongResult> {
+export function analyze(context: SongContext, analysis: Analysis): Promise<SongResult> {
   switch (analysis) {
     case "codes":
       return extractCodes(context);
@@ -26,7 +26,7 @@ export function analyze(context: JobContext, analysis: Analysis): Promise<SongRe
   }
 }
 
-async function extractCodes(context: JobContext): Promise<SongResult> {
+async function extractCodes(context: SongContext): Promise<SongResult> {
   const { codes, model } = await encodeSource(context);
   return {
     ...withoutSongs(context),
@@ -34,7 +34,7 @@ async function extractCodes(context: JobContext): Promise<SongResult> {
     ditModel: model,
     analysis: {
       status_message: "Audio Codes Extraction Success",
-      audio_codes: spell(codes),
+      audio_codes: audioCodeText(codes),
       audio_paths: [],
       raw_audio_paths: [],
       first_audio_path: null,
@@ -42,7 +42,7 @@ async function extractCodes(context: JobContext): Promise<SongResult> {
   };
 }
 
-async function describeRecording(context: JobContext): Promise<SongResult> {
+async function describeRecording(context: SongContext): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
   const lm = await provideLanguageModel(context);
   const { codes, seconds, model } = await encodeSource(context);
@@ -56,7 +56,7 @@ async function describeRecording(context: JobContext): Promise<SongResult> {
         constrained: request.constrainedDecoding,
         debug: request.constrainedDecodingDebug,
       },
-      seed: request.seeds[0] as number,
+      seed: planningSeed(request),
     },
     { signal, onProgress: progress.enter("understand") },
   );
@@ -77,14 +77,14 @@ async function describeRecording(context: JobContext): Promise<SongResult> {
       duration: metas.duration,
       genre: "",
       language,
-      audio_codes: spell(codes),
+      audio_codes: audioCodeText(codes),
       audio_paths: [],
     },
   };
 }
 
-/** Metadata for caption and lyrics, held to what the caption states; what the client set takes no part. */
-async function describeWords(context: JobContext): Promise<SongResult> {
+/** Metadata for caption and lyrics. Facts stated in the caption win; metadata set by the client are ignored. */
+async function describeWords(context: SongContext): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
   const lm = await provideLanguageModel(context);
   const plan = await engine.plan(
@@ -92,7 +92,7 @@ async function describeWords(context: JobContext): Promise<SongResult> {
       languageModel: lm?.name ?? null,
       caption: request.prompt,
       lyrics: request.lyrics,
-      metadata: withStatedFacts(NOTHING_KNOWN, request.stated ?? NOTHING_STATED, request.seeds[0] as number),
+      metadata: withStatedFacts(NOTHING_KNOWN, request.stated ?? NOTHING_STATED, planningSeed(request)),
       fillMetadata: true,
       rewriteCaption: false,
       detectLanguage: request.useCotLanguage,
@@ -100,7 +100,7 @@ async function describeWords(context: JobContext): Promise<SongResult> {
       cfgScale: 1,
       negativePrompt: "",
       sampling: samplingOf(request),
-      seeds: request.seeds,
+      seeds: [planningSeed(request)],
     },
     { signal, onProgress: progress.enter("plan") },
   );
@@ -121,11 +121,11 @@ async function describeWords(context: JobContext): Promise<SongResult> {
 }
 
 async function encodeSource(
-  context: JobContext,
+  context: SongContext,
 ): Promise<{ codes: Int32Array; seconds: number; model: string }> {
   const { engine, signal, progress } = context;
   const { source } = await readRecordings(context);
-  // Parsing lets no such task through without a source.
+  // The parser refuses such a task without a source.
   if (source === null) throw new Error("src_audio is missing");
   const { slot, model } = await readySlot(context);
   const call = { signal, onProgress: progress.enter("codes") };
@@ -136,13 +136,8 @@ async function encodeSource(
   };
 }
 
-function withoutSongs({ request, warnings }: JobContext) {
+function withoutSongs({ request, warnings }: SongContext) {
   const { prompt, lyrics } = request;
   const nothing = { caption: "", vocalLanguage: "", generationInfo: "", lmModel: "" };
   return { prompt, lyrics, ...nothing, seeds: [], audioFiles: [], warnings };
-}
-
-/** As requests take codes. */
-function spell(codes: Int32Array): string {
-  return Array.from(codes, audioCodeToken).join("");
 }

@@ -1,74 +1,107 @@
-/** From a request to all that the renderer must know: sample, format, plan. */
+/** Writes what the renderer needs, with the language model: sample, format, plan. */
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
 import { parseQueryHints, writtenLanguage } from "../../engine/language.js";
-import { UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
-import { asksForNoWords, INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
-import type { LanguageModelInfo, Metadata, SamplingOptions } from "../../engine/types.js";
+import { isComplete, UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
+import { INSTRUMENTAL_LYRICS, isInstrumentalTag } from "../../engine/prompts.js";
+import type {
+  LanguageModelInfo,
+  Metadata,
+  Plan,
+  PlanRequest,
+  SamplingOptions,
+  Seed,
+} from "../../engine/types.js";
+import type { Writing } from "../request/effects.js";
 import { DEFAULT_LANGUAGE, type GenerationRequest } from "../request/schema.js";
 import { RandomSamples } from "../words/random-samples.js";
-import type { JobContext } from "./job-context.js";
+import type { SongContext } from "./song-context.js";
 import { NOTHING_STATED, statedFacts, withStatedFacts } from "./stated-facts.js";
 
-/** A song before it is rendered. */
+/** Words and metadata of a song before it is rendered. */
 export interface Composition {
   caption: string;
   lyrics: string;
-  /** Null: nobody has named one. */
+  /** Null: not known yet. */
   language: string | null;
   metadata: Metadata;
   /** Whether the language model has already written the metadata. */
   isPlanned: boolean;
+  written: ReadonlySet<Writing>;
 }
 
 export interface PlannedComposition extends Composition {
   language: string;
-  /** The caption for the renderer: the language model's, where it wrote one. */
+  /** Whether the language was known before planning. */
+  isLanguageNamed: boolean;
+  /** Caption for the renderer: rewritten by the language model, or the song's own. */
   renderCaption: string;
-  /** Per item, or null for none. */
+  /** One list per item; null: none. */
   audioCodes: Int32Array[] | null;
   seconds: { metadata: number; codes: number };
 }
 
 /**
- * Runs the steps that the request asks for.
- * @param lm that the task works with; null: none has a part in it
- * @param sourceSeconds the length of the recording that the task works on; null without one
+ * Runs the steps that the request asks for, for songs of one task: sheets one after another, then all plans together.
+ * @param contexts one per song
+ * @param lm language model of the task, or null
+ * @param sourceSeconds length of the source recording, or null
  */
 export async function compose(
-  context: JobContext,
+  contexts: readonly SongContext[],
   lm: LanguageModelInfo | null,
   sourceSeconds: number | null,
-): Promise<PlannedComposition> {
+): Promise<PlannedComposition[]> {
+  const songs: Composition[] = [];
+  for (const [index, context] of contexts.entries()) {
+    context.progress.beginSongs(index, 1);
+    songs.push(await draft(context, lm, sourceSeconds));
+  }
+  const planned = await plan(contexts, lm, songs);
+  return Promise.all(
+    planned.map(async (song, index) => ({
+      ...song,
+      isLanguageNamed: songs[index]?.language != null,
+      language: song.language ?? (await writtenLanguage(song.lyrics)) ?? DEFAULT_LANGUAGE,
+    })),
+  );
+}
+
+/** The song before it is planned. */
+async function draft(
+  context: SongContext,
+  lm: LanguageModelInfo | null,
+  sourceSeconds: number | null,
+): Promise<Composition> {
   const { request } = context;
   let song: Composition = {
     caption: request.prompt,
     lyrics: request.lyrics,
     language: namedLanguage(request.vocalLanguage),
-    metadata: knownMetadata(request, sourceSeconds),
+    metadata: knownMetadata(
+      request,
+      lm === null ? (request.seeds[0] as Seed) : planningSeed(request),
+      sourceSeconds,
+    ),
     isPlanned: false,
+    written: new Set(),
   };
   if (lm !== null && (request.sampleMode || request.sampleQuery !== ""))
     song = await sample(context, lm, song);
   const hasWords = song.caption.trim() !== "" || song.lyrics.trim() !== "";
   if (lm !== null && request.useFormat && hasWords) song = await format(context, lm, song);
-  if (isInstrumental(song.lyrics)) song = { ...song, lyrics: INSTRUMENTAL_LYRICS };
-  const planned = await plan(context, lm, song);
-  return {
-    ...planned,
-    language: planned.language ?? (await writtenLanguage(song.lyrics)) ?? DEFAULT_LANGUAGE,
-  };
+  return isInstrumental(song.lyrics) ? { ...song, lyrics: INSTRUMENTAL_LYRICS } : song;
 }
 
-async function sample(context: JobContext, lm: LanguageModelInfo, song: Composition): Promise<Composition> {
+async function sample(context: SongContext, lm: LanguageModelInfo, song: Composition): Promise<Composition> {
   const { engine, request, warnings } = context;
   const example = lm.writesText || request.sampleQuery !== "" ? null : exampleFor(request, song);
   const query = example?.caption ?? request.sampleQuery;
-  const seed = request.seeds[0] as number;
+  const seed = planningSeed(request);
   const hints = parseQueryHints(query);
-  // Nobody has read the example yet.
+  // The facts of an example have not been read yet.
   const known = withStatedFacts(song.metadata, statedFacts(query, song.metadata, true, warnings), seed);
-  // Clients send "en" without meaning it; in a wish it counts as no preference.
+  // Clients send "en" by default; with sample_query it counts as no preference.
   const preference = song.language === DEFAULT_LANGUAGE ? null : song.language;
   const sheet = await engine.createSample(
     {
@@ -91,17 +124,18 @@ async function sample(context: JobContext, lm: LanguageModelInfo, song: Composit
     language: namedLanguage(language),
     metadata,
     isPlanned: true,
+    written: withSheet(song.written, lm, known),
   };
 }
 
-/** What stands in for a wish that nobody made and no model can: the client's prompt, else one of our examples. */
-function exampleFor({ seeds, lyrics }: GenerationRequest, { caption }: Composition) {
-  if (caption.trim() !== "") return { caption, lyrics };
-  return RandomSamples.load().ofSeed(seeds[0] as number);
+/** Query for `sample_mode` with a model that does not write text: the client's prompt, or an example picked by the seed. */
+function exampleFor(request: GenerationRequest, { caption }: Composition) {
+  if (caption.trim() !== "") return { caption, lyrics: request.lyrics };
+  return RandomSamples.load().ofSeed(planningSeed(request));
 }
 
-/** A failure leaves the song as it was: it is still a song. */
-async function format(context: JobContext, lm: LanguageModelInfo, song: Composition): Promise<Composition> {
+/** A failure leaves the song unchanged and adds a warning. */
+async function format(context: SongContext, lm: LanguageModelInfo, song: Composition): Promise<Composition> {
   const { engine, request, warnings } = context;
   try {
     const sheet = await engine.formatInput(
@@ -112,7 +146,7 @@ async function format(context: JobContext, lm: LanguageModelInfo, song: Composit
         language: song.language,
         metadata: song.metadata,
         sampling: samplingOf(request),
-        seed: request.seeds[0] as number,
+        seed: planningSeed(request),
       },
       callOf(context, "format"),
     );
@@ -124,6 +158,7 @@ async function format(context: JobContext, lm: LanguageModelInfo, song: Composit
       language: song.language ?? namedLanguage(language),
       metadata,
       isPlanned: song.isPlanned || metadata.durationSeconds !== null,
+      written: withSheet(song.written, lm, song.metadata),
     };
   } catch (error) {
     context.signal.throwIfAborted();
@@ -132,67 +167,136 @@ async function format(context: JobContext, lm: LanguageModelInfo, song: Composit
   }
 }
 
+/** A model that does not write text only fills missing metadata. */
+function withSheet(
+  written: ReadonlySet<Writing>,
+  lm: LanguageModelInfo,
+  known: Metadata,
+): ReadonlySet<Writing> {
+  if (lm.writesText) return new Set([...written, "sheet"]);
+  return isComplete(known) ? written : new Set([...written, "metadata"]);
+}
+
+type Planned = Omit<PlannedComposition, "language" | "isLanguageNamed"> & { language: string | null };
+
+/** Plans all songs together, or one after another if the request forbids it. */
 async function plan(
-  context: JobContext,
+  contexts: readonly SongContext[],
   lm: LanguageModelInfo | null,
-  song: Composition,
-): Promise<Omit<PlannedComposition, "language"> & { language: string | null }> {
-  const { engine, request, warnings } = context;
+  songs: readonly Composition[],
+): Promise<Planned[]> {
+  const drafts = songs.map((song, index) => draftOf(contexts[index] as SongContext, song));
+  const open = drafts.filter(({ writeCodes, song }) => lm !== null && (writeCodes || !song.isPlanned));
+  if (lm === null || open.length === 0) return drafts.map(unplanned);
+  const isTogether = contexts[0]?.request.allowLmBatch ?? true;
+  const groups = isTogether ? [open] : open.map((one) => [one]);
+  const planned = new Map<Draft, Planned>();
+  for (const group of groups) {
+    const [first] = group as [Draft];
+    first.context.progress.beginSongs(drafts.indexOf(first), isTogether ? drafts.length : 1);
+    const plans = await planGroup(lm, group);
+    for (const [index, draft] of group.entries()) planned.set(draft, plans[index] as Planned);
+  }
+  return drafts.map((draft) => planned.get(draft) ?? unplanned(draft));
+}
+
+interface Draft {
+  context: SongContext;
+  song: Composition;
+  clientCodes: Int32Array[] | null;
+  writeCodes: boolean;
+}
+
+function draftOf(context: SongContext, song: Composition): Draft {
+  const { request } = context;
   const clientCodes = request.audioCodes?.map((codes) => Int32Array.from(codes)) ?? null;
-  // Codes would take the place of a source, and a caption for one stem is not the song's.
-  const isWholeSong = request.taskType === "text2music";
-  const writeCodes = request.thinking && isWholeSong && clientCodes === null;
-  const unplanned = {
+  // With a source, codes would replace it, and a rewritten caption would describe one stem only.
+  const writeCodes = request.thinking && request.taskType === "text2music" && clientCodes === null;
+  return { context, song, clientCodes, writeCodes };
+}
+
+function unplanned({ song, clientCodes }: Draft): Planned {
+  return {
     ...song,
     renderCaption: song.caption,
     audioCodes: clientCodes,
     seconds: { metadata: 0, codes: 0 },
   };
-  if (lm === null || (!writeCodes && song.isPlanned)) return unplanned;
+}
+
+async function planGroup(lm: LanguageModelInfo, drafts: readonly Draft[]): Promise<Planned[]> {
+  const [first] = drafts as [Draft];
+  const { engine, warnings } = first.context;
   try {
-    const made = await engine.plan(
-      {
-        languageModel: lm.name,
-        caption: song.caption,
-        lyrics: song.lyrics,
-        metadata: song.metadata,
-        fillMetadata: !song.isPlanned,
-        rewriteCaption: (request.useCotCaption ?? lm.writesText) && isWholeSong,
-        detectLanguage: request.useCotLanguage && song.language === null,
-        writeCodes,
-        cfgScale: request.lmCfgScale,
-        negativePrompt: request.lmNegativePrompt,
-        sampling: samplingOf(request),
-        seeds: request.seeds,
-      },
-      callOf(context, "plan"),
+    const plans = await engine.planSongs(
+      drafts.map((draft) => planRequestOf(lm, draft)),
+      callOf(first.context, "plan"),
     );
-    warnings.push(...made.warnings.map((remark) => `use_cot_caption: ${remark}`));
-    return {
-      ...song,
-      metadata: made.metadata,
-      language: song.language ?? namedLanguage(made.language),
-      renderCaption: made.caption || song.caption,
-      audioCodes: made.audioCodes ?? clientCodes,
-      seconds: made.seconds,
-    };
+    return plans.map((made, index) => plannedOf(drafts[index] as Draft, made));
   } catch (error) {
-    // Words that are too long for the language model need not be so for the renderer.
-    if (writeCodes || !(error instanceof EngineError) || error.code !== "PROMPT_TOO_LONG") throw error;
+    // The renderer may accept words that are too long for the language model.
+    if (first.writeCodes || !(error instanceof EngineError) || error.code !== "PROMPT_TOO_LONG") throw error;
+    if (drafts.length > 1) {
+      const alone: Planned[] = [];
+      for (const draft of drafts) alone.push(...(await planGroup(lm, [draft])));
+      return alone;
+    }
     warnings.push(`the metadata were not planned: ${error.message}`);
-    return unplanned;
+    return [unplanned(first)];
   }
 }
 
-function callOf(context: JobContext, step: "sample" | "format" | "plan"): CallOptions {
+function planRequestOf(
+  lm: LanguageModelInfo,
+  { context: { request }, song, writeCodes }: Draft,
+): PlanRequest {
+  return {
+    languageModel: lm.name,
+    caption: song.caption,
+    lyrics: song.lyrics,
+    metadata: song.metadata,
+    fillMetadata: !song.isPlanned,
+    rewriteCaption: (request.useCotCaption ?? lm.writesText) && request.taskType === "text2music",
+    detectLanguage: request.useCotLanguage && song.language === null,
+    writeCodes,
+    cfgScale: request.lmCfgScale,
+    negativePrompt: request.lmNegativePrompt,
+    sampling: samplingOf(request),
+    seeds: [planningSeed(request)],
+  };
+}
+
+function plannedOf({ context, song, clientCodes, writeCodes }: Draft, made: Plan): Planned {
+  context.warnings.push(...made.warnings.map((remark) => `use_cot_caption: ${remark}`));
+  return {
+    ...song,
+    metadata: made.metadata,
+    language: song.language ?? namedLanguage(made.language),
+    renderCaption: made.caption || song.caption,
+    audioCodes: made.audioCodes ?? clientCodes,
+    written: new Set([
+      ...song.written,
+      ...(song.isPlanned || isComplete(song.metadata) ? [] : (["metadata"] as const)),
+      ...(writeCodes ? (["codes"] as const) : []),
+    ]),
+    seconds: made.seconds,
+  };
+}
+
+function callOf(context: SongContext, step: "sample" | "format" | "plan"): CallOptions {
   return { signal: context.signal, onProgress: context.progress.enter(step) };
 }
 
-/** The client's, completed by what the words say. */
-function knownMetadata(request: GenerationRequest, sourceSeconds: number | null): Metadata {
-  const { bpm, keyScale, timeSignature, stated = NOTHING_STATED, seeds } = request;
+/** Metadata set by the client, completed with facts stated in the words. */
+function knownMetadata(request: GenerationRequest, seed: Seed, sourceSeconds: number | null): Metadata {
+  const { bpm, keyScale, timeSignature, stated = NOTHING_STATED } = request;
   const durationSeconds = sourceSeconds ?? request.audioDurationSeconds;
-  return withStatedFacts({ bpm, keyScale, timeSignature, durationSeconds }, stated, seeds[0] as number);
+  return withStatedFacts({ bpm, keyScale, timeSignature, durationSeconds }, stated, seed);
+}
+
+/** Seed of the language model. Songs with the same planning seed share a plan. */
+export function planningSeed({ lmSeeds, seeds }: GenerationRequest): Seed {
+  return lmSeeds?.[0] ?? (seeds[0] as Seed);
 }
 
 export function samplingOf(request: GenerationRequest): SamplingOptions {
@@ -200,6 +304,7 @@ export function samplingOf(request: GenerationRequest): SamplingOptions {
     temperature: request.lmTemperature,
     topK: request.lmTopK,
     topP: request.lmTopP,
+    minP: request.lmMinP ?? 0,
     repetitionPenalty: request.lmRepetitionPenalty,
     constrained: request.constrainedDecoding,
     debug: request.constrainedDecodingDebug,
@@ -210,7 +315,7 @@ function namedLanguage(language: string | null): string | null {
   return language === null || language === UNKNOWN_LANGUAGE ? null : language;
 }
 
-/** Blank lyrics, `[inst]` and `[instrumental]` in any case. */
-function isInstrumental(lyrics: string): boolean {
-  return lyrics.trim() === "" || asksForNoWords(lyrics);
+/** Blank, `[inst]` or `[instrumental]`, case-insensitive. */
+export function isInstrumental(lyrics: string): boolean {
+  return lyrics.trim() === "" || isInstrumentalTag(lyrics);
 }

@@ -1,16 +1,16 @@
-/** The first song of a running task as it is decoded, to be heard while the rest of it is made. */
+/** Streams the first song of a running task while it is decoded. */
 import { EventEmitter, once } from "node:events";
 import type { DecodedAudio } from "../../engine/addon.js";
 import { SAMPLE_RATE } from "../../engine/types.js";
 import { peakOf } from "../audio/decode.js";
 import { int16Of, wavHeader } from "../audio/encode.js";
 
-/** What is kept of a song to be heard: 88 MiB. Its rest is heard once the song is finished. */
+/** Longest preview: 88 MiB of audio. */
 const MAX_SECONDS = 240;
-/** Ended tasks whose previews are still read to their end; of more the oldest ones break off. */
+/** Previews of ended tasks that may finish playing; beyond this the oldest is cut off. */
 const MAX_ENDED = 2;
 const CHANNELS = 2;
-/** Encoded at a time: so much does not hold up the event loop. */
+/** Samples encoded at a time, so that the event loop is not blocked. */
 const PIECE_SAMPLES = 16_384;
 /** -1 dB of full scale, the peak of finished songs. */
 const PEAK_AMPLITUDE = 10 ** (-1 / 20);
@@ -22,8 +22,9 @@ interface Part {
 }
 
 /**
- * The level of a finished song is known once all of it is. A preview has the level that the decoder gives it, from where
- * it would exceed the finished song's peak lowered so far that it does not; it never rises again.
+ * Audio of a preview. The final level is set by the song's peak, which is not known yet. A preview plays at the decoder's
+ * level; the gain drops when the peak would exceed -1 dB and does not rise again. For a repaint it is the decoder's output,
+ * before kept parts of the source are restored. Audio is encoded while it is read, so a slow listener costs the song nothing.
  */
 export class Preview {
   readonly #parts: Part[] = [];
@@ -34,16 +35,20 @@ export class Preview {
   #hasTaskEnded = false;
   #listeners = 0;
 
-  /** What can be heard by now. */
+  /** Length available now. */
   get seconds(): number {
     return this.#samples / SAMPLE_RATE;
   }
 
-  get isHeard(): boolean {
+  get bytes(): number {
+    return this.#parts.reduce((sum, { audio }) => sum + audio.byteLength, 0);
+  }
+
+  get hasListeners(): boolean {
     return this.#listeners > 0;
   }
 
-  /** A song that is decoded once more, as memory ran out the first time, is the same song. */
+  /** Ignores parts already added: decoding starts again after running out of memory. */
   add({ begin, audio }: Pick<DecodedAudio, "begin" | "audio">): void {
     const room = MAX_SECONDS * SAMPLE_RATE - this.#samples;
     if (begin !== this.#samples || room <= 0) return;
@@ -54,57 +59,67 @@ export class Preview {
     this.#changes.emit("change");
   }
 
-  /** The song is decoded: no more follows. */
+  /** Called when decoding is finished. */
   complete(): void {
     this.#isComplete = true;
     this.#changes.emit("change");
   }
 
-  /** The task has ended: nothing stays but what is being heard. */
+  /** Called when the task ends; frees the audio unless it is being played. */
   end(): void {
     this.#hasTaskEnded = true;
-    if (!this.isHeard) this.drop();
+    if (!this.hasListeners) this.drop();
     this.complete();
   }
 
-  /** Breaks off. */
+  /** Frees the audio and cuts playback off. */
   drop(): void {
     this.#parts.length = 0;
   }
 
-  /** Counts a listener until the signal fires. */
-  hold(signal: AbortSignal): void {
+  /** Registers a listener until the signal fires. */
+  addListener(signal: AbortSignal): void {
     this.#listeners++;
     signal.addEventListener("abort", () => {
       this.#listeners--;
-      if (this.#hasTaskEnded && !this.isHeard) this.drop();
+      if (this.#hasTaskEnded && !this.hasListeners) this.drop();
     });
   }
 
-  /** Resolves to whether there is anything to hear, once that is known. @throws where the signal fires before */
-  async begun(signal: AbortSignal): Promise<boolean> {
+  /** Waits for the first audio; false if the song ends without any. @throws if the signal fires first */
+  async hasAudio(signal: AbortSignal): Promise<boolean> {
     if (this.#parts.length === 0 && !this.#isComplete) await once(this.#changes, "change", { signal });
     return this.#parts.length > 0;
   }
 
-  /** A wav file of 16 bits and unknown length: what there is, and what follows as it comes. */
+  /** Streams a 16-bit wav file of unknown length. */
   async *wav(signal: AbortSignal): AsyncGenerator<Uint8Array> {
     yield wavHeader("int16", SAMPLE_RATE, Number.POSITIVE_INFINITY);
     let gain = this.#parts[0]?.gain ?? 1;
     for (let index = 0; ; index++) {
       while (index >= this.#parts.length && !this.#isComplete)
         await once(this.#changes, "change", { signal });
-      const part = this.#parts[index];
-      if (part === undefined) return;
-      for (let begin = 0; begin < part.audio.length; begin += PIECE_SAMPLES) {
-        yield int16Of(part.audio.subarray(begin, begin + PIECE_SAMPLES), gain, part.gain);
-        gain = part.gain;
+      if (index >= this.#parts.length) return;
+      for (let begin = 0; begin < this.#samplesOf(index); begin += PIECE_SAMPLES) {
+        yield this.#encoded(index, begin, gain);
+        gain = this.#parts[index]?.gain ?? gain;
       }
     }
   }
+
+  /** Separate function, so that a suspended generator holds no reference to a part. */
+  #encoded(index: number, begin: number, fromGain: number): Uint8Array {
+    const { audio, gain } = this.#parts[index] as Part;
+    return int16Of(audio.subarray(begin, begin + PIECE_SAMPLES), fromGain, gain);
+  }
+
+  /** 0 for a dropped part. */
+  #samplesOf(index: number): number {
+    return this.#parts[index]?.audio.length ?? 0;
+  }
 }
 
-/** The previews of tasks that wait, where someone waits for their sound, and of those that run. */
+/** Previews of running tasks, and of queued tasks with listeners. */
 export class Previews {
   readonly #previews = new Map<string, Preview>();
   readonly #ended: Preview[] = [];
@@ -117,12 +132,17 @@ export class Previews {
     return preview;
   }
 
+  /** Total size. */
+  get bytes(): number {
+    return [...this.#previews.values(), ...this.#ended].reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
   end(taskId: string): void {
     const preview = this.#previews.get(taskId);
     if (preview === undefined) return;
     this.#previews.delete(taskId);
     preview.end();
-    if (!preview.isHeard) return;
+    if (!preview.hasListeners) return;
     this.#ended.push(preview);
     if (this.#ended.length > MAX_ENDED) this.#ended.shift()?.drop();
   }

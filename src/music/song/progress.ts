@@ -1,13 +1,13 @@
-/** What a waiting client sees of a job: one rising number, the name of the stage, and a line of text. */
+/** Progress of a job as clients see it: a rising fraction, a stage name and a line of text. */
 import type { Progress } from "../../engine/addon.js";
 
 export interface TaskProgress {
-  /** 0 to 1, never falling within a job. */
+  /** 0 to 1; never falls within a job. */
   value: number;
   stage: string;
-  /** A progress line in the form of tqdm, which clients scrape. */
+  /** Progress line in tqdm format; clients scrape it. */
   text: string;
-  /** What can be heard of the first song by now. */
+  /** Seconds of the first song available as a preview. */
   previewSeconds: number;
 }
 
@@ -26,17 +26,18 @@ export type JobStep =
 interface Stage {
   from: number;
   to: number;
-  /** What `stage` reads; clients match these words. */
+  /** Shown as `stage`; clients match these words. */
   name: string;
-  /** What the progress line starts with; clients look for "processing source", "LLM usage", "DiT diffusion", "decoding", "saving". */
+  /** Start of the progress line; clients match "processing source", "LLM usage", "DiT diffusion", "decoding", "saving". */
   label: string;
 }
 
-/** Where the steps that each song of a batch takes begin and end; those before are common to all. */
-const SONGS_FROM = 0.03;
-const SONGS_TO = 0.99;
+/** The steps that repeat for the songs of a batch: first all songs are composed, then each is rendered and encoded. */
+const COMPOSE_FROM = 0.03;
+const RENDER_FROM = 0.5;
+const RENDER_TO = 0.99;
 
-/** `song`: such as "song 2 of 3". */
+/** @param song for example "song 2 of 3" or "songs 1 to 3 of 3" */
 function stageOf(step: JobStep, reported: Progress["stage"], song: string): Stage {
   switch (step) {
     case "load":
@@ -75,32 +76,38 @@ function stageOf(step: JobStep, reported: Progress["stage"], song: string): Stag
   }
 }
 
-/** Turns the reports of one job's steps into `TaskProgress`. */
-export class JobProgress {
+/** Combines the progress reports of a job's steps into `TaskProgress`. */
+export class SongProgress {
   #value = 0.01;
-  #song = 0;
+  #first = 0;
+  #count = 1;
   #stageName = "running";
   #stageStartedMs = performance.now();
   #latest: TaskProgress = { value: 0.01, stage: "running", text: "", previewSeconds: 0 };
 
   constructor(
     private readonly batchSize: number,
-    private readonly report: (progress: TaskProgress) => void,
+    private readonly onProgress: (progress: TaskProgress) => void,
   ) {}
 
-  /** What follows is of the song with this index. */
-  beginSong(index: number): void {
-    this.#song = index;
+  /** Attributes further steps to `count` songs from this index on, which are made together. */
+  beginSongs(first: number, count: number): void {
+    this.#first = first;
+    this.#count = count;
   }
 
-  /** The listener to hand to the engine for `step`; the step counts as begun. */
+  /** Starts `step` and returns its progress callback for the engine. */
   enter(step: JobStep, first: Progress = { stage: "load", done: 0, total: 0 }): (progress: Progress) => void {
     this.#update(step, first);
     return (progress) => this.#update(step, progress);
   }
 
   #update(step: JobStep, { stage: reported, done, total }: Progress): void {
-    const stage = stageOf(step, reported, `song ${this.#song + 1} of ${this.batchSize}`);
+    const numbers =
+      this.#count === 1
+        ? `song ${this.#first + 1}`
+        : `songs ${this.#first + 1} to ${this.#first + this.#count}`;
+    const stage = stageOf(step, reported, `${numbers} of ${this.batchSize}`);
     if (stage.name !== this.#stageName) {
       this.#stageName = stage.name;
       this.#stageStartedMs = performance.now();
@@ -110,24 +117,25 @@ export class JobProgress {
     this.#value = Math.min(Math.max(this.#value, value), 0.99);
     const elapsedSeconds = (performance.now() - this.#stageStartedMs) / 1000;
     const text = total > 0 ? progressLine(stage.label, done, total, elapsedSeconds) : stage.label;
-    this.#tell({ value: Math.round(this.#value * 1e4) / 1e4, stage: stage.name, text });
+    this.#notify({ value: Math.round(this.#value * 1e4) / 1e4, stage: stage.name, text });
   }
 
-  /** More of the first song can be heard. */
-  heard(previewSeconds: number): void {
-    this.#tell({ previewSeconds });
+  /** More of the preview is available. */
+  reportPreview(previewSeconds: number): void {
+    this.#notify({ previewSeconds });
   }
 
-  #tell(change: Partial<TaskProgress>): void {
+  #notify(change: Partial<TaskProgress>): void {
     this.#latest = { ...this.#latest, ...change };
-    this.report(this.#latest);
+    this.onProgress(this.#latest);
   }
 
-  /** The way of one song, as part of the way of all. */
+  /** Maps the progress of the current songs to the progress of the batch. */
   #withinJob(value: number): number {
-    if (value <= SONGS_FROM) return value;
-    const span = SONGS_TO - SONGS_FROM;
-    return SONGS_FROM + ((this.#song + (value - SONGS_FROM) / span) / this.batchSize) * span;
+    if (value <= COMPOSE_FROM) return value;
+    const [from, to] = value <= RENDER_FROM ? [COMPOSE_FROM, RENDER_FROM] : [RENDER_FROM, RENDER_TO];
+    const fraction = (value - from) / (to - from);
+    return from + ((this.#first + fraction * this.#count) / this.batchSize) * (to - from);
   }
 }
 

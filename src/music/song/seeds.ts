@@ -1,24 +1,36 @@
-/** Seeds of a batch: how clients write them, and which one each item gets. */
+/** Seeds of a batch: parsing, drawing and assignment to items. */
 import { randomInt } from "node:crypto";
+import type { Seed } from "../../engine/types.js";
 import { NUMERIC } from "../../parameters.js";
 
-/** The core takes integers from 0 to this. */
-export const MAX_SEED = Number.MAX_SAFE_INTEGER;
+/** Largest seed of the core. */
+export const MAX_SEED = 2n ** 64n - 1n;
+const MAX_DIGITS = String(MAX_SEED).length;
 
-/** A seed per batch position; null stands for a random one. */
-export type SeedPositions = readonly (number | null)[];
+/** A seed per batch position; null: random. */
+export type SeedPositions = readonly (Seed | null)[];
 
 /**
- * Reads one seed as the client wrote it. Fractions are cut off; negative numbers and blanks mean random.
- * @returns undefined where the text is no number, or is above MAX_SEED
+ * Parses a seed of a client. Fractions are truncated; negative numbers and blanks mean random (null).
+ * @returns undefined for text that is not a number, and for numbers above MAX_SEED
  */
-export function parseSeed(value: string | number): number | null | undefined {
-  const text = typeof value === "string" ? value.trim() : value;
+export function parseSeed(value: string | number): Seed | null | undefined {
+  const text = String(value).trim();
   if (text === "") return null;
-  if (typeof text === "string" && !NUMERIC.test(text)) return undefined;
-  const seed = Math.trunc(Number(text));
-  if (!(seed <= MAX_SEED)) return undefined;
-  return seed < 0 ? null : Math.abs(seed);
+  if (!NUMERIC.test(text)) return undefined;
+  const whole = typeof value === "string" ? wholeDigits(text) : undefined;
+  if (whole !== undefined && whole.length > MAX_DIGITS) return undefined;
+  const number = Math.trunc(Number(text));
+  if (number < 0) return null;
+  if (Number.isSafeInteger(number)) return Math.abs(number);
+  if (!Number.isFinite(number)) return undefined;
+  const seed = BigInt(whole ?? number);
+  return seed <= MAX_SEED ? String(seed) : undefined;
+}
+
+/** Digits of a positive integer without leading zeros; undefined for other numbers. */
+function wholeDigits(text: string): string | undefined {
+  return /^\+?0*(\d+)$/.exec(text)?.[1];
 }
 
 /** A uniform seed from 0 to 2^32 - 1. */
@@ -26,7 +38,12 @@ export function drawSeed(): number {
   return randomInt(2 ** 32);
 }
 
-/** One seed per item: the client's at its position, otherwise a drawn one. */
-export function assignSeeds(positions: SeedPositions, batchSize: number, draw: () => number): number[] {
+/** Fills missing seeds with drawn ones. */
+export function assignSeeds(positions: SeedPositions, batchSize: number, draw: () => Seed): Seed[] {
   return Array.from({ length: batchSize }, (_, item) => positions[item] ?? draw());
+}
+
+/** Index below `count`, determined by the seed. */
+export function choiceOf(seed: Seed, count: number): number {
+  return Number(BigInt(seed) % BigInt(count));
 }

@@ -1,10 +1,10 @@
-/** What the record of a finished task says of its songs. */
-import type { ActingAdapter, LyricLine, Metadata, Rendering } from "../../engine/types.js";
+/** Metadata and texts in the record of a finished song. */
+import type { LyricLine, Metadata, Rendering, ScaledAdapter, SongScores } from "../../engine/types.js";
 import type { SongMetas } from "../queue/store.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { PlannedComposition } from "./compose.js";
 
-/** `seconds`: how long the music really lasts; null where there is none. */
+/** @param seconds length of the audio; null without any */
 export function metasOf(request: GenerationRequest, metadata: Metadata, seconds: number | null): SongMetas {
   return {
     bpm: metadata.bpm,
@@ -17,16 +17,22 @@ export function metasOf(request: GenerationRequest, metadata: Metadata, seconds:
   };
 }
 
-/** What a song was made of and under, for the text about it. */
+/** Inputs and measurements of a song, for `generation_info`. */
 export interface Making {
   song: PlannedComposition;
-  rendered: Pick<Rendering, "timings" | "adapter" | "lyricLines">;
+  rendered: Pick<Rendering, "timings" | "adapters" | "lyricLines">;
   metas: SongMetas;
-  /** The tempo was measured in the music, as nobody had named one. */
+  /** Whether the tempo was measured in half a minute around the middle; it may be half or twice the perceived one. */
   isTempoMeasured: boolean;
+  scores: SongScores | null;
+  /** See `peaksOf`. */
+  peaks: number[];
 }
 
-/** Text for people; older clients read the "Name: value" lines. `totalSeconds`: of all `count` songs together. */
+/** How noise is drawn from a seed (native/core/diffusion/noise.h). A seed makes another song where it is drawn otherwise. */
+const NOISE = "Philox4x32-10";
+
+/** Text of `generation_info`; older clients parse the "Name: value" lines. @param totalSeconds of all `count` songs */
 export function summary(
   request: GenerationRequest,
   { song, rendered, metas, isTempoMeasured }: Making,
@@ -40,8 +46,9 @@ export function summary(
     `- LM: metadata ${song.seconds.metadata.toFixed(2)}s, audio codes ${song.seconds.codes.toFixed(2)}s`,
     `- DiT: conditions ${conditions.toFixed(2)}s, diffusion ${denoise.toFixed(2)}s, decoding ${decode.toFixed(2)}s`,
     `Task: ${request.taskType}`,
-    ...(rendered.adapter === null ? [] : [adapterLine(rendered.adapter)]),
+    ...(rendered.adapters.length === 0 ? [] : [adapterLine(rendered.adapters)]),
     `Steps: ${request.timesteps === null ? request.inferenceSteps : request.timesteps.length - 1}`,
+    `Noise: ${NOISE}`,
     ...(metas.bpm === null ? [] : [`BPM: ${metas.bpm}${isTempoMeasured ? " (measured)" : ""}`]),
     `Duration: ${metas.duration}`,
     ...(metas.keyscale === "" ? [] : [`Key: ${metas.keyscale}`]),
@@ -50,7 +57,7 @@ export function summary(
   return lines.join("\n");
 }
 
-/** Lines as players of lyrics read them: [minutes:seconds.hundredths]text. */
+/** LRC format: [minutes:seconds.hundredths]text. */
 export function lrcOf(lines: readonly LyricLine[]): string {
   const stamp = (seconds: number) => {
     const hundredths = Math.round(seconds * 100);
@@ -60,6 +67,6 @@ export function lrcOf(lines: readonly LyricLine[]): string {
   return lines.map(({ seconds, text }) => stamp(seconds) + text).join("\n");
 }
 
-function adapterLine({ name, scale }: ActingAdapter): string {
-  return `LoRA: ${name} at ${scale}`;
+function adapterLine(adapters: readonly ScaledAdapter[]): string {
+  return `LoRA: ${adapters.map(({ name, scale }) => `${name} at ${scale}`).join(", ")}`;
 }

@@ -1,13 +1,14 @@
-/** What a caption says of tempo, key and metre takes the place of fields that the client left empty. */
+/** Fills empty tempo, key and time signature fields with facts stated in the caption. */
 import { readCaption } from "../../engine/caption/facts.js";
 import type { Statement } from "../../engine/caption/text.js";
 import type { TempoRange } from "../../engine/caption/words.js";
 import { canonicalKeyScale } from "../../engine/metadata.js";
-import type { Metadata } from "../../engine/types.js";
+import type { Metadata, Seed } from "../../engine/types.js";
+import { choiceOf } from "./seeds.js";
 
-/** Plain data that survives JSON; what the caption does not say is null or "". */
+/** Plain data that survives JSON; null or "" if not stated. */
 export interface StatedFacts {
-  /** Beats a minute: every song takes one from here by its seed. */
+  /** Range in bpm; each song's seed picks a value. */
   tempo: TempoRange | null;
   keyScale: string;
   timeSignature: string;
@@ -18,10 +19,10 @@ export const NOTHING_STATED: StatedFacts = { tempo: null, keyScale: "", timeSign
 type Fields = Pick<Metadata, "bpm" | "keyScale" | "timeSignature">;
 
 /**
- * Reads a caption.
- * @param fields that the client set: they always win
- * @param takesUsual whether a pace or a genre alone stands for its usual tempo
- * @param remarks gets a line for everything that was taken or contradicts
+ * Reads tempo, key and time signature from a caption.
+ * @param fields set by the client; they win
+ * @param takesUsual use the usual tempo of a pace or genre if no tempo is stated
+ * @param remarks gets a line for each fact used or contradicted
  */
 export function statedFacts(
   caption: string,
@@ -34,7 +35,7 @@ export function statedFacts(
   remarks.push(...doubts);
   const { bpm } = fields;
   if (bpm === null && usual !== null) {
-    remarks.push(`bpm was left open: ${spell(usual.value)} is usual for ${JSON.stringify(usual.words)}`);
+    remarks.push(`bpm was not set: ${spell(usual.value)} is usual for ${JSON.stringify(usual.words)}`);
   }
   const line = <Value>(
     name: string,
@@ -46,7 +47,7 @@ export function statedFacts(
     const words = JSON.stringify(stated.words);
     if (!field.isSet) remarks.push(`${name} ${spelt(stated.value)} was taken from the prompt's ${words}`);
     else if (!field.agrees(stated.value)) {
-      remarks.push(`${name} is ${field.used} as it was sent, though the prompt says ${words}`);
+      remarks.push(`${name} ${field.used} was used as sent, although the prompt says ${words}`);
     }
   };
   const inRange = ({ min, max }: TempoRange) => bpm !== null && min <= bpm && bpm <= max;
@@ -71,8 +72,8 @@ function spell({ min, max }: TempoRange): string {
   return min === max ? String(min) : `${min} to ${max}`;
 }
 
-/** The client's values, completed by those of the caption. The same seed is the same tempo. */
-export function withStatedFacts(metadata: Metadata, facts: StatedFacts, seed: number): Metadata {
+/** Fills missing metadata with stated facts. The seed determines the tempo within a range. */
+export function withStatedFacts(metadata: Metadata, facts: StatedFacts, seed: Seed): Metadata {
   return {
     ...metadata,
     bpm: metadata.bpm ?? (facts.tempo === null ? null : tempoOf(facts.tempo, seed)),
@@ -81,6 +82,6 @@ export function withStatedFacts(metadata: Metadata, facts: StatedFacts, seed: nu
   };
 }
 
-function tempoOf({ min, max }: TempoRange, seed: number): number {
-  return min + (seed % (max - min + 1));
+function tempoOf({ min, max }: TempoRange, seed: Seed): number {
+  return min + choiceOf(seed, max - min + 1);
 }

@@ -1,4 +1,4 @@
-/** Finished songs and uploads in a bucket of S3 or of a store that speaks like it. */
+/** Songs and uploads in an S3 bucket or a compatible object store. */
 import { createWriteStream } from "node:fs";
 import { mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -6,14 +6,14 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { S3Client } from "@aws-sdk/client-s3";
 import { ConfigError } from "../../config.js";
-import { writeWhole } from "../../whole-file.js";
-import { contentTypeOf } from "../audio/encode.js";
+import { writeAtomically } from "../../system/atomic-file.js";
+import { contentTypeOf } from "../audio/formats.js";
 import { StoreError } from "../errors.js";
 
-/** Attempts at one request, the SDK's waits between them. */
+/** Attempts per request, with the SDK's backoff. */
 const MAX_ATTEMPTS = 4;
 const CONNECT_MS = 5_000;
-/** A page follows an address at once; a download may begin late. */
+/** Expiry of signed URLs. A page uses one at once; a download may start late. */
 const URL_SECONDS = 3600;
 
 export interface StoredObject {
@@ -21,28 +21,28 @@ export interface StoredObject {
   modifiedMs: number;
 }
 
-/** Byte positions, both included. */
+/** Byte positions, both inclusive. */
 export interface ByteRange {
   start: number;
   end: number;
 }
 
-/** Objects are whole or absent: S3 shows none before its last byte. Names hold letters, digits, `-`, `.`, `_` and `/`. */
+/** Objects appear atomically. Names contain letters, digits, `-`, `.`, `_` and `/`. */
 export class ObjectStore {
   private constructor(
     private readonly s3: typeof import("@aws-sdk/client-s3"),
     private readonly client: S3Client,
-    /** As in the setting, for people. */
+    /** The setting, for messages. */
     readonly location: string,
     private readonly bucket: string,
     private readonly prefix: string,
   ) {}
 
   /**
-   * Credentials, region and endpoint are those of the SDK's own environment (AWS_ACCESS_KEY_ID, AWS_REGION,
-   * AWS_ENDPOINT_URL_S3 and the rest).
+   * Credentials, region and endpoint come from the SDK's environment (AWS_ACCESS_KEY_ID, AWS_REGION,
+   * AWS_ENDPOINT_URL_S3 and others).
    * @param location s3://bucket or s3://bucket/prefix
-   * @throws ConfigError where the SDK is absent, or the bucket cannot be reached
+   * @throws ConfigError if the SDK is not installed or the bucket is unreachable
    */
   static async open(location: string): Promise<ObjectStore> {
     const { hostname: bucket, pathname } = new URL(location);
@@ -54,9 +54,9 @@ export class ObjectStore {
     });
     const client = new s3.S3Client({
       maxAttempts: MAX_ATTEMPTS,
-      // Stores of one's own have no name for each bucket.
+      // Self-hosted stores have no host name per bucket.
       forcePathStyle: Boolean(process.env.AWS_ENDPOINT_URL_S3 ?? process.env.AWS_ENDPOINT_URL),
-      // Trailing checksums are what other makers' stores know least.
+      // Some compatible stores do not support trailing checksums.
       requestChecksumCalculation: "WHEN_REQUIRED",
       responseChecksumValidation: "WHEN_REQUIRED",
       requestHandler: { connectionTimeout: CONNECT_MS },
@@ -76,14 +76,14 @@ export class ObjectStore {
     this.client.destroy();
   }
 
-  /** @throws StoreError, as all of these do */
+  /** @throws StoreError, as all of these methods do */
   async put(name: string, path: string): Promise<void> {
     await this.#asked(async () => {
       const file = await open(path);
       try {
         const { size } = await file.stat();
         const body = file.createReadStream({ autoClose: false });
-        // The request that reads it fails with it; before that nobody listens.
+        // The request reports errors of the stream; without a listener an early one would end the process.
         body.on("error", () => {});
         const content = { Body: body, ContentLength: size, ContentType: contentTypeOf(name) };
         await this.client.send(new this.s3.PutObjectCommand({ ...this.#key(name), ...content }));
@@ -93,7 +93,13 @@ export class ObjectStore {
     });
   }
 
-  /** Null: there is none of this name. */
+  async putText(name: string, text: string): Promise<void> {
+    await this.#asked(() =>
+      this.client.send(new this.s3.PutObjectCommand({ ...this.#key(name), Body: text })),
+    );
+  }
+
+  /** Null if there is no such object. */
   async head(name: string): Promise<StoredObject | null> {
     return this.#asked(async () => {
       const found = await this.client.send(new this.s3.HeadObjectCommand(this.#key(name))).catch(absent);
@@ -102,7 +108,7 @@ export class ObjectStore {
     });
   }
 
-  /** Null: there is none of this name. */
+  /** Null if there is no such object. */
   async read(name: string, range: ByteRange | null = null): Promise<Readable | null> {
     return this.#asked(async () => {
       const Range = range === null ? undefined : `bytes=${range.start}-${range.end}`;
@@ -113,23 +119,23 @@ export class ObjectStore {
     });
   }
 
-  /** Copies an object to a file, whole or not at all. False: there is none of this name. */
+  /** Copies an object to a file atomically. False if there is no such object. */
   async fetch(name: string, path: string): Promise<boolean> {
     const content = await this.read(name);
     if (content === null) return false;
     await mkdir(dirname(path), { recursive: true });
-    await writeWhole(path, (partial) =>
+    await writeAtomically(path, (partial) =>
       this.#asked(() => pipeline(content, createWriteStream(partial, { flags: "wx", mode: 0o600 }))),
     );
     return true;
   }
 
-  /** Also where there is none of this name. */
+  /** Succeeds if there is no such object. */
   async remove(name: string): Promise<void> {
     await this.#asked(() => this.client.send(new this.s3.DeleteObjectCommand(this.#key(name))));
   }
 
-  /** Objects whose names begin with `prefix`. */
+  /** Objects whose names start with `prefix`. */
   async *list(prefix: string): AsyncGenerator<StoredObject & { name: string }> {
     let ContinuationToken: string | undefined;
     do {
@@ -149,7 +155,7 @@ export class ObjectStore {
     } while (ContinuationToken !== undefined);
   }
 
-  /** An address that anyone may ask for the object by, with this method alone, for an hour. */
+  /** A URL that anyone can use for an hour, with this method only. */
   async signedUrl(name: string, disposition: string, method: "GET" | "HEAD" = "GET"): Promise<string> {
     const { getSignedUrl } = await import("@aws-sdk/s3-request-presigner");
     const asked = {
@@ -171,7 +177,7 @@ export class ObjectStore {
       return await ask();
     } catch (error) {
       if (isNoSpaceHere(error)) throw error;
-      throw new StoreError("WRITE_FAILED", refusal(this.location, error), { cause: error });
+      throw new StoreError("UNREACHABLE", refusal(this.location, error), { cause: error });
     }
   }
 }
@@ -189,14 +195,14 @@ function statusOf(error: unknown): number | undefined {
   return (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode;
 }
 
-/** One line without keys: what is at fault, and what to look at. */
+/** One line without keys: what failed and which settings to check. */
 function refusal(location: string, error: unknown): string {
   const { name, message, code } = error as Error & { code?: string };
   const status = statusOf(error);
-  if (status === 404) return `there is no bucket at ${location}`;
+  if (status === 404) return `the bucket ${location} does not exist`;
   if (status === 403 || status === 401 || name === "CredentialsProviderError") {
-    return `the storage ${location} refuses these credentials (${name}); set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`;
+    return `the storage ${location} rejects the credentials (${name}); check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`;
   }
   const reason = [code ?? name, message].filter(Boolean).join(": ").split("\n", 1)[0];
-  return `the storage ${location} does not answer (${reason}); see AWS_ENDPOINT_URL_S3 and AWS_REGION`;
+  return `the storage ${location} does not answer (${reason}); check AWS_ENDPOINT_URL_S3 and AWS_REGION`;
 }

@@ -1,41 +1,44 @@
-/** Copies a trained adapter out of a run's output directory. */
-import { cp, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+/** Exports a trained adapter from a run's output directory. */
+import { cp, lstat, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { v4 as uuid } from "uuid";
+import { MAX_ADAPTER_BYTES } from "../../system/regular-file.js";
 import { HttpError, RequestError } from "../errors.js";
-import { isWithin, type PermittedRoot } from "../permitted-root.js";
 import type { AdapterExport } from "../request/adapter-bodies.js";
+import { isWithin, type PermittedRoot } from "../storage/permitted-root.js";
 import { CONFIG_NAME, SINGLE_FILE_NAME, WEIGHTS_NAME, writeSharedLora } from "./shared-adapter.js";
 
-/** A LoRA's files lie in this folder of what a run wrote; many programs look for them one level up. */
+/** Folder of a LoRA's files in a run's output. Many programs expect them one level higher. */
 const PEFT_FOLDER = "adapter";
 const ADAPTER_FILES = [WEIGHTS_NAME, "lokr_weights.safetensors", SINGLE_FILE_NAME];
-/** All that an exported adapter can consist of. */
+/** All files that an exported adapter can have. */
 const EXPORT_NAMES = new Set([...ADAPTER_FILES, CONFIG_NAME, "training_info.json", PEFT_FOLDER]);
-/** What only a trainer that goes on needs; it is larger than the adapter itself. */
+/** Needed only to resume training, and larger than the adapter. */
 const STATE_FILE = /^training_state\./;
-/** A checkpoint after a whole epoch, or where a run was stopped within one. */
+/** Checkpoint folder of an epoch, or of a stop within an epoch. */
 const CHECKPOINT_FOLDER = /^(stopped_)?epoch_(\d+)_(?:step_(\d+))?/;
 
 /**
- * Copies `final`, else the checkpoint that got furthest, to `export_path`: a LoRA's files both in the folder
- * itself and in its `adapter` folder, or as one file where that is asked for. An earlier export there is replaced once
- * the new one is whole.
- * @throws HttpError 404 where nothing was trained, 400 where `export_path` holds anything but an earlier export, or
- *   where the adapter has no such form
+ * Copies `final`, or else the latest checkpoint, to `export_path`. A LoRA's files are written to the folder itself and
+ * to its `adapter` folder, or as one file if requested. An earlier export is replaced when the new one is complete.
+ * @throws HttpError 404 without a trained adapter, 400 if `export_path` is not an earlier export or the adapter has no
+ * such form
  */
 export async function exportAdapter(root: PermittedRoot, request: AdapterExport) {
-  const source = await findAdapter(await root.resolve(request.outputDir), request.outputDir);
+  const found = await findAdapter(await root.resolve(request.outputDir), request.outputDir);
+  const source = await root.resolve(found);
   const target = await root.resolve(request.exportPath);
   if (isWithin(source, target) || isWithin(target, source)) {
-    throw new RequestError(`export_path must lie apart from the trained adapter, got ${request.exportPath}`);
+    throw new RequestError(
+      `export_path must be outside the trained adapter's folder, got ${request.exportPath}`,
+    );
   }
   await assertReplaceable(target, request.exportPath);
   try {
     await replace(target, (staging) => writeExport(source, staging, request));
   } catch (error) {
     if (error instanceof HttpError) throw error;
-    const detail = `The adapter cannot be exported to ${request.exportPath}: ${(error as Error).message}`;
+    const detail = `Could not export the adapter to ${request.exportPath}: ${(error as Error).message}`;
     throw new HttpError(500, detail, {}, { cause: error });
   }
   return { message: "LoRA exported successfully", export_path: target, source };
@@ -43,9 +46,9 @@ export async function exportAdapter(root: PermittedRoot, request: AdapterExport)
 
 async function findAdapter(outputDirectory: string, asSent: string): Promise<string> {
   const final = join(outputDirectory, "final");
-  const checkpoint = await furthestCheckpoint(join(outputDirectory, "checkpoints"));
+  const checkpoint = await latestCheckpoint(join(outputDirectory, "checkpoints"));
   if ((await kindOf(final)) === "directory") {
-    // A run that went on from there and was stopped leaves the final adapter of the run before it.
+    // A run that resumed from this adapter and was stopped leaves the older adapter in `final`.
     return checkpoint !== null && (await isNewer(checkpoint, final)) ? checkpoint : final;
   }
   if (checkpoint !== null) return checkpoint;
@@ -55,11 +58,11 @@ async function findAdapter(outputDirectory: string, asSent: string): Promise<str
   throw new HttpError(404, `No trained model found in ${asSent}`);
 }
 
-/** The folder of the checkpoint with the most training in it, or null where there is none. */
-async function furthestCheckpoint(directory: string): Promise<string | null> {
+/** Folder of the latest checkpoint; null if there is none. */
+async function latestCheckpoint(directory: string): Promise<string | null> {
   const found = (await readdir(directory).catch(() => [])).flatMap((name) => {
     const [match, stopped, epoch, step] = CHECKPOINT_FOLDER.exec(name) ?? [];
-    // A stop within an epoch comes before that epoch's own checkpoint.
+    // A stop within an epoch comes before that epoch's checkpoint.
     const epochs = Number(epoch) - (stopped === undefined ? 0 : 0.5);
     return match === undefined ? [] : [{ name, epochs, step: Number(step ?? 0) }];
   });
@@ -75,12 +78,10 @@ async function assertReplaceable(path: string, asSent: string): Promise<void> {
   const kind = await kindOf(path);
   if (kind === "absent") return;
   if (kind === "directory" && ((await readdir(path)).length === 0 || (await isExport(path)))) return;
-  throw new RequestError(
-    `export_path ${asSent} exists and is no exported adapter: it is not overwritten, name another`,
-  );
+  throw new RequestError(`export_path ${asSent} exists and is not an exported adapter; choose another path`);
 }
 
-/** Whether a folder holds an adapter and nothing else. */
+/** Whether a folder contains only an adapter. */
 async function isExport(directory: string): Promise<boolean> {
   const names = await readdir(directory);
   if (names.some((name) => !EXPORT_NAMES.has(name))) return false;
@@ -97,7 +98,20 @@ async function writeExport(source: string, target: string, request: AdapterExpor
 }
 
 async function copyAdapter(source: string, target: string): Promise<void> {
-  const filter = (path: string) => !STATE_FILE.test(basename(relative(source, path)));
+  const filter = async (path: string) => {
+    const name = relative(source, path);
+    if (STATE_FILE.test(basename(name))) return false;
+    const entry = await lstat(path);
+    if (entry.size > MAX_ADAPTER_BYTES) {
+      throw new RequestError(
+        `${name} in the trained adapter has ${entry.size} bytes, too many for an adapter`,
+      );
+    }
+    if (entry.isFile() || entry.isDirectory()) return true;
+    throw new RequestError(
+      `${name} in the trained adapter is neither a regular file nor a folder; remove it`,
+    );
+  };
   await cp(source, target, { recursive: true, filter });
 }
 
@@ -106,13 +120,13 @@ async function shareLora(source: string, target: string, request: AdapterExport)
   const peft = (await kindOf(inner)) === "directory" ? inner : source;
   if ((await kindOf(join(peft, CONFIG_NAME))) === "absent") {
     throw new RequestError(
-      "fold_alpha and comfy_single_file are for LoRA adapters: a LoKr is one file already, with alpha in it",
+      "fold_alpha and comfy_single_file are only for LoRA adapters; a LoKr is already one file with its alpha",
     );
   }
   await writeSharedLora(peft, request.comfySingleFile ? target : join(target, PEFT_FOLDER), request);
 }
 
-/** Puts a folder that `write` fills in the place of whatever is at `target`, at once and only when it is whole. */
+/** Replaces `target` atomically with a folder that `write` fills. */
 async function replace(target: string, write: (staging: string) => Promise<void>): Promise<void> {
   const beside = (suffix: string) => join(dirname(target), `.${basename(target)}.${uuid()}.${suffix}`);
   const staging = beside("part");

@@ -1,11 +1,11 @@
-/** One training run: what it has told so far, in lines that clients match on the words of, and how it is stopped. */
+/** One training run: its record, its progress lines (whose words clients match), and stopping. */
 import type { TrainingCall, TrainingEvent, TrainingResult } from "../../engine/addon.js";
 import type { AdapterDesign } from "../../engine/training-parameters.js";
 import { isActive, newRecord, type RunPlan, type RunRecord } from "./status.js";
 
 const MAX_LOSSES = 1000;
 const MAX_LINES = 15;
-/** Optimiser steps from one line to the next. */
+/** Optimiser steps between two lines. */
 const STEPS_PER_LINE = 10;
 
 const ADAPTER_NAMES: Readonly<Record<AdapterDesign["kind"], string>> = { lora: "LoRA", lokr: "LoKr" };
@@ -16,16 +16,15 @@ const STOPPED_LINE = "⏹️ Training stopped by user";
 
 export class TrainingRun {
   readonly record: RunRecord;
-  /** Resolves once the first step is next, or the run has ended before. */
-  readonly begun: Promise<void>;
-  /** Resolves when the run has ended, however it did. */
+  /** Resolves before the first step, or when the run ends before it. */
+  readonly started: Promise<void>;
+  /** Resolves when the run has ended in any state. */
   readonly ended: Promise<void>;
-  /** Why the run failed. */
+  /** Error of a failed run. */
   failure: Error | null = null;
   readonly #stopRequest = new AbortController();
   #onFirstStep!: () => void;
 
-  /** Starts `train`. */
   constructor(plan: RunPlan, train: (call: TrainingCall) => Promise<TrainingResult>) {
     this.record = newRecord(plan);
     this.#say(STARTING_LINE, ...plan.notices);
@@ -37,14 +36,14 @@ export class TrainingRun {
       (result) => this.#finish(result),
       (error: Error) => this.#giveUp(error),
     );
-    this.begun = Promise.race([firstStep, this.ended]);
+    this.started = Promise.race([firstStep, this.ended]);
   }
 
   get isActive(): boolean {
     return isActive(this.record.state);
   }
 
-  /** Asks the run to end before its next micro-batch, with a checkpoint to resume from. */
+  /** Stops the run before its next micro-batch, with a checkpoint to resume from. */
   stop(): void {
     if (!this.isActive) return;
     this.record.state = "stopping";
@@ -81,7 +80,7 @@ export class TrainingRun {
         record.epoch = event.epoch;
         break;
     }
-    this.#say(...linesOf(event, record.plan));
+    this.#say(...progressLines(event, record.plan));
   }
 
   #finish({ outcome, path }: TrainingResult): void {
@@ -123,8 +122,8 @@ function finiteOrNull(value: number): number | null {
   return Number.isFinite(value) ? value : null;
 }
 
-/** What an event says; steps between two lines say nothing. */
-export function linesOf(
+/** Progress lines of an event; most steps have none. */
+export function progressLines(
   event: TrainingEvent,
   run: { epochs: number; gradientCheckpointing: boolean },
 ): string[] {

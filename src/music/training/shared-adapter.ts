@@ -1,10 +1,11 @@
 /**
- * Writes a trained LoRA for other programs. diffusers and ComfyUI never read the alpha of
- * adapter_config.json: at the default of alpha = 2 * rank, a plain copy acts there at half its strength.
+ * Exports a trained LoRA for other programs. diffusers and ComfyUI ignore the alpha of adapter_config.json, so at the
+ * default alpha = 2 * rank a plain copy acts at half its strength there.
  */
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { MAX_TEXT_BYTES, readRegular } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
 
 export const WEIGHTS_NAME = "adapter_model.safetensors";
@@ -12,27 +13,29 @@ export const CONFIG_NAME = "adapter_config.json";
 export const SINGLE_FILE_NAME = "comfy_lora.safetensors";
 
 export interface SharedForm {
-  /** Multiplies alpha / rank into lora_B, and leaves an alpha that is the rank: every program then scales by 1. */
+  /** Multiplies alpha / rank into lora_B and sets alpha to the rank, so that every program scales by 1. */
   foldAlpha: boolean;
-  /** One file with the alpha of each module among the tensors, which is where ComfyUI looks for it. */
+  /** Writes one file with the alpha of each module as a tensor, as ComfyUI expects it. */
   comfySingleFile: boolean;
 }
 
-/** In float32, row by row. */
+/** In float32, row-major. */
 interface Tensor {
   shape: readonly number[];
-  /** Read when it is written: all at once would take the memory of the adapter twice. */
+  /** Read lazily, to avoid holding the adapter in memory twice. */
   values: () => Float32Array;
 }
 
 interface Lora {
-  /** All of adapter_config.json. */
+  /** Full content of adapter_config.json. */
   config: Record<string, unknown>;
   rank: number;
   alpha: number;
   tensors: Map<string, Tensor>;
 }
 
+/** The file is read at once; this is the maximum size of a Node buffer. */
+const MAX_WEIGHTS_BYTES = 2 ** 32;
 const FLOAT32_BYTES = 4;
 const HEADER_ALIGNMENT_BYTES = 8;
 const LORA_B = ".lora_B.weight";
@@ -40,7 +43,7 @@ const LORA_B = ".lora_B.weight";
 const empty = z.strictObject({}).optional();
 const off = z.literal(false).optional();
 
-/** One rank and one alpha for all modules, and a scale of alpha / rank: what every program reads alike. */
+/** One rank and alpha for all modules, scaled by alpha / rank, which all programs read alike. */
 const configSchema = z.object({
   r: z.int().positive(),
   lora_alpha: z.number(),
@@ -60,8 +63,8 @@ const headerSchema = z.record(
 );
 
 /**
- * Writes the LoRA of a PEFT folder into the folder `target`, which need not exist.
- * @throws RequestError where the LoRA is of a kind that training here does not make
+ * Writes the LoRA of a PEFT folder to the folder `target`, which is created.
+ * @throws RequestError if the LoRA is of a kind that training here does not make
  */
 export async function writeSharedLora(
   source: string,
@@ -83,20 +86,21 @@ export async function writeSharedLora(
 }
 
 async function readLora(folder: string): Promise<Lora> {
-  const config = parseJson(await readFile(join(folder, CONFIG_NAME), "utf8"), CONFIG_NAME);
+  const config = parseJson(
+    (await readRegular(join(folder, CONFIG_NAME), MAX_TEXT_BYTES)).toString("utf8"),
+    CONFIG_NAME,
+  );
   const { r: rank, lora_alpha: alpha } = parse(configSchema, config, CONFIG_NAME);
-  const bytes = await readFile(join(folder, WEIGHTS_NAME));
+  const bytes = await readRegular(join(folder, WEIGHTS_NAME), MAX_WEIGHTS_BYTES);
   const dataBegin = 8 + Number(bytes.readBigUInt64LE());
   const { __metadata__: _, ...header } = parseJson(bytes.toString("utf8", 8, dataBegin), WEIGHTS_NAME);
   const tensors = new Map<string, Tensor>();
   for (const [name, { shape, data_offsets }] of Object.entries(parse(headerSchema, header, WEIGHTS_NAME))) {
     if (shape[name.endsWith(LORA_B) ? 1 : 0] !== rank) {
-      throw new RequestError(
-        `${WEIGHTS_NAME}: ${name} is of another rank than the ${rank} of ${CONFIG_NAME}`,
-      );
+      throw new RequestError(`${WEIGHTS_NAME}: ${name} has another rank than ${CONFIG_NAME} (${rank})`);
     }
     const [begin, end] = data_offsets;
-    // A copy: the values may lie at any byte of the file.
+    // Copied because the values may be unaligned in the file.
     const values = () =>
       new Float32Array(new Uint8Array(bytes.subarray(dataBegin + begin, dataBegin + end)).buffer);
     tensors.set(name, { shape, values });
@@ -104,7 +108,7 @@ async function readLora(folder: string): Promise<Lora> {
   return { config, rank, alpha, tensors };
 }
 
-/** The parser's own words would quote the file. */
+/** The parser's message would quote the file. */
 // biome-ignore lint/suspicious/noExplicitAny: what the text spells is checked by a schema
 function parseJson(text: string, fileName: string): any {
   try {
@@ -119,7 +123,9 @@ function parse<T>(schema: z.ZodType<T>, value: unknown, fileName: string): T {
   if (error === undefined) return data;
   const [issue] = error.issues;
   const what = `${issue?.path.join(".")}: ${issue?.message}`;
-  throw new RequestError(`${fileName} is not as training here writes it, so it has no other form: ${what}`);
+  throw new RequestError(
+    `${fileName} was not written by this server's training and cannot be converted: ${what}`,
+  );
 }
 
 function scaled(tensors: Map<string, Tensor>, factor: number): Map<string, Tensor> {
@@ -140,7 +146,7 @@ function alphasOf(tensors: Map<string, Tensor>, alpha: number): [name: string, a
     });
 }
 
-/** The bytes of a safetensors file, piece by piece. */
+/** The bytes of a safetensors file, in pieces. */
 function* safetensors(tensors: Map<string, Tensor>): Generator<Uint8Array> {
   let end = 0;
   const entries = [...tensors].map(([name, { shape }]) => {

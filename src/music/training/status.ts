@@ -1,47 +1,47 @@
-/** What is known of a training run, and what GET /v1/training/status answers of it. */
+/** Record of a training run, and the answer of GET /v1/training/status. */
 import { join } from "node:path";
 import { v4 as uuid } from "uuid";
 import type { AdapterDesign } from "../../engine/training-parameters.js";
 
 export interface RunPlan {
   adapterType: AdapterDesign["kind"];
-  /** As the client sent it. */
+  /** As sent by the client. */
   tensorDir: string;
   /** Absolute. */
   outputDirectory: string;
-  /** What the start answers. */
+  /** Part of the answer to the start. */
   config: object;
   epochs: number;
   gradientCheckpointing: boolean;
-  /** Progress lines to begin with. */
+  /** First progress lines. */
   notices: readonly string[];
 }
 
 /** idle: no run since the process started. The last three stay until the next start. */
 export type RunState = "idle" | "starting" | "running" | "stopping" | "completed" | "stopped" | "failed";
 
-/** What is known of a run. Losses, rates and norms are null before the first step and where they are not finite. */
+/** State of a run. Losses, rates and norms are null before the first step and if they are not finite. */
 export interface RunRecord {
   id: string;
   state: RunState;
   plan: RunPlan;
-  /** 0 while not known. */
+  /** 0 if unknown. */
   totalSteps: number;
   /** 1-based; 0 before the first step. */
   epoch: number;
-  /** Optimiser steps, those before a resumed checkpoint included. */
+  /** Optimiser steps, including those before a resumed checkpoint. */
   step: number;
-  /** Steps that this run did not take itself. */
+  /** Steps before the resumed checkpoint. */
   resumedSteps: number;
   loss: number | null;
   learningRate: number | null;
   gradientNorm: number | null;
-  /** The newest last. */
+  /** Newest last. */
   lossHistory: { step: number; loss: number }[];
-  /** The newest progress lines, the newest last. */
+  /** Latest progress lines, newest last. */
   lines: string[];
   error: string | null;
-  /** The adapter, or the checkpoint of a stop. */
+  /** The adapter, or the checkpoint of a stopped run. */
   outputPath: string | null;
   acceptedAtMs: number;
   /** Null before the first step. */
@@ -49,7 +49,7 @@ export interface RunRecord {
   endedAtMs: number | null;
 }
 
-/** A run that is accepted and has told nothing. */
+/** Record of an accepted run before its first event. */
 export function newRecord(plan: RunPlan): RunRecord {
   return {
     id: uuid(),

@@ -1,6 +1,5 @@
-/** Adapter training as a service: at most one run in the process. */
+/** Adapter training: at most one run in the process. */
 import { basename } from "node:path";
-import { isDirectory } from "../../directory-lock.js";
 import type { TrainingOptions } from "../../engine/addon.js";
 import {
   type AdapterDesign,
@@ -10,33 +9,34 @@ import {
   valuesOf,
 } from "../../engine/training-parameters.js";
 import type { MusicEngine } from "../../engine/types.js";
-import type { Logger } from "../../log.js";
 import { firstOf, namesOf } from "../../parameters.js";
+import { isDirectory } from "../../system/directory-lock.js";
+import type { Logger } from "../../system/log.js";
 import { discoverSamples } from "../dataset/sample-set.js";
 import { HttpError, RequestError } from "../errors.js";
-import { requireModel } from "../models.js";
-import { createOutputDirectory, type PermittedRoot, UnsafePathError } from "../permitted-root.js";
+import { requireModel } from "../models/models.js";
 import type { LokrTraining, LoraTraining } from "../request/adapter-bodies.js";
+import { createOutputDirectory, type PermittedRoot, UnsafePathError } from "../storage/permitted-root.js";
 import { noticeLine, TrainingRun } from "./run.js";
 import { type RunPlan, trainingStatus } from "./status.js";
 
 const MEMORY_NOTICE =
-  "Training holds weights of its own: songs are made meanwhile, and the model takes its memory twice";
+  "Training uses its own copy of the weights: songs can be made meanwhile, and the model takes twice its memory";
 const FP8_NOTICE = "use_fp8 has no effect: frozen weights stay in the model's own precision";
 
-/** Codes of failures that a client can mend. */
+/** Error codes of client mistakes. */
 const CLIENT_CODES: readonly unknown[] = ["BAD_ARGUMENT", "BAD_CHECKPOINT"];
 
-/** What a start asks for beside the adapter itself. */
+/** Parameters of a start besides the adapter's. */
 type RunRequest = TrainingParameters & RunPaths;
 
 export class AdapterTrainer {
   /** The latest run, also after its end. */
   #run: TrainingRun | null = null;
-  /** True from a start's first check to the end of its run, or to its refusal. */
-  #isTaken = false;
-  /** A stop that came while a start was still checked: it holds for the run that comes of it. */
-  #isStopWanted = false;
+  /** True from the first check of a start to the end of its run or its rejection. */
+  #isClaimed = false;
+  /** A stop during the checks of a start applies to its run. */
+  #isStopRequested = false;
   #isClosed = false;
 
   constructor(
@@ -45,7 +45,7 @@ export class AdapterTrainer {
     private readonly log: Logger,
   ) {}
 
-  /** What POST /v1/training/start answers once the first step is next. */
+  /** Answer of POST /v1/training/start, once the first step is next. */
   async startLora({ useFp8, ...request }: LoraTraining) {
     const adapter: AdapterDesign = { kind: "lora", ...valuesOf(loraParameters.design, request) };
     const config = { lora_rank: request.rank, lora_alpha: request.alpha };
@@ -53,22 +53,22 @@ export class AdapterTrainer {
     return { message: "Training started", ...answer, fp8_enabled: useFp8 };
   }
 
-  /** What POST /v1/training/start_lokr answers once the first step is next. */
+  /** Answer of POST /v1/training/start_lokr, once the first step is next. */
   async startLokr(request: LokrTraining) {
     const design = valuesOf(lokrParameters.design, request);
-    const told = Object.entries(lokrParameters.design).map(([key, type]) => [
+    const designFields = Object.entries(lokrParameters.design).map(([key, type]) => [
       namesOf(type)[0],
       design[key as keyof typeof design],
     ]);
-    const config = { adapter_type: "lokr", ...Object.fromEntries(told) };
+    const config = { adapter_type: "lokr", ...Object.fromEntries(designFields) };
     const answer = await this.#start(request, { kind: "lokr", ...design }, config, []);
     return { message: "LoKR training started", ...answer };
   }
 
-  /** Asks the run under way to end, also one whose start is still checked; says whether there is one. */
+  /** Stops the current run, or the one being started. The message reports whether there was one. */
   stop(): { message: string } {
-    if (!this.#isTaken) return { message: "No training in progress" };
-    this.#isStopWanted = true;
+    if (!this.#isClaimed) return { message: "No training in progress" };
+    this.#isStopRequested = true;
     this.#run?.stop();
     return { message: "Stopping training..." };
   }
@@ -77,7 +77,7 @@ export class AdapterTrainer {
     return trainingStatus(this.#run?.record ?? null, Date.now());
   }
 
-  /** Refuses further starts and stops the run under way, which leaves a checkpoint to resume from. */
+  /** Rejects further starts and stops the run, which leaves a checkpoint to resume from. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#run?.stop();
@@ -85,30 +85,30 @@ export class AdapterTrainer {
   }
 
   /**
-   * @param design what clients learn of the adapter's design
-   * @returns what both starts answer
-   * @throws HttpError 400 where another run is under way or the request cannot be met, 500 where the server is at fault
+   * @param design adapter fields of the answer
+   * @returns the answer of both starts
+   * @throws HttpError 400 if another run is in progress or the request is invalid, 500 for server errors
    */
   async #start(request: RunRequest, adapter: AdapterDesign, design: object, notices: readonly string[]) {
-    if (this.#isTaken) throw new RequestError("Training already in progress");
-    this.#isTaken = true;
-    this.#isStopWanted = false;
+    if (this.#isClaimed) throw new RequestError("Training already in progress");
+    this.#isClaimed = true;
+    this.#isStopRequested = false;
     const { tensorDir, outputDir, learningRate, epochs } = request;
     const config = { ...design, learning_rate: learningRate, epochs };
     let run: TrainingRun;
     try {
       run = await this.#accept(request, adapter, config, notices);
     } catch (error) {
-      this.#isTaken = false;
+      this.#isClaimed = false;
       throw error;
     }
     this.#run = run;
-    if (this.#isStopWanted) run.stop();
+    if (this.#isStopRequested) run.stop();
     void run.ended.then(() => {
-      this.#isTaken = false;
+      this.#isClaimed = false;
       this.#logEnd(run);
     });
-    await run.begun;
+    await run.started;
     if (run.failure !== null && run.record.firstStepAtMs === null) throw refusal(run);
     return { tensor_dir: tensorDir, output_dir: outputDir, config, run_id: run.record.id };
   }
@@ -151,33 +151,33 @@ export class AdapterTrainer {
 
 function skippedNotice(skipped: readonly string[]): string[] {
   if (skipped.length === 0) return [];
-  return [`The manifest names files that are not there: ${firstOf(skipped)}`];
+  return [`The manifest names missing files: ${firstOf(skipped)}`];
 }
 
-/** What a run that failed before its first step means to the client that asked for it. */
+/** Answer to a start whose run failed before its first step. */
 function refusal({ failure, record }: TrainingRun): HttpError {
   const isClients = CLIENT_CODES.includes((failure as { code?: unknown }).code);
   return new HttpError(isClients ? 400 : 500, record.error ?? "", {}, { cause: failure });
 }
 
-/** The paths of a start as the client sent them. */
+/** Paths of a start as sent by the client. */
 export interface RunPaths {
   tensorDir: string;
   outputDir: string;
   resumeFrom: string | null;
 }
 
-/** The same as the engine takes them, all in reach. */
+/** The same, resolved and checked for the engine. */
 export interface CheckedPaths
   extends Pick<TrainingOptions, "dataSetName" | "samples" | "outputDirectory" | "resumeFrom"> {
-  /** Entries of the data set's manifest that name no file. */
+  /** Manifest entries without a file. */
   skipped: string[];
 }
 
 /**
- * Checks all that a run needs before it is accepted, so that a client hears of a mistake at once: resolves the paths,
- * checks every sample against the model of slot 1, and creates the output directory.
- * @throws HttpError 400 where a path or a sample cannot be used, 500 without a model or where the disk refuses
+ * Checks a start before it is accepted, so that the client gets errors at once: resolves the paths, checks every
+ * sample against the model of slot 1, and creates the output directory.
+ * @throws HttpError 400 for an unusable path or sample, 500 without a model or for a disk error
  */
 export async function checkRun(
   engine: MusicEngine,
@@ -210,7 +210,7 @@ async function resolveCheckpoint(root: PermittedRoot, path: string): Promise<str
   return directory;
 }
 
-/** A sample that does not fit is the client's mistake, all else the server's. */
+/** A sample that does not fit is the client's mistake; other errors are the server's. */
 function refuseSamples(error: unknown): never {
   const { code, message } = error as Error & { code?: unknown };
   if (code === "BAD_CHECKPOINT") throw new RequestError(message, { cause: error });

@@ -1,10 +1,12 @@
-/** Examples to fill a form with: short descriptions, and songs with lyrics. Our own texts. */
+/** Built-in examples for forms: short descriptions, and songs with lyrics. Original texts. */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { BPM_RANGE, DURATION_SECONDS_RANGE, TIME_SIGNATURES } from "../../engine/metadata.js";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
+import type { Seed } from "../../engine/types.js";
 import type { songSheet } from "../openapi/answers.js";
 import type { SampleType } from "../request/service-bodies.js";
+import { choiceOf } from "../song/seeds.js";
 
 const simpleSample = z.strictObject({
   description: z.string().min(1),
@@ -25,7 +27,7 @@ const customSample = z.strictObject({
 export type SimpleSample = z.output<typeof simpleSample>;
 export type CustomSample = z.output<typeof customSample>;
 
-/** As the endpoint answers: the keys of this interface, and those that older clients read. */
+/** Response of the endpoint: current keys and those of older clients. */
 type FormSample = Omit<z.output<typeof songSheet>, "warnings">;
 
 export class RandomSamples {
@@ -34,7 +36,7 @@ export class RandomSamples {
     readonly custom: readonly CustomSample[],
   ) {}
 
-  /** Reads the examples that come with the package. */
+  /** Reads the examples of the package. */
   static load(): RandomSamples {
     return new RandomSamples(
       z.array(simpleSample).nonempty().parse(readJson("simple.json")),
@@ -42,12 +44,12 @@ export class RandomSamples {
     );
   }
 
-  /** The song that stands for this seed. */
-  ofSeed(seed: number): FormSample {
-    return fromCustom(this.custom[seed % this.custom.length] as CustomSample);
+  /** Example song picked by the seed. */
+  ofSeed(seed: Seed): FormSample {
+    return fromCustom(this.custom[choiceOf(seed, this.custom.length)] as CustomSample);
   }
 
-  /** One of them, each as likely as the other. */
+  /** Random example. */
   draw(type: SampleType): FormSample {
     return type === "simple_mode" ? fromSimple(pick(this.simple)) : fromCustom(pick(this.custom));
   }

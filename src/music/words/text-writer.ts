@@ -1,28 +1,28 @@
-/** Words that the language model writes for requests that are no tasks. */
+/** Text written by the language model outside of tasks: /format_input and /v1/create_sample. */
 import type { z } from "zod";
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
 import { parseQueryHints, writtenLanguage } from "../../engine/language.js";
 import { NOTHING_KNOWN, UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
 import type { Metadata, MusicEngine, SamplingOptions, SongSheet } from "../../engine/types.js";
-import { type Caller, ConcurrencyLimit } from "../concurrency-limit.js";
+import { type Caller, ConcurrencyLimit } from "../access/concurrency-limit.js";
 import { RequestError } from "../errors.js";
-import { readyLanguageModel } from "../models.js";
+import { readyLanguageModel } from "../models/models.js";
 import type { songSheet } from "../openapi/answers.js";
 import { DEFAULT_LANGUAGE } from "../request/schema.js";
-import type { FormatInput, SampleWish } from "../request/service-bodies.js";
+import type { FormatInput, SampleRequest } from "../request/service-bodies.js";
 import { drawSeed } from "../song/seeds.js";
 import { statedFacts, withStatedFacts } from "../song/stated-facts.js";
 
-/** One text at a time: a job that needs the language model too then waits for one at most. */
+/** One text at a time, so a job waits for at most one text before it gets the language model. */
 const TURNS = { places: 1, placesPerAddress: 1, waitingPerAddress: 64, retryAfterSeconds: 10 };
 
-/** As clients read it. */
+/** Response body. */
 export type WrittenText = z.output<typeof songSheet>;
 
 type Writing = { sampling: SamplingOptions; seed: number };
 
-/** Both calls load the language model if need be, and stop when the caller has gone or `stopping` fires. */
+/** Both calls load the language model if needed, and stop when the client disconnects or `stopping` fires. */
 export class TextWriter {
   readonly #turns = new ConcurrencyLimit(TURNS);
 
@@ -33,8 +33,8 @@ export class TextWriter {
 
   /**
    * Rewrites caption and lyrics.
-   * @throws HttpError 429 where too many of the caller wait, 400 for words that are too long, 500 where the language
-   * model cannot be loaded; the reason of the caller's signal; else what the engine throws
+   * @throws HttpError 429 if too many requests of the caller wait, 400 for words that are too long, 500 if the language
+   * model cannot be loaded; the reason of the caller's signal; errors of the engine
    */
   formatInput(input: FormatInput, caller: Caller): Promise<WrittenText> {
     const { prompt: caption, lyrics, bpm, keyScale, timeSignature, durationSeconds } = input;
@@ -46,21 +46,21 @@ export class TextWriter {
   }
 
   /**
-   * Describes the song of a wish.
+   * Writes caption, lyrics and metadata for a short description.
    * @throws as `formatInput`
    */
-  createSample(wish: SampleWish, caller: Caller): Promise<WrittenText> {
-    const hints = parseQueryHints(wish.query);
-    // Clients send "en" without meaning it; in a wish it counts as no preference.
-    const isPreference = wish.language !== UNKNOWN_LANGUAGE && wish.language !== DEFAULT_LANGUAGE;
-    const language = (isPreference ? wish.language : null) ?? hints.language;
-    const instrumental = wish.instrumental || hints.instrumental;
-    return this.#write(wish, wish.query, NOTHING_KNOWN, caller, (metadata, writing, call) =>
-      this.engine.createSample({ query: wish.query, instrumental, language, metadata, ...writing }, call),
+  createSample(input: SampleRequest, caller: Caller): Promise<WrittenText> {
+    const hints = parseQueryHints(input.query);
+    // Clients send "en" by default; here it counts as no preference.
+    const isPreference = input.language !== UNKNOWN_LANGUAGE && input.language !== DEFAULT_LANGUAGE;
+    const language = (isPreference ? input.language : null) ?? hints.language;
+    const instrumental = input.instrumental || hints.instrumental;
+    return this.#write(input, input.query, NOTHING_KNOWN, caller, (metadata, writing, call) =>
+      this.engine.createSample({ query: input.query, instrumental, language, metadata, ...writing }, call),
     );
   }
 
-  /** @param words that may state what `fields` leave open */
+  /** @param words text whose stated facts fill empty `fields` */
   #write(
     { temperature, warnings }: { temperature: number; warnings: string[] },
     words: string,
@@ -72,7 +72,7 @@ export class TextWriter {
     const stated = statedFacts(words, fields, true, remarks);
     const seed = drawSeed();
     const metadata = withStatedFacts(fields, stated, seed);
-    const sampling = { temperature, topK: 0, topP: 1, repetitionPenalty: 1, constrained: true };
+    const sampling = { temperature, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, constrained: true };
     const call = { signal: AbortSignal.any([caller.signal, this.stopping]) };
     return this.#turns.run({ ...caller, ...call }, async () => {
       await readyLanguageModel(this.engine, call);
@@ -99,7 +99,7 @@ async function answerOf(sheet: SongSheet, warnings: string[]): Promise<WrittenTe
   };
 }
 
-/** What a failure of the language model means to the client: words that are too long are its own mistake. */
+/** Maps a prompt that is too long to a 400. */
 export function refusalOf(error: unknown): unknown {
   const isTooLong = error instanceof EngineError && error.code === "PROMPT_TOO_LONG";
   return isTooLong ? new RequestError(error.message) : error;

@@ -1,20 +1,21 @@
-/** Every other parameter of the interface, as its own description has it: GET /openapi.json. */
+/** Fields for all other parameters, generated from GET /openapi.json. */
 import { useEffect, useState } from "preact/hooks";
 import { call, type Parameters } from "./api.js";
-import { NumberField, SelectField, TextField } from "./fields.js";
+import { Group, NumberField, SelectField, TextField } from "./fields.js";
+import { t } from "./language.js";
 
-/** They have fields of their own in the form. */
+/** Parameters that have their own fields in the form. */
 const PLAIN_FIELDS = new Set(
   `prompt lyrics thinking get_lrc vocal_language audio_format bpm key_scale time_signature audio_duration batch_size task_type
    src_audio_path reference_audio_path track_name track_classes repainting_start repainting_end audio_cover_strength
-   audio_code_string use_audio_codes`.split(/\s+/),
+   audio_code_string use_audio_codes model`.split(/\s+/),
 );
 
 interface Schema {
   type?: string | string[];
   description?: string;
   default?: unknown;
-  enum?: string[];
+  enum?: (string | number)[];
   minimum?: number;
   maximum?: number;
   anyOf?: Schema[];
@@ -50,17 +51,19 @@ export function Advanced({ values, set }: AdvancedProps) {
   }, [isOpen]);
   const changed = schemas.filter(([name]) => values[name] !== undefined).length;
   return (
-    <details class="group" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>
-        All settings <span class="faint">{changed > 0 ? `${changed} set` : ""}</span>
-      </summary>
+    <Group
+      icon="dials"
+      title={t("All settings")}
+      summary={changed > 0 ? t("{count} changed", { count: changed }) : ""}
+      onToggle={setOpen}
+    >
       {failure !== "" && <p class="failed">{failure}</p>}
       <div class="grid">
         {schemas.map(([name, schema]) => (
           <SchemaField key={name} name={name} schema={schema} values={values} set={set} />
         ))}
       </div>
-    </details>
+    </Group>
   );
 }
 
@@ -70,10 +73,17 @@ function SchemaField({ name, schema, values, set }: { name: string; schema: Sche
   const { type, enum: choices, minimum, maximum } = options[0] ?? schema;
   const kinds = Array.isArray(type) ? type.filter((kind) => kind !== "null") : [type];
   const isOpen = fallback === null || fallback === undefined || fallback === "" || String(fallback) === "";
-  const common = { label: wordsOf(name), name, values, set, open: isOpen ? "auto" : String(fallback), help };
+  const common = {
+    label: wordsOf(name),
+    name,
+    values,
+    set,
+    open: isOpen ? t("auto") : String(fallback),
+    help,
+  };
   if (kinds[0] === "boolean") return <FlagField {...common} />;
   if (choices !== undefined)
-    return <SelectField {...common} options={choices.filter((choice) => choice !== "")} />;
+    return <SelectField {...common} options={choices.map(String).filter((choice) => choice !== "")} />;
   if (kinds.length === 1 && (kinds[0] === "integer" || kinds[0] === "number")) {
     return <NumberField {...common} min={minimum} max={maximum} step={kinds[0] === "integer" ? 1 : "any"} />;
   }
@@ -89,12 +99,15 @@ interface FlagFieldProps extends AdvancedProps {
 
 function FlagField({ label, name, open, help, values, set }: FlagFieldProps) {
   const written = { ...values, [name]: values[name] === undefined ? "" : values[name] ? "yes" : "no" };
-  const inWords = open === "true" ? "yes (default)" : open === "false" ? "no (default)" : open;
+  const inWords = open === "true" ? t("yes (default)") : open === "false" ? t("no (default)") : open;
   return (
     <SelectField
       label={label}
       name={name}
-      options={["yes", "no"]}
+      options={[
+        ["yes", t("yes")],
+        ["no", t("no")],
+      ]}
       open={inWords}
       help={help}
       values={written}

@@ -1,12 +1,15 @@
-/** The service's public endpoints, as the page uses them. Of the server it has types alone: what the endpoints answer. */
+/** Client of the service's public endpoints. It imports only types from the server. */
 import type { z } from "zod";
 import type { Song, Task, TaskPage } from "../../client/index.js";
 import type * as answers from "../../music/openapi/answers.js";
+import type { RetentionForecast } from "../../music/queue/retention.js";
+import { t } from "./language.js";
 
-/** What a person has set of the parameters of POST /release_task, by their names; all else is left to the service. */
+/** Parameters of POST /release_task that the user has set; the service fills in the rest. */
 export type Parameters = Record<string, unknown>;
 
 export type { Song, Task };
+export type Retention = RetentionForecast;
 export type SongSheet = z.output<typeof answers.songSheet>;
 export type ModelInventory = z.output<typeof answers.modelInventory>;
 export type AdapterStatus = z.output<typeof answers.adapterStatus>;
@@ -14,7 +17,7 @@ export type ModelPull = z.output<typeof answers.modelPull>;
 export type TrainingStatus = z.output<typeof answers.trainingStatus>;
 export type DataSetSample = z.output<typeof answers.dataSetSample>;
 
-/** What the service refused, in its own words; status 0 where it could not be reached. */
+/** An error of the service; status 0 if it could not be reached. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -24,23 +27,25 @@ export class ApiError extends Error {
   }
 }
 
-const KEY_ITEM = "carillon-key";
+/** Set while this browser has a session. The page cannot read the cookie itself. */
+const SESSION_ITEM = "carillon-session";
 
-export function storedKey(): string {
-  return localStorage.getItem(KEY_ITEM) ?? "";
+export function hasSession(): boolean {
+  return localStorage.getItem(SESSION_ITEM) !== null;
 }
 
-export function storeKey(key: string): void {
-  localStorage.setItem(KEY_ITEM, key);
+/** Exchanges the key for a cookie, so that no link carries the key. @throws ApiError 401 for a wrong key */
+export async function unlock(key: string): Promise<void> {
+  await call("POST", "/v1/session", {}, { Authorization: `Bearer ${key}` });
+  localStorage.setItem(SESSION_ITEM, "active");
 }
 
-/** For what cannot send headers: audio elements, links and event sources. */
-export function withKey(url: string): string {
-  const key = storedKey();
-  return key === "" ? url : `${url}${url.includes("?") ? "&" : "?"}ai_token=${encodeURIComponent(key)}`;
+export async function forgetKey(): Promise<void> {
+  await call("DELETE", "/v1/session");
+  localStorage.removeItem(SESSION_ITEM);
 }
 
-/** @returns `data` of the answer, or the whole of one that has no envelope */
+/** @returns `data` of the envelope, or an answer without envelope as it is */
 export async function call<T>(
   method: string,
   path: string,
@@ -48,8 +53,6 @@ export async function call<T>(
   more: HeadersInit = {},
 ): Promise<T> {
   const headers = new Headers(more);
-  const key = storedKey();
-  if (key !== "") headers.set("Authorization", `Bearer ${key}`);
   const isForm = body instanceof FormData;
   if (body !== undefined && !isForm) headers.set("Content-Type", "application/json");
   const init: RequestInit = { method, headers };
@@ -57,7 +60,7 @@ export async function call<T>(
   const response = await fetch(path, init).catch(() => {
     throw new ApiError(
       0,
-      "The server cannot be reached. Your words are kept here; send them once it is back.",
+      t("The server cannot be reached. Your words are kept here; send them once it is back."),
     );
   });
   const text = await response.text();
@@ -80,7 +83,7 @@ function readJson(text: string): any {
   }
 }
 
-/** Files go beside the parameters, by the names of their fields. A repeated submission under one name is one task. */
+/** Sends files as multipart fields. Submissions with the same idempotency key are one task. */
 export function submit(
   parameters: Parameters,
   files: Record<string, File>,
@@ -97,7 +100,7 @@ export function submit(
   return call("POST", "/release_task", form, headers);
 }
 
-/** A name that nobody else gives. `crypto.randomUUID` is not there on pages of other machines without TLS. */
+/** Unique id. `crypto.randomUUID` is missing on pages without TLS. */
 export function newName(): string {
   return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
 }

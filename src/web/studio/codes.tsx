@@ -1,12 +1,14 @@
-/** Songs as audio codes, five a second: what the language model planned, or what a person gives instead. */
+/** Audio codes of songs, five a second: planned by the language model, or entered by the user. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, type Parameters, type Song, type Task } from "./api.js";
+import { Group } from "./fields.js";
+import { t } from "./language.js";
 import { nameOf } from "./song.js";
 import { clock } from "./words.js";
 
 const CODES_PER_SECOND = 5;
 
-/** One line for each version, or one for all. */
+/** One line per version, or one for all. */
 export function CodesField({ values, set }: { values: Parameters; set: (change: Parameters) => void }) {
   const lines = linesOf(values.audio_code_string);
   const codes = lines.map(numbersIn);
@@ -16,16 +18,18 @@ export function CodesField({ values, set }: { values: Parameters; set: (change: 
     if (hasCodes && field.current !== null) field.current.open = true;
   }, [hasCodes]);
   return (
-    <details class="group" ref={field}>
-      <summary>
-        Audio codes <span class="faint">{codes.length === 0 ? "none" : codes.map(sizeOf).join(", ")}</span>
-      </summary>
+    <Group
+      icon="codes"
+      title={t("Audio codes")}
+      summary={codes.length === 0 ? t("none") : codes.map(sizeOf).join(", ")}
+      field={field}
+    >
       <div class="field codes">
-        <label for="codes">Codes, five a second</label>
+        <label for="codes">{t("Codes, five a second")}</label>
         <textarea
           id="codes"
           rows={3}
-          placeholder="Of a song's plan, such as 4711, 60021, 7; a line for each version"
+          placeholder={t("From a song's plan, such as 4711, 60021, 7; one line for each version")}
           value={lines.join("\n")}
           onInput={(event) => {
             const written = event.currentTarget.value;
@@ -38,7 +42,7 @@ export function CodesField({ values, set }: { values: Parameters; set: (change: 
         />
         {codes.map((version, index) => version.length > 0 && <Strip key={index} codes={version} />)}
       </div>
-    </details>
+    </Group>
   );
 }
 
@@ -48,12 +52,12 @@ interface PlanProps {
   onReuse: (parameters: Parameters) => void;
 }
 
-/** What a song was planned as: its facts, and its codes where it has some. */
+/** Plan of a song: metadata and audio codes. */
 export function Plan(props: PlanProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details class="whole" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary class="faint">Plan</summary>
+      <summary class="faint">{t("Plan")}</summary>
       {isOpen && <PlanContent {...props} />}
     </details>
   );
@@ -80,8 +84,8 @@ function PlanContent({ task, index, onReuse }: PlanProps) {
           </div>
         ))}
         <div>
-          <dt>Audio codes</dt>
-          <dd>{codes.length === 0 ? "none" : sizeOf(codes)}</dd>
+          <dt>{t("Audio codes")}</dt>
+          <dd>{codes.length === 0 ? t("none") : sizeOf(codes)}</dd>
         </div>
       </dl>
       {failure !== "" && <p class="failed">{failure}</p>}
@@ -91,12 +95,12 @@ function PlanContent({ task, index, onReuse }: PlanProps) {
           <textarea
             readonly
             rows={3}
-            aria-label={`Audio codes of ${nameOf(task)}`}
+            aria-label={t("Audio codes of {song}", { song: nameOf(task) })}
             value={codes.join(", ")}
           />
           <div class="row">
             <button type="button" onClick={() => onReuse({ ...task.parameters, ...asPlanned(song) })}>
-              Use codes
+              {t("Use codes")}
             </button>
           </div>
         </>
@@ -108,19 +112,19 @@ function PlanContent({ task, index, onReuse }: PlanProps) {
 function factsOf(song: Song, { lm_model: lm }: Task): [string, string | number][] {
   const { bpm, keyscale, timesignature, duration } = song.metas;
   const facts: [string, string | number | null | undefined][] = [
-    ["Planned by", lm || "nobody"],
-    ["Tempo", bpm && `${bpm} BPM`],
-    ["Key", keyscale],
-    ["Beats in a bar", timesignature],
-    ["Length", duration && clock(duration)],
-    ["Language", song.vocal_language],
-    ["Seed", song.seed],
-    ["Model", song.dit_model],
+    [t("Planned by"), lm || t("no language model")],
+    [t("Tempo"), bpm && `${bpm} BPM`],
+    [t("Key"), keyscale],
+    [t("Beats in a bar"), timesignature],
+    [t("Length"), duration && clock(duration)],
+    [t("Language"), song.vocal_language],
+    [t("Seed"), song.seed],
+    [t("Model"), song.dit_model],
   ];
   return facts.filter((fact): fact is [string, string | number] => Boolean(fact[1]));
 }
 
-/** The parameters that render the song without planning it once more. */
+/** Parameters that render the song without planning it again. */
 function asPlanned(song: Song): Parameters {
   const { bpm, keyscale, timesignature } = song.metas;
   return {
@@ -141,14 +145,14 @@ function asPlanned(song: Song): Parameters {
   };
 }
 
-/** Each code as a stripe of a colour of its own: what repeats looks alike. */
+/** Draws codes as coloured stripes, so that repetition is visible. */
 function Strip({ codes }: { codes: readonly number[] }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     const drawing = canvas.current?.getContext("2d");
     if (!drawing) return;
     for (const [index, code] of codes.entries()) {
-      // Neighbouring numbers are far apart on the circle: the golden angle.
+      // The golden angle gives neighbouring numbers different hues.
       drawing.fillStyle = `hsl(${(code * 137.508) % 360} 55% 55%)`;
       drawing.fillRect(index, 0, 1, 1);
     }
@@ -166,10 +170,10 @@ function Strip({ codes }: { codes: readonly number[] }) {
 }
 
 function sizeOf(codes: readonly number[]): string {
-  return `${codes.length} for ${clock(codes.length / CODES_PER_SECOND)}`;
+  return t("{count} for {length}", { count: codes.length, length: clock(codes.length / CODES_PER_SECOND) });
 }
 
-/** A text, or a list of texts and of lists of numbers: as requests take them. */
+/** Text, or a list of texts and number lists, as requests accept them. */
 function linesOf(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   const items = Array.isArray(value) && !value.every(Number.isInteger) ? value : [value];

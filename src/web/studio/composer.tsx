@@ -1,222 +1,252 @@
-/** What a song is made of: words first, all else behind disclosures. */
-import { useRef, useState } from "preact/hooks";
+/** The song form: prompt and lyrics first, other parameters in disclosures. */
+import { useState } from "preact/hooks";
 import { Advanced } from "./advanced.js";
-import { call, type Parameters, type SongSheet } from "./api.js";
+import { call, type ModelInventory, type Parameters, type SongSheet } from "./api.js";
 import { CodesField } from "./codes.js";
 import { type Draft, EMPTY_DRAFT, hasSource, withValues } from "./draft.js";
-import { NumberField, SelectField } from "./fields.js";
-import type { Attempt } from "./part.js";
+import { Group, NumberField, SelectField } from "./fields.js";
+import { FORMATS } from "./formats.js";
+import { language, t } from "./language.js";
+import { Lyrics, NO_VOCALS } from "./lyrics.js";
+import { type Attempt, useAnswer } from "./part.js";
+import { SingingHint } from "./singing.js";
 import { Reference, Source } from "./source.js";
+import { MAX_LYRICS, MAX_PROMPT, PROMPT_USED, TextLength } from "./text-length.js";
+import type { DraftChange } from "./undo.js";
 
-const SECTIONS = ["Intro", "Verse", "Pre-Chorus", "Chorus", "Bridge", "Solo", "Outro"];
 const KEYS = ["C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"].flatMap((tonic) => [
   `${tonic} major`,
   `${tonic} minor`,
 ]);
-const METRES: [string, string][] = [
+const TIME_SIGNATURES: [string, string][] = [
   ["2", "2/4"],
   ["3", "3/4"],
   ["4", "4/4"],
   ["6", "6/8"],
 ];
-const LANGUAGES =
+const SUNG_LANGUAGES =
   "ar bn cs da de el en es fa fi fr he hi hu id it ja ko nl no pl pt ro ru sv th tr uk vi yue zh".split(" ");
-const FORMATS = ["mp3", "flac", "wav", "wav32", "opus", "aac"];
 
 interface ComposerProps {
   draft: Draft;
   onChange: (draft: Draft) => void;
   isBusy: boolean;
-  onSubmit: () => void;
+  /** Replaces words, with undo. */
+  onReplace: (change: DraftChange, done: string) => void;
+  /** Sends the draft with these changes. */
+  onSubmit: (change?: Parameters) => void;
   attempt: Attempt;
 }
 
-export function Composer({ draft, onChange, isBusy, onSubmit, attempt }: ComposerProps) {
+export function Composer({ draft, onChange, onReplace, isBusy, onSubmit, attempt }: ComposerProps) {
   const { values } = draft;
   const [isWriting, setWriting] = useState(false);
+  const [hint, setHint] = useState("");
   const set = (change: Parameters) => onChange(withValues(draft, change));
   const fields = { values, set };
   const text = (name: string) => String(values[name] ?? "");
-  /** Fills the form with what a language model, or the service's examples, have written. */
-  const write = (path: string, body: object) =>
+  const isInstrumental = text("lyrics") === NO_VOCALS;
+  /** Fills the form from the language model or from examples. */
+  const write = (path: string, body: object, then: (sheet: Parameters) => void = () => {}) =>
     attempt(async () => {
       setWriting(true);
       try {
         const sheet = await call<SongSheet>("POST", path, body);
-        set({
+        const words = {
           prompt: sheet.caption,
-          lyrics: sheet.lyrics,
+          lyrics: isInstrumental ? NO_VOCALS : sheet.lyrics,
           bpm: sheet.bpm,
           key_scale: sheet.key_scale,
           time_signature: sheet.time_signature,
           audio_duration: sheet.duration,
           vocal_language: sheet.vocal_language === "unknown" ? null : sheet.vocal_language,
-        });
+        };
+        onReplace((now) => withValues(now, words), t("The form is filled."));
+        then(words);
       } finally {
         setWriting(false);
       }
     });
-  const isReady = hasSource(draft) || text("prompt").trim() !== "" || text("lyrics").trim() !== "";
+  const hasWords = text("prompt").trim() !== "" || (text("lyrics").trim() !== "" && !isInstrumental);
+  const isFit = text("prompt").length <= MAX_PROMPT && text("lyrics").length <= MAX_LYRICS;
+  const isReady = hasSource(draft) || hasWords;
+  const make = () => {
+    setHint(isReady ? "" : t("Describe the sound first."));
+    if (!isFit) return;
+    if (isReady) onSubmit();
+    else document.getElementById("prompt")?.focus();
+  };
 
   return (
     <form
       class="composer"
-      aria-label="New song"
+      aria-label={t("New song")}
       onSubmit={(event) => {
         event.preventDefault();
-        if (isReady) onSubmit();
+        make();
       }}
       onKeyDown={(event) => {
-        if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && isReady) onSubmit();
+        if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) make();
       }}
     >
-      <Wish isWriting={isWriting} write={write} />
-      <label class="field" for="prompt">
-        Sound
+      <div class="field hero">
+        <label for="prompt">{t("Sound")}</label>
         <textarea
           id="prompt"
+          dir="auto"
           rows={3}
-          maxLength={4096}
-          placeholder="Genre, instruments, mood, voice: slow bossa nova, nylon guitar, warm alto"
+          placeholder={t("Genre, instruments, mood, voice: slow bossa nova, nylon guitar, warm alto")}
           value={text("prompt")}
-          onInput={(event) => set({ prompt: event.currentTarget.value })}
+          aria-describedby="hint prompt-length"
+          onInput={(event) => {
+            setHint("");
+            set({ prompt: event.currentTarget.value });
+          }}
         />
-      </label>
+        <p id="hint" class="failed" role="status">
+          {hint}
+        </p>
+        <TextLength id="prompt-length" text={text("prompt")} max={MAX_PROMPT} used={PROMPT_USED} />
+      </div>
+      <Wish isWriting={isWriting} isInstrumental={isInstrumental} write={write} onSubmit={onSubmit} />
       <Lyrics value={text("lyrics")} onChange={(lyrics) => set({ lyrics })} />
+      <SingingHint lyrics={text("lyrics")} model={text("model")} attempt={attempt} />
+      <Chips {...fields} />
       <Source draft={draft} onChange={onChange} />
-      <details class="group">
-        <summary>
-          Length, tempo, key <span class="faint">{summaryOf(values)}</span>
-        </summary>
-        <div class="grid">
-          <NumberField label="Length" unit="s" name="audio_duration" min={10} max={600} {...fields} />
-          <NumberField label="Tempo" unit="BPM" name="bpm" min={30} max={300} {...fields} />
-          <SelectField label="Key" name="key_scale" options={KEYS} {...fields} />
-          <SelectField label="Metre" name="time_signature" options={METRES} {...fields} />
-          <SelectField label="Language" name="vocal_language" options={LANGUAGES.map(named)} {...fields} />
-          <NumberField label="Versions" name="batch_size" min={1} max={8} open="2" {...fields} />
-          <SelectField label="File" name="audio_format" options={FORMATS} open="mp3" {...fields} />
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={values.thinking === true}
-              onChange={(event) => set({ thinking: event.currentTarget.checked })}
+      <div class="groups">
+        <Group icon="note" title={t("Tempo, key, language")} summary={summaryOf(values)}>
+          <div class="grid">
+            <NumberField label={t("Tempo")} unit="BPM" name="bpm" min={30} max={300} {...fields} />
+            <SelectField label={t("Key")} name="key_scale" options={KEYS} {...fields} />
+            <SelectField
+              label={t("Time signature")}
+              name="time_signature"
+              options={TIME_SIGNATURES}
+              {...fields}
             />
-            Plan with the language model
-          </label>
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={values.get_lrc === true}
-              onChange={(event) => set({ get_lrc: event.currentTarget.checked })}
+            <SelectField
+              label={t("Language")}
+              name="vocal_language"
+              options={SUNG_LANGUAGES.map(named)}
+              {...fields}
             />
-            Tell when each line is sung
-          </label>
-        </div>
-      </details>
-      <Reference draft={draft} onChange={onChange} />
-      {!hasSource(draft) && <CodesField {...fields} />}
-      <Advanced {...fields} />
-      <div class="row submit">
-        <button type="submit" class="main" disabled={!isReady} title="Ctrl + Enter">
-          {isBusy ? "Add to queue" : "Make"}
+            <SelectField label={t("File")} name="audio_format" options={FORMATS} open="mp3" {...fields} />
+            <Check name="thinking" label={t("Plan with the language model")} {...fields} />
+            <Check name="get_lrc" label={t("Lyric timestamps")} {...fields} />
+          </div>
+        </Group>
+        <Reference draft={draft} onChange={onChange} />
+        {!hasSource(draft) && <CodesField {...fields} />}
+        <Advanced {...fields} />
+      </div>
+      <div class="submit">
+        <button type="submit" class="main" title="Ctrl + Enter">
+          {isBusy ? t("Add to queue") : t("Make")}
         </button>
         <button
           type="button"
-          disabled={!isReady || isWriting}
-          title="A language model writes sound and lyrics in the form that the models know best"
+          disabled={!hasWords || isWriting}
+          title={t("A language model rewrites sound and lyrics in the way the models understand best")}
           onClick={() => void write("/format_input", { prompt: text("prompt"), lyrics: text("lyrics") })}
         >
-          Polish
+          {t("Polish")}
         </button>
-        <button type="button" class="plain" onClick={() => onChange(EMPTY_DRAFT)}>
-          Clear
+        <button
+          type="button"
+          class="plain"
+          onClick={() => onReplace(() => EMPTY_DRAFT, t("The form is empty."))}
+        >
+          {t("Clear")}
         </button>
       </div>
     </form>
   );
 }
 
-interface WishProps {
-  isWriting: boolean;
-  write: (path: string, body: object) => void;
+interface FieldsProps {
+  values: Parameters;
+  set: (change: Parameters) => void;
 }
 
-function Wish({ isWriting, write }: WishProps) {
-  const [wish, setWish] = useState("");
+/** What is asked for most, always in view. */
+function Chips(fields: FieldsProps) {
+  const [inventory] = useAnswer<ModelInventory>("/v1/model_inventory");
+  const models = inventory?.models.map(({ name }) => name) ?? [];
   return (
-    <div class="field">
-      <label for="wish">In one sentence</label>
+    <div class="chips">
+      <NumberField label={t("Length")} unit="s" name="audio_duration" min={10} max={600} {...fields} />
+      <NumberField label={t("Versions")} name="batch_size" min={1} max={8} open="2" {...fields} />
+      <SelectField label={t("Model")} name="model" options={models} {...fields} />
+    </div>
+  );
+}
+
+function Check({ name, label, values, set }: FieldsProps & { name: string; label: string }) {
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={values[name] === true}
+        onChange={(event) => set({ [name]: event.currentTarget.checked })}
+      />
+      {label}
+    </label>
+  );
+}
+
+interface WishProps {
+  isWriting: boolean;
+  isInstrumental: boolean;
+  write: (path: string, body: object, then?: (words: Parameters) => void) => void;
+  onSubmit: (change: Parameters) => void;
+}
+
+function Wish({ isWriting, isInstrumental, write, onSubmit }: WishProps) {
+  const [wish, setWish] = useState("");
+  const isReady = !isWriting && wish.trim() !== "" && wish.length <= MAX_PROMPT;
+  const body = { query: wish, instrumental: isInstrumental };
+  return (
+    <div class="field wish">
+      <label for="wish">{t("In one sentence")}</label>
       <div class="row">
         <input
           id="wish"
+          dir="auto"
           value={wish}
-          maxLength={4096}
-          placeholder="a lullaby about the sea"
+          placeholder={t("a lullaby about the sea")}
+          aria-describedby="wish-length"
+          onKeyDown={(event) => {
+            if (event.key !== "Enter") return;
+            // Not the words that the form holds: the wish is written and made.
+            event.preventDefault();
+            event.stopPropagation();
+            if (isReady) write("/v1/create_sample", body, onSubmit);
+          }}
           onInput={(event) => setWish(event.currentTarget.value)}
         />
-        <button
-          type="button"
-          disabled={isWriting || wish.trim() === ""}
-          onClick={() => write("/v1/create_sample", { query: wish })}
-        >
-          {isWriting ? "Writing…" : "Write it"}
+        <button type="button" disabled={!isReady} onClick={() => write("/v1/create_sample", body)}>
+          {isWriting ? t("Writing…") : t("Write it")}
         </button>
         <button
           type="button"
           disabled={isWriting}
           onClick={() => write("/create_random_sample", {})}
-          title="Fills the form with an example"
+          title={t("Fills the form with an example")}
         >
-          Surprise me
+          {t("Surprise me")}
         </button>
       </div>
-    </div>
-  );
-}
-
-function Lyrics({ value, onChange }: { value: string; onChange: (lyrics: string) => void }) {
-  const area = useRef<HTMLTextAreaElement>(null);
-  const insert = (section: string) => {
-    const at = area.current?.selectionStart ?? value.length;
-    const before = value.slice(0, at).trimEnd();
-    const tag = `${before === "" ? "" : "\n\n"}[${section}]\n`;
-    onChange(before + tag + value.slice(at).trimStart());
-    const caret = before.length + tag.length;
-    requestAnimationFrame(() => {
-      area.current?.focus();
-      area.current?.setSelectionRange(caret, caret);
-    });
-  };
-  return (
-    <div class="field">
-      <label for="lyrics">Lyrics</label>
-      <textarea
-        id="lyrics"
-        ref={area}
-        rows={6}
-        maxLength={32768}
-        placeholder="Empty: instrumental"
-        value={value}
-        onInput={(event) => onChange(event.currentTarget.value)}
-      />
-      <div class="tags" role="toolbar" aria-label="Insert a section">
-        {SECTIONS.map((section) => (
-          <button type="button" class="tag" key={section} onClick={() => insert(section)}>
-            {section}
-          </button>
-        ))}
-      </div>
+      <TextLength id="wish-length" text={wish} max={MAX_PROMPT} />
     </div>
   );
 }
 
 function named(code: string): [string, string] {
-  return [code, new Intl.DisplayNames(["en"], { type: "language" }).of(code) ?? code];
+  return [code, new Intl.DisplayNames([language()], { type: "language" }).of(code) ?? code];
 }
 
 function summaryOf(values: Parameters): string {
-  const { audio_duration: length, bpm, key_scale: key } = values;
-  const parts = [length && `${length} s`, bpm && `${bpm} BPM`, key].filter(Boolean);
-  return parts.length === 0 ? "automatic" : parts.join(" · ");
+  const { bpm, key_scale: key, vocal_language: code } = values;
+  const parts = [bpm && `${bpm} BPM`, key, code && named(String(code))[1]].filter(Boolean);
+  return parts.length === 0 ? t("automatic") : parts.join(" · ");
 }

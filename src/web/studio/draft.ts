@@ -1,12 +1,12 @@
-/** What is being written: kept over a reload of the page, all but its files. */
+/** The draft of a song. It survives a reload, without its files. */
 import type { Parameters } from "./api.js";
 
 export interface Draft {
-  /** Parameters by the names that the service gives them; what is not here is left to the service. */
+  /** Parameters by their API names; the service fills in the rest. */
   values: Parameters;
-  /** Recordings by their fields. */
+  /** Files by field name. */
   files: Record<string, File>;
-  /** What the source is called, where it is a song of the library. */
+  /** Title of the source, if it is a song of the library. */
   sourceName: string;
 }
 
@@ -14,9 +14,13 @@ export const EMPTY_DRAFT: Draft = { values: {}, files: {}, sourceName: "" };
 
 const ITEM = "carillon-draft";
 
+/** Each tab has its own draft. A new tab takes up the one that the last closed tab left. */
 export function loadDraft(): Draft {
+  const own = sessionStorage.getItem(ITEM);
+  const left = localStorage.getItem(ITEM);
+  if (own === null || own === left) localStorage.removeItem(ITEM);
   try {
-    const { values, sourceName } = JSON.parse(localStorage.getItem(ITEM) ?? "{}");
+    const { values, sourceName } = JSON.parse(own ?? left ?? "{}");
     return { ...EMPTY_DRAFT, values: values ?? {}, sourceName: sourceName ?? "" };
   } catch {
     return EMPTY_DRAFT;
@@ -24,13 +28,30 @@ export function loadDraft(): Draft {
 }
 
 export function saveDraft({ values, sourceName }: Draft): void {
-  localStorage.setItem(ITEM, JSON.stringify({ values, sourceName }));
+  sessionStorage.setItem(ITEM, JSON.stringify({ values, sourceName }));
 }
 
-/** A draft with some values set; an empty one is taken out. */
+addEventListener("pagehide", () => {
+  const own = sessionStorage.getItem(ITEM);
+  if (own !== null) localStorage.setItem(ITEM, own);
+});
+// A page that comes back from the history still has its draft.
+addEventListener("pageshow", ({ persisted }) => persisted && localStorage.removeItem(ITEM));
+
+/** Returns the draft with values set; empty values are removed. */
 export function withValues(draft: Draft, change: Parameters): Draft {
   const entries = Object.entries({ ...draft.values, ...change });
   return { ...draft, values: Object.fromEntries(entries.filter(([, value]) => isSet(value))) };
+}
+
+/** Draft that works on a file; a cover unless another task is chosen. */
+export function withSource(draft: Draft, file: File): Draft {
+  const { src_audio_path: _, ...values } = draft.values;
+  return {
+    values: { ...values, task_type: taskOf(draft) },
+    files: { ...draft.files, src_audio: file },
+    sourceName: file.name,
+  };
 }
 
 export function draftOf(parameters: Parameters): Draft {
@@ -42,11 +63,33 @@ export function hasSource({ values, files }: Draft): boolean {
   return files.src_audio !== undefined || values.src_audio_path !== undefined;
 }
 
-/** What is sent. A task that works on a recording is none without one. */
+/** Parameters that only some tasks on a recording use. */
+const TASK_PARAMETERS: Record<string, string[]> = {
+  audio_cover_strength: ["cover"],
+  repainting_start: ["repaint"],
+  repainting_end: ["repaint"],
+  repainting_windows: ["repaint"],
+  track_name: ["lego", "extract"],
+  track_classes: ["complete"],
+};
+
+/** What is done with the recording; a cover unless another task is chosen. */
+export function taskOf({ values }: Draft): string {
+  const { task_type: task = "text2music" } = values;
+  return task === "text2music" ? "cover" : String(task);
+}
+
+/** The request to send: without what the task does not use. */
 export function parametersOf(draft: Draft): Parameters {
-  if (hasSource(draft)) return draft.values;
-  const { task_type: _, ...values } = draft.values;
-  return values;
+  const task = hasSource(draft) ? taskOf(draft) : "text2music";
+  const used = Object.entries(draft.values).filter(([name]) => TASK_PARAMETERS[name]?.includes(task) ?? true);
+  const { task_type: _, ...values } = Object.fromEntries(used);
+  return hasSource(draft) ? { ...values, task_type: task } : values;
+}
+
+/** Draft with another task. A stem belongs to the task that it was chosen for. */
+export function withTask(draft: Draft, task: string): Draft {
+  return withValues(draft, { task_type: task, track_name: null, track_classes: null });
 }
 
 function isSet(value: unknown): boolean {

@@ -1,12 +1,38 @@
-/** Form fields of parameters; an empty one leaves its parameter to the service. */
+/** Form fields of parameters; an empty field uses the service's default. */
+import type { ComponentChildren, Ref } from "preact";
 import type { Parameters } from "./api.js";
+import { Icon, type IconName } from "./icons.js";
+import { t } from "./language.js";
+
+interface GroupProps {
+  icon: IconName;
+  title: string;
+  /** What is set inside, shown while closed too. */
+  summary: string;
+  children: ComponentChildren;
+  onToggle?: (isOpen: boolean) => void;
+  field?: Ref<HTMLDetailsElement>;
+}
+
+/** A group of fields to open. */
+export function Group({ icon, title, summary, children, onToggle, field }: GroupProps) {
+  return (
+    <details class="group" ref={field ?? null} onToggle={(event) => onToggle?.(event.currentTarget.open)}>
+      <summary>
+        <Icon name={icon} />
+        {title} <span class="faint">{summary}</span>
+      </summary>
+      {children}
+    </details>
+  );
+}
 
 interface FieldProps {
   label: string;
   name: string;
   values: Parameters;
   set: (change: Parameters) => void;
-  /** What an empty field means. */
+  /** Placeholder: meaning of an empty field. */
   open?: string;
   help?: string;
 }
@@ -19,7 +45,7 @@ interface NumberFieldProps extends FieldProps {
 }
 
 export function NumberField(props: NumberFieldProps) {
-  const { label, unit, name, min, max, step = 1, open = "auto", values, set, help } = props;
+  const { label, unit, name, min, max, step = 1, open = t("auto"), values, set, help } = props;
   return (
     <label class="field" title={help}>
       <span>
@@ -43,18 +69,18 @@ export function NumberField(props: NumberFieldProps) {
 }
 
 interface SelectFieldProps extends FieldProps {
-  /** Values, or values and how they are written. */
+  /** Values, or pairs of value and label. */
   options: readonly (string | [string, string])[];
 }
 
-export function SelectField({ label, name, options, open = "auto", values, set, help }: SelectFieldProps) {
+export function SelectField({ label, name, options, open = t("auto"), values, set, help }: SelectFieldProps) {
   const pairs = options.map((option) => (typeof option === "string" ? ([option, option] as const) : option));
   const value = String(values[name] ?? "");
   return (
     <label class="field" title={help}>
       <span>{label}</span>
       <select name={name} value={value} onChange={(event) => set({ [name]: event.currentTarget.value })}>
-        <option value="">{open}</option>
+        {open !== "" && <option value="">{open}</option>}
         {value !== "" && !pairs.some(([option]) => option === value) && (
           <option value={value}>{value}</option>
         )}
@@ -75,6 +101,7 @@ export function TextField({ label, name, open = "", values, set, help }: FieldPr
       <span>{label}</span>
       <input
         name={name}
+        dir="auto"
         placeholder={open}
         value={Array.isArray(value) ? value.join(", ") : String(value ?? "")}
         onInput={(event) => set({ [name]: event.currentTarget.value })}

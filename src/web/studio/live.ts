@@ -1,12 +1,14 @@
-/** The tasks under way, and the library, as they stand now. */
+/** Live state of running tasks and of the library. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, listTasks, type Task, withKey } from "./api.js";
+import { ApiError, listTasks, type Task } from "./api.js";
 
-/** Other tabs and programs submit too. */
+/** Polling interval, because other tabs and programs submit tasks too. */
 const POLL_MS = 5000;
 export const PAGE_SIZE = 40;
+/** Songs that are read: the page in view and those around it. */
+const READ_SONGS = 3 * PAGE_SIZE;
 const FAILURES_SHOWN = 5;
-/** A browser opens six connections to a server: more streams would hold up all else. */
+/** Event streams at a time: browsers open only six connections to a server. */
 const STREAMS = 2;
 
 export type Connection = "connecting" | "online" | "offline" | "locked";
@@ -14,22 +16,23 @@ export type Connection = "connecting" | "online" | "offline" | "locked";
 export interface LibraryQuery {
   search: string;
   favorite: boolean;
-  /** Songs before those that are shown. */
+  /** Number of the first song that is read. */
   offset: number;
 }
 
 export interface Live {
   connection: Connection;
-  /** In the order in which they will be done. */
+  /** In queue order. */
   active: Task[];
   failed: Task[];
-  /** A page of the songs that the query fits, which are `total`. */
+  /** Matching songs from number `offset` on; `total` counts all. */
   library: Task[];
+  offset: number;
   total: number;
   refresh: () => Promise<void>;
 }
 
-/** What other tabs of this browser have changed shows at once, what other programs have at the next turn. */
+/** Changes of other tabs show at once, changes of other programs at the next poll. */
 const CHANNEL = "carillon";
 const tabs = new BroadcastChannel(CHANNEL);
 
@@ -37,7 +40,7 @@ export function tellTabs(): void {
   tabs.postMessage("changed");
 }
 
-/** Calls `look` when something was changed, in this tab or another; @returns what ends that */
+/** Calls `look` after changes in any tab. @returns the unsubscriber */
 export function watchChanges(look: () => void): () => void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.addEventListener("message", look);
@@ -50,12 +53,16 @@ export function useLive(query: LibraryQuery): Live {
   const [failed, setFailed] = useState<Task[]>([]);
   const [library, setLibrary] = useState<Task[]>([]);
   const [total, setTotal] = useState(0);
+  const [offset, setOffset] = useState(0);
   const latest = useRef(0);
 
   const refresh = useCallback(async () => {
     const turn = ++latest.current;
-    const { offset } = query;
-    const wish: Record<string, string | number> = { state: "succeeded", offset, limit: PAGE_SIZE };
+    const wish: Record<string, string | number> = {
+      state: "succeeded",
+      offset: query.offset,
+      limit: READ_SONGS,
+    };
     if (query.search !== "") wish.search = query.search;
     if (query.favorite) wish.favorite = "true";
     try {
@@ -70,10 +77,17 @@ export function useLive(query: LibraryQuery): Live {
       setFailed(failures.tasks);
       setLibrary(songs.tasks);
       setTotal(songs.total);
+      setOffset(query.offset);
       setConnection("online");
     } catch (error) {
       if (turn !== latest.current) return;
-      setConnection(error instanceof ApiError && error.status === 401 ? "locked" : "offline");
+      const isLocked = error instanceof ApiError && error.status === 401;
+      setConnection(isLocked ? "locked" : "offline");
+      if (!isLocked) return;
+      setActive([]);
+      setFailed([]);
+      setLibrary([]);
+      setTotal(0);
     }
   }, [query.search, query.favorite, query.offset]);
 
@@ -81,9 +95,8 @@ export function useLive(query: LibraryQuery): Live {
     void refresh();
   }, [refresh]);
   useEffect(() => {
-    if (connection === "locked") return;
     const look = () => document.hidden || void refresh();
-    const timer = setInterval(look, POLL_MS);
+    const timer = connection === "locked" ? undefined : setInterval(look, POLL_MS);
     document.addEventListener("visibilitychange", look);
     tabs.addEventListener("message", look);
     return () => {
@@ -98,10 +111,10 @@ export function useLive(query: LibraryQuery): Live {
     setActive((tasks) => tasks.map((task) => (task.task_id === id ? { ...task, ...change } : task))),
   );
 
-  return { connection, active, failed, library, total, refresh };
+  return { connection, active, failed, library, offset, total, refresh };
 }
 
-/** An event source comes back by itself after a restart of the server. */
+/** Event sources reconnect after a restart of the server. */
 function useFollow(
   ids: readonly string[],
   refresh: () => Promise<void>,
@@ -111,7 +124,7 @@ function useFollow(
   told.current = { refresh, change };
   useEffect(() => {
     const sources = ids.map((id) => {
-      const source = new EventSource(withKey(`/v1/tasks/${id}/events`));
+      const source = new EventSource(`/v1/tasks/${id}/events`);
       const on = (name: string, take: (data: Task & { position: number; text: string }) => void) =>
         source.addEventListener(name, (event) => take(JSON.parse((event as MessageEvent<string>).data)));
       on("position", ({ position }) => told.current.change(id, { queue_position: position }));

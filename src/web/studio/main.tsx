@@ -1,35 +1,51 @@
-/** The studio: what a person makes on one side, what was made on the other, and a player below both. */
+/** The studio: song form on one side, queue and library on the other, player below. */
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { call, newName, type Parameters, type Song, storedKey, storeKey, submit, type Task } from "./api.js";
+import { ApiError, call, newName, type Parameters, type Song, submit, type Task } from "./api.js";
 import { Composer } from "./composer.js";
-import { type Draft, draftOf, EMPTY_DRAFT, loadDraft, parametersOf, saveDraft } from "./draft.js";
+import { draftOf, EMPTY_DRAFT, parametersOf, withSource } from "./draft.js";
+import { FileDrop } from "./file-drop.js";
+import { Header } from "./header.js";
+import { KeyEntry } from "./key.js";
+import { loadLanguage, storeLanguage, t } from "./language.js";
 import { Library } from "./library.js";
-import { type LibraryQuery, type Live, tellTabs, useLive } from "./live.js";
+import { type LibraryQuery, tellTabs, useLive } from "./live.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
 import { nameOf, useTrack } from "./song.js";
+import { applyTheme, storedTheme } from "./theme.js";
+import { type DraftChange, useDraft } from "./undo.js";
 import { Workshop } from "./workshop.js";
 
 const NOTICE_MS = 5000;
 
+/** What a phone shows; a desk shows both. */
+type View = "make" | "songs";
+
 interface NoticeText {
   text: string;
   isError: boolean;
+  /** Takes back what the notice says. */
+  undo?: (() => void) | undefined;
 }
 
 function Studio() {
-  const [draft, setDraft] = useState<Draft>(loadDraft);
+  const { draft, setDraft, replaceDraft } = useDraft();
   const [query, setQuery] = useState<LibraryQuery>({ search: "", favorite: false, offset: 0 });
   const [notice, setNotice] = useState<NoticeText | null>(null);
-  const tell = (text: string, isError = false) => setNotice({ text, isError });
+  const [view, setView] = useState<View>("make");
+  const tell = (text: string, isError = false, undo?: () => void) => setNotice({ text, isError, undo });
+  const replace = (change: DraftChange, done: string) => tell(done, false, replaceDraft(change));
   const live = useLive(query);
   const [track, setTrack] = useTrack(live, (task) =>
-    tell(`${nameOf(task)} was deleted, so it no longer plays.`, true),
+    tell(t("{song} was deleted, so it no longer plays.", { song: nameOf(task) }), true),
   );
-  useEffect(() => saveDraft(draft), [draft]);
+  const isLocked = live.connection === "locked";
+  useEffect(() => {
+    if (isLocked) setTrack(null);
+  }, [isLocked]);
 
-  /** Runs what a person asked for; what went wrong is told where it was asked. */
+  /** Runs a user action and shows its error in place. */
   const attempt = async (work: () => Promise<unknown>, done = "") => {
     try {
       setNotice(null);
@@ -42,39 +58,87 @@ function Studio() {
     await live.refresh();
   };
   const send = (parameters: Parameters, files: Record<string, File> = {}) =>
-    attempt(() => submit(parameters, files, newName()), "Queued.");
+    attempt(() => submit(parameters, files, newName()), t("Queued."));
   const fill = (parameters: Parameters, done: string) => {
-    setDraft(draftOf(parameters));
-    tell(done);
+    replace(() => draftOf(parameters), done);
+    setView("make");
     document.getElementById("prompt")?.focus();
   };
   const reuse = ({ parameters, uploads }: Task) =>
-    fill(parameters, `All settings are here.${uploads.length > 0 ? " Add the recording once more." : ""}`);
+    fill(
+      parameters,
+      uploads.length > 0
+        ? t("All settings are here. Add the recording once more.")
+        : t("All settings are here."),
+    );
   const again = (task: Task, change: Parameters = {}) =>
     task.uploads.length > 0 ? reuse(task) : void send({ ...task.parameters, ...change });
   const edit = (task: Task, song: Song) => {
     const words = { prompt: song.prompt, lyrics: song.lyrics };
     const values = { ...words, task_type: "repaint", src_audio_path: song.file, batch_size: 1 };
-    setDraft({ ...EMPTY_DRAFT, values, sourceName: task.title || task.prompt || "song" });
+    const sourceName = task.title || task.prompt || t("song");
+    replace(() => ({ ...EMPTY_DRAFT, values, sourceName }), t("The form works on this song."));
+    setView("make");
     document.getElementById("source")?.scrollIntoView({ behavior: "smooth", block: "center" });
+  };
+  /** Stops a task. A song that was finished meanwhile stays. */
+  const cancel = (task: Task) =>
+    attempt(async () => {
+      try {
+        await call("POST", "/cancel_task", { task_id: task.task_id });
+        if (track?.task.task_id === task.task_id) setTrack(null);
+      } catch (error) {
+        if (!(error instanceof ApiError && error.status === 404)) throw error;
+        tell(t("{song} was finished already.", { song: nameOf(task) }));
+      }
+    });
+  /** Plays the song after or before the one that plays, in the order of the library. */
+  const step = (by: 1 | -1) => {
+    const at = live.library.findIndex(({ task_id }) => task_id === track?.task.task_id);
+    const next = at < 0 ? undefined : live.library.slice(by > 0 ? at + 1 : 0, by > 0 ? undefined : at);
+    const playable = next?.filter(({ songs }) => songs.length > 0).at(by > 0 ? 0 : -1);
+    if (playable !== undefined) setTrack({ task: playable, index: 0 });
   };
   const remove = (task: Task) => {
     if (track?.task.task_id === task.task_id) setTrack(null);
-    // The button that was pressed goes with its song.
+    // The pressed button disappears with its song.
     document.getElementById("library-title")?.focus();
-    void attempt(() => call("DELETE", `/v1/tasks/${task.task_id}`));
+    void attempt(() => call("DELETE", `/v1/tasks/${task.task_id}?state=${task.state}`));
   };
 
+  const header = (
+    <Header
+      live={live}
+      onLanguage={(code) => {
+        storeLanguage(code);
+        void loadLanguage().then(show);
+      }}
+    />
+  );
+  if (isLocked) {
+    return (
+      <>
+        {header}
+        <main class="locked">
+          <KeyEntry onUnlock={live.refresh} />
+        </main>
+      </>
+    );
+  }
   return (
     <>
-      <Header live={live} />
-      <main>
-        {live.connection === "locked" && <KeyEntry onKey={() => void live.refresh()} />}
+      {header}
+      <Views view={view} onView={setView} busy={live.active.length} />
+      <main data-view={view}>
         <Composer
           draft={draft}
           onChange={setDraft}
           isBusy={live.active.length > 0}
-          onSubmit={() => void send(parametersOf(draft), draft.files)}
+          onReplace={replace}
+          onSubmit={(change = {}) => {
+            setView("songs");
+            void send({ ...parametersOf(draft), ...change }, draft.files);
+          }}
           attempt={attempt}
         />
         <div class="made">
@@ -82,7 +146,8 @@ function Studio() {
             live={live}
             playing={track?.task}
             onListen={(task) => setTrack({ task, index: 0 })}
-            onRemove={remove}
+            onCancel={cancel}
+            onDismiss={remove}
             onAgain={again}
           />
           <Library
@@ -91,6 +156,7 @@ function Studio() {
             onQuery={setQuery}
             track={track}
             onPlay={setTrack}
+            attempt={attempt}
             on={{
               again: (task) => again(task),
               vary: (task) => again(task, { use_random_seed: true, seed: -1 }),
@@ -105,13 +171,19 @@ function Studio() {
           <Workshop attempt={attempt} />
         </div>
       </main>
+      <FileDrop
+        onFile={(file) => {
+          setView("make");
+          replace((now) => withSource(now, file), t("The form works on this recording."));
+        }}
+      />
       <Notice notice={notice} onClose={() => setNotice(null)} />
-      <Player track={track} onTrack={setTrack} />
+      <Player track={track} onTrack={setTrack} onStep={step} />
     </>
   );
 }
 
-/** Says what was done for a while, and what went wrong until it is read. */
+/** Toast: results disappear after a while, errors stay until dismissed. */
 function Notice({ notice, onClose }: { notice: NoticeText | null; onClose: () => void }) {
   useEffect(() => {
     if (notice === null || notice.isError) return;
@@ -123,7 +195,18 @@ function Notice({ notice, onClose }: { notice: NoticeText | null; onClose: () =>
       {notice && (
         <p class={notice.isError ? "failed" : ""}>
           {notice.text}{" "}
-          <button type="button" class="plain" aria-label="Close message" onClick={onClose}>
+          {notice.undo && (
+            <button
+              type="button"
+              onClick={() => {
+                notice.undo?.();
+                onClose();
+              }}
+            >
+              {t("Undo")}
+            </button>
+          )}
+          <button type="button" class="plain" aria-label={t("Close message")} onClick={onClose}>
             ✕
           </button>
         </p>
@@ -132,75 +215,42 @@ function Notice({ notice, onClose }: { notice: NoticeText | null; onClose: () =>
   );
 }
 
-const CONNECTION_WORDS: Record<Live["connection"], string> = {
-  connecting: "Connecting…",
-  online: "Online",
-  offline: "Offline: trying again",
-  locked: "Key needed",
-};
-
-function Header({ live }: { live: Live }) {
-  const [model, setModel] = useState("");
-  useEffect(() => {
-    if (live.connection !== "online") return;
-    call<{ default_model: string }>("GET", "/v1/models").then(
-      (models) => setModel(models.default_model),
-      () => setModel(""),
-    );
-  }, [live.connection]);
-  return (
-    <header>
-      <h1>
-        <img src="/studio/icon.svg" alt="" />
-        Carillon
-      </h1>
-      {model !== "" && <span class="faint">{model}</span>}
-      <span class={`connection ${live.connection}`} role="status">
-        {CONNECTION_WORDS[live.connection]}
-      </span>
-      <nav>
-        {storedKey() !== "" && (
-          <button
-            type="button"
-            class="plain"
-            onClick={() => {
-              storeKey("");
-              void live.refresh();
-            }}
-          >
-            Forget key
-          </button>
-        )}
-        <a href="/docs">API</a>
-      </nav>
-    </header>
-  );
+interface ViewsProps {
+  view: View;
+  onView: (view: View) => void;
+  /** Songs being made. */
+  busy: number;
 }
 
-function KeyEntry({ onKey }: { onKey: () => void }) {
-  const [tried, setTried] = useState(storedKey());
+/** Tabs of a phone. */
+function Views({ view, onView, busy }: ViewsProps) {
+  const names: [View, string][] = [
+    ["make", t("Make a song")],
+    ["songs", t("Songs")],
+  ];
   return (
-    <form
-      class="key"
-      onSubmit={(event) => {
-        event.preventDefault();
-        const key = String(new FormData(event.currentTarget).get("key") ?? "").trim();
-        storeKey(key);
-        setTried(key);
-        onKey();
-      }}
-    >
-      <label for="key">
-        {tried === "" ? "This server asks for a key (SVC_API_KEY)." : "The server does not accept this key."}
-      </label>
-      <div class="row">
-        <input id="key" name="key" type="password" required autocomplete="current-password" />
-        <button type="submit" class="main">
-          Unlock
+    <nav class="views" aria-label={t("Views")}>
+      {names.map(([name, words]) => (
+        <button
+          type="button"
+          key={name}
+          aria-current={view === name ? "page" : undefined}
+          onClick={() => {
+            onView(name);
+            scrollTo(0, 0);
+          }}
+        >
+          {words}
+          {name === "songs" && busy > 0 && <span class="badge">{busy}</span>}
         </button>
-      </div>
-    </form>
+      ))}
+    </nav>
   );
 }
 
-render(<Studio />, document.body);
+function show(): void {
+  render(<Studio />, document.body);
+}
+
+applyTheme(storedTheme());
+void loadLanguage().then(show);

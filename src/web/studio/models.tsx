@@ -1,7 +1,9 @@
-/** Which model each slot has, and the download of further ones. */
+/** Models by slot, and downloads of models. */
 import { useEffect, useState } from "preact/hooks";
 import { call, type ModelInventory, type ModelPull } from "./api.js";
+import { t } from "./language.js";
 import { type Attempt, Part, useAnswer } from "./part.js";
+import { sized } from "./words.js";
 
 const POLL_MS = 1000;
 
@@ -9,24 +11,27 @@ export function Models({ attempt }: { attempt: Attempt }) {
   const [inventory, read] = useAnswer<ModelInventory>("/v1/model_inventory");
   const [loading, setLoading] = useState("");
   const load = (body: object, name: string) =>
-    attempt(async () => {
-      setLoading(name);
-      try {
-        await call("POST", "/v1/init", body);
-      } finally {
-        setLoading("");
-        await read();
-      }
-    }, `${name} is loaded.`);
+    attempt(
+      async () => {
+        setLoading(name);
+        try {
+          await call("POST", "/v1/init", body);
+        } finally {
+          setLoading("");
+          await read();
+        }
+      },
+      t("{model} is loaded.", { model: name }),
+    );
   if (inventory === null) return null;
   const tasksOf = (model: string | null) =>
     inventory.models.find(({ name }) => name === model)?.supported_task_types.join(", ");
   return (
-    <Part title="Models">
+    <Part title={t("Models")}>
       {inventory.slots.map(({ slot, model }) => (
         <Choice
           key={slot}
-          label={`Slot ${slot}`}
+          label={t("Slot {number}", { number: slot })}
           chosen={model}
           names={inventory.models.map(({ name }) => name)}
           isBusy={loading !== ""}
@@ -35,13 +40,13 @@ export function Models({ attempt }: { attempt: Attempt }) {
         />
       ))}
       <Choice
-        label="Language model"
+        label={t("Language model")}
         chosen={inventory.loaded_lm_model}
         names={inventory.lm_models.map(({ name }) => name)}
         isBusy={loading !== ""}
         onChoose={(name) => load({ init_llm: true, lm_model_path: name }, name)}
       />
-      {loading !== "" && <p role="status">Loading {loading}…</p>}
+      {loading !== "" && <p role="status">{t("Loading {model}…", { model: loading })}</p>}
       <Pull attempt={attempt} onPulled={read} />
     </Part>
   );
@@ -67,7 +72,7 @@ function Choice({ label, chosen, names, isBusy, help, onChoose }: ChoiceProps) {
         disabled={isBusy}
         onChange={(event) => onChoose(event.currentTarget.value)}
       >
-        {chosen === null && <option value="">none is loaded</option>}
+        {chosen === null && <option value="">{t("none loaded")}</option>}
         {names.map((name) => (
           <option key={name}>{name}</option>
         ))}
@@ -89,17 +94,17 @@ function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise
     };
   }, [isRunning]);
   const ask = (method: string, body?: object) => attempt(() => call(method, "/v1/models/pull", body));
-  // Gateways of a fleet have no models of their own.
+  // Gateways of a fleet have no models.
   if (answer === null) return null;
   const { published, pull } = answer;
   return (
     <div class="field">
-      <label for="pull">Further models</label>
+      <label for="pull">{t("Further models")}</label>
       <div class="row">
         <input
           id="pull"
           list="published"
-          placeholder="Choose one, or owner/repository of the hub"
+          placeholder={t("Choose one, or owner/repository of the hub")}
           value={name}
           onInput={(event) => setName(event.currentTarget.value)}
         />
@@ -113,17 +118,17 @@ function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise
           disabled={isRunning || name.trim() === ""}
           onClick={() => ask("POST", { model: name.trim() })}
         >
-          Pull
+          {t("Pull")}
         </button>
         {isRunning && (
           <button type="button" onClick={() => ask("DELETE")}>
-            Cancel pull
+            {t("Cancel pull")}
           </button>
         )}
       </div>
       {pull?.state === "running" && (
         <progress
-          aria-label={`Progress of ${pull.model}`}
+          aria-label={t("Progress of {song}", { song: pull.model })}
           max={1}
           value={pull.total_bytes === 0 ? 0 : pull.done_bytes / pull.total_bytes}
         />
@@ -147,18 +152,16 @@ function wordsOf({
 }: NonNullable<ModelPull["pull"]>): string {
   switch (state) {
     case "running":
-      return total === 0 ? `Looking for ${model}…` : `${file} · ${sized(done)} of ${sized(total)}`;
+      return total === 0
+        ? t("Looking for {model}…", { model })
+        : t("{file} · {done} of {total}", { file, done: sized(done), total: sized(total) });
     case "completed":
       return rest.new_folders.length === 0
-        ? `${model} was here already.`
-        : `${model} is here. Choose it above.`;
+        ? t("{model} was here already.", { model })
+        : t("{model} is here. Choose it above.", { model });
     case "cancelled":
-      return `${model} was cancelled. What has come stays: pull it again to go on.`;
+      return t("{model} was cancelled. What has come stays: pull it again to go on.", { model });
     case "failed":
-      return rest.error ?? `${model} could not be pulled.`;
+      return rest.error ?? t("{model} could not be pulled.", { model });
   }
-}
-
-function sized(bytes: number): string {
-  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
 }

@@ -1,13 +1,13 @@
-/** What the parts of the workshop share. */
+/** Shared by the parts of the workshop. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { call } from "./api.js";
 import { watchChanges } from "./live.js";
 
-/** Does what a person asked for; what went wrong is told. */
+/** Runs a user action and shows its error. */
 export type Attempt = (work: () => Promise<unknown>, done?: string) => Promise<void>;
 
-/** What the service answers, read again whenever something was changed; null where it has no such thing. */
+/** Answer of an endpoint, reloaded after every change; null if the endpoint does not exist. */
 export function useAnswer<T>(path: string): [T | null, () => Promise<void>] {
   const [answer, setAnswer] = useState<T | null>(null);
   const read = () => call<T>("GET", path).then(setAnswer, () => setAnswer(null));

@@ -1,22 +1,33 @@
-/** Plays one song below everything else; versions of one task are compared at the same moment. */
+/** The player. Switching between versions of a task keeps the position. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
-import { withKey } from "./api.js";
+import { Icon } from "./icons.js";
+import { t } from "./language.js";
+import { controls, tellPlayback } from "./playback.js";
 import { Download, letterOf, lineAt, nameOf, type Track } from "./song.js";
+import { watchTheme } from "./theme.js";
+import { useMediaSession, usePlayerKeys, Volume } from "./transport.js";
 import { makeWave, PICTURE_RATE_HZ, SpectrogramButton, waveColors } from "./wave.js";
 import { clock } from "./words.js";
 
-const UNPLAYABLE = "This song cannot be played: it may have been removed.";
-/** What the service keeps of a song to be heard. */
+const unplayable = () => t("This song cannot be played: it may have been removed.");
+/** Audio files of a song. */
 const PREVIEW_MAX_SECONDS = 240;
-const UNFINISHED = { queued: "", running: "· still being made", succeeded: "", failed: "· was not finished" };
+const unfinished = () => ({
+  queued: "",
+  running: `· ${t("still being made")}`,
+  succeeded: "",
+  failed: `· ${t("was not finished")}`,
+});
 
 interface PlayerProps {
   track: Track | null;
   onTrack: (track: Track | null) => void;
+  /** Plays the next song (1) or the previous one (-1), if there is one. */
+  onStep: (by: 1 | -1) => void;
 }
 
-export function Player({ track, onTrack }: PlayerProps) {
+export function Player({ track, onTrack, onStep }: PlayerProps) {
   const container = useRef<HTMLDivElement>(null);
   const wave = useRef<WaveSurfer | null>(null);
   const before = useRef<Track | null>(null);
@@ -24,6 +35,15 @@ export function Player({ track, onTrack }: PlayerProps) {
   const [time, setTime] = useState(0);
   const [length, setLength] = useState(0);
   const [failure, setFailure] = useState("");
+  const [isRepeating, setRepeating] = useState(false);
+  const ended = useRef(() => {});
+  ended.current = () => {
+    if (isRepeating) void wave.current?.play();
+    else onStep(1);
+  };
+  useEffect(() => tellPlayback({ isPlaying, seconds: time, length }), [isPlaying, time, length]);
+  usePlayerKeys(wave);
+  useMediaSession({ track, wave, isPlaying, onStep });
 
   useEffect(() => {
     const made = makeWave(container.current, { height: 48, dragToSeek: true });
@@ -31,13 +51,14 @@ export function Player({ track, onTrack }: PlayerProps) {
     made.on("pause", () => setPlaying(false));
     made.on("timeupdate", setTime);
     made.on("ready", setLength);
-    made.on("error", () => setFailure(UNPLAYABLE));
+    made.on("finish", () => ended.current());
+    controls.toggle = () => void made.playPause();
+    controls.seek = (part) => made.seekTo(part);
+    made.on("error", () => setFailure(unplayable()));
     wave.current = made;
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    const recolor = () => made.setOptions(waveColors());
-    scheme.addEventListener("change", recolor);
+    const unwatch = watchTheme(() => made.setOptions(waveColors()));
     return () => {
-      scheme.removeEventListener("change", recolor);
+      unwatch();
       made.destroy();
     };
   }, []);
@@ -59,22 +80,22 @@ export function Player({ track, onTrack }: PlayerProps) {
     }
     player.setOptions({ interact: !isPreview });
     if (isPreview) {
-      playPreview(player, withKey(url));
+      playPreview(player, url);
       return;
     }
     let isOver = false;
-    // What plays goes on until the song is here, which then goes on with it.
-    arrival(withKey(url)).then(
+    // The preview plays on until the song is loaded, then the song continues at the same position.
+    arrival(url).then(
       ({ blob, channels, seconds }) => {
         if (isOver) return;
-        const at = isSameTask ? player.getCurrentTime() : 0;
+        const at = isSameTask ? player.getCurrentTime() : (track?.start ?? 0) * seconds;
         const isHeard = !wasPreview || player.isPlaying();
         return player.loadBlob(blob, channels, seconds).then(() => {
           player.setTime(at);
           return isHeard ? player.play() : undefined;
         });
       },
-      () => isOver || setFailure(UNPLAYABLE),
+      () => isOver || setFailure(unplayable()),
     );
     return () => {
       isOver = true;
@@ -82,32 +103,58 @@ export function Player({ track, onTrack }: PlayerProps) {
   }, [url]);
 
   return (
-    <section class={track === null ? "player idle" : "player"} aria-label="Player">
+    <section class={track === null ? "player idle" : "player"} aria-label={t("Player")}>
       <button
         type="button"
         class="play"
-        aria-label={isPlaying ? "Pause" : "Play"}
+        aria-label={isPlaying ? t("Pause") : t("Play")}
         onClick={() => void wave.current?.playPause()}
       >
-        {isPlaying ? "❚❚" : "▶"}
+        <Icon name={isPlaying ? "pause" : "play"} />
       </button>
+      {track && song && (
+        <span class="row steps">
+          <button
+            type="button"
+            class="plain round"
+            aria-label={t("Previous song")}
+            onClick={() => onStep(-1)}
+          >
+            <Icon name="previous" />
+          </button>
+          <button type="button" class="plain round" aria-label={t("Next song")} onClick={() => onStep(1)}>
+            <Icon name="next" />
+          </button>
+          <button
+            type="button"
+            class="plain round"
+            aria-label={t("Repeat")}
+            aria-pressed={isRepeating}
+            onClick={() => setRepeating(!isRepeating)}
+          >
+            <Icon name="repeat" />
+          </button>
+        </span>
+      )}
       <div class="about">
-        <span class="name">{track ? nameOf(track.task) : ""}</span>
+        <span class="name" dir="auto">
+          {track ? nameOf(track.task) : ""}
+        </span>
         <span class="faint facts">
-          {failure || `${clock(time)} ${isPreview ? UNFINISHED[track.task.state] : `/ ${clock(length)}`}`}
+          {failure || `${clock(time)} ${isPreview ? unfinished()[track.task.state] : `/ ${clock(length)}`}`}
         </span>
       </div>
       <div class="canvas" ref={container} />
       {song?.lrc && <p class="sung">{lineAt(song, time)}</p>}
       {track && track.task.songs.length > 1 && (
-        <fieldset class="row" aria-label="Versions">
+        <fieldset class="row" aria-label={t("Versions")}>
           {track.task.songs.map(({ file }, index) => (
             <button
               type="button"
               class="tag"
               key={file}
               aria-pressed={index === track.index}
-              aria-label={`Version ${letterOf(index)}`}
+              aria-label={t("Version {letter}", { letter: letterOf(index) })}
               onClick={() => onTrack({ ...track, index })}
             >
               {letterOf(index)}
@@ -115,16 +162,22 @@ export function Player({ track, onTrack }: PlayerProps) {
           ))}
         </fieldset>
       )}
-      <SpectrogramButton wave={wave.current} label="the song that plays" />
+      <SpectrogramButton wave={wave.current} label={t("the song that plays")} />
+      <Volume wave={wave} />
       {track && song && <Download name={nameOf(track.task)} song={song} />}
-      <button type="button" class="plain" aria-label="Close player" onClick={() => onTrack(null)}>
-        ✕
+      <button
+        type="button"
+        class="plain round close"
+        aria-label={t("Close player")}
+        onClick={() => onTrack(null)}
+      >
+        <Icon name="close" />
       </button>
     </section>
   );
 }
 
-/** Nobody knows yet what it looks like, nor how long it will be. */
+/** Placeholder waveform while length and shape are unknown. */
 function playPreview(player: WaveSurfer, url: string): void {
   player.load(url, [new Float32Array(2)], PREVIEW_MAX_SECONDS).then(
     () => player.play(),
@@ -132,10 +185,10 @@ function playPreview(player: WaveSurfer, url: string): void {
   );
 }
 
-/** A song and what its waveform is drawn of. */
+/** A song with the audio its waveform is drawn from. */
 async function arrival(url: string): Promise<{ blob: Blob; channels: Float32Array[]; seconds: number }> {
   const response = await fetch(url);
-  if (!response.ok) throw new Error(UNPLAYABLE);
+  if (!response.ok) throw new Error(unplayable());
   const blob = await response.blob();
   const context = new OfflineAudioContext(1, 1, PICTURE_RATE_HZ);
   const audio = await context.decodeAudioData(await blob.arrayBuffer());

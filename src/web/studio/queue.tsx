@@ -1,61 +1,113 @@
-/** What is being made and what waits, with what failed of late. */
+/** Running, waiting and recently failed tasks. */
 import { useEffect, useState } from "preact/hooks";
 import type { Task } from "./api.js";
+import { t } from "./language.js";
 import type { Live } from "./live.js";
 import { nameOf } from "./song.js";
 import { roughly } from "./words.js";
 
+/** The error of a task that was cancelled, which needs no attention. */
+const CANCELLED = "Cancelled by user";
+/** Tasks shown of a long queue. */
+const FOLDED = 5;
+
 interface QueueProps {
   live: Live;
-  /** The task that plays. */
+  /** Id of the playing task. */
   playing: Task | undefined;
   onListen: (task: Task) => void;
-  onRemove: (task: Task) => void;
+  onCancel: (task: Task) => void;
+  onDismiss: (task: Task) => void;
   onAgain: (task: Task) => void;
 }
 
-export function Queue({ live, playing, onListen, onRemove, onAgain }: QueueProps) {
-  const { active, failed } = live;
+export function Queue({ live, playing, onListen, onCancel, onDismiss, onAgain }: QueueProps) {
+  const { active } = live;
+  const [isWhole, setWhole] = useState(false);
+  const failed = live.failed.filter(({ error }) => error !== CANCELLED);
+  const shown = isWhole ? active : active.slice(0, FOLDED);
+  const hidden = active.length - shown.length;
   if (active.length + failed.length === 0) return null;
   return (
     <section aria-labelledby="queue-title">
-      <h2 id="queue-title">Queue</h2>
+      <div class="row head">
+        <h2 id="queue-title">
+          {t("Queue")} <span class="faint">{active.length > 0 ? active.length : ""}</span>
+        </h2>
+        {active.length > 1 && (
+          <button
+            type="button"
+            class="plain"
+            onClick={() => {
+              for (const task of active.toReversed()) onCancel(task);
+            }}
+          >
+            {t("Cancel all")}
+          </button>
+        )}
+        {failed.length > 1 && (
+          <button
+            type="button"
+            class="plain"
+            onClick={() => {
+              for (const task of failed) onDismiss(task);
+            }}
+          >
+            {t("Clear failed")}
+          </button>
+        )}
+      </div>
       <ul class="queue">
-        {active.map((task) => (
+        {shown.map((task) => (
           <li key={task.task_id} class={task.state}>
-            <span class="name">{nameOf(task)}</span>
+            <span class="name" dir="auto">
+              {nameOf(task)}
+            </span>
             {task.state === "running" ? <Progress task={task} /> : <Waiting task={task} />}
             <span class="row">
               {task.preview_seconds > 0 && task.task_id !== playing?.task_id && (
                 <button
                   type="button"
                   onClick={() => onListen(task)}
-                  aria-label={`Listen to ${nameOf(task)} while it is made`}
+                  aria-label={t("Listen to {song} while it is made", { song: nameOf(task) })}
                 >
-                  ▶ Listen
+                  ▶ {t("Listen")}
                 </button>
               )}
-              <button type="button" onClick={() => onRemove(task)} aria-label={`Cancel ${nameOf(task)}`}>
-                Cancel
+              <button
+                type="button"
+                onClick={() => onCancel(task)}
+                aria-label={t("Cancel {song}", { song: nameOf(task) })}
+              >
+                {t("Cancel")}
               </button>
             </span>
           </li>
         ))}
+        {(hidden > 0 || isWhole) && (
+          <li>
+            <button type="button" class="plain" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+              {isWhole ? t("Show fewer") : t("Show {count} more", { count: hidden })}
+            </button>
+          </li>
+        )}
         {failed.map((task) => (
           <li key={task.task_id} class="ended">
-            <span class="name">{nameOf(task)}</span>
+            <span class="name" dir="auto">
+              {nameOf(task)}
+            </span>
             <span class="state failed">{task.error}</span>
             <span class="row">
               <button type="button" onClick={() => onAgain(task)}>
-                Try again
+                {t("Try again")}
               </button>
               <button
                 type="button"
                 class="plain"
-                onClick={() => onRemove(task)}
-                aria-label={`Dismiss ${nameOf(task)}`}
+                onClick={() => onDismiss(task)}
+                aria-label={t("Dismiss {song}", { song: nameOf(task) })}
               >
-                Dismiss
+                {t("Dismiss")}
               </button>
             </span>
           </li>
@@ -67,7 +119,9 @@ export function Queue({ live, playing, onListen, onRemove, onAgain }: QueueProps
 
 function Waiting({ task }: { task: Task }) {
   const position = task.queue_position ?? 0;
-  return <span class="state">{position <= 1 ? "Next" : `Waiting, place ${position}`}</span>;
+  return (
+    <span class="state">{position <= 1 ? t("Next") : t("Waiting, place {place}", { place: position })}</span>
+  );
 }
 
 function Progress({ task }: { task: Task }) {
@@ -77,7 +131,7 @@ function Progress({ task }: { task: Task }) {
   const isGuess = progress > 0.05 && elapsed > 2;
   return (
     <span class="state">
-      <progress value={progress} max={1} aria-label={`Progress of ${nameOf(task)}`} />
+      <progress value={progress} max={1} aria-label={t("Progress of {song}", { song: nameOf(task) })} />
       <span>
         {stage} · {Math.round(progress * 100)} %
         {isGuess && ` · ${roughly((elapsed * (1 - progress)) / progress)}`}
@@ -86,7 +140,7 @@ function Progress({ task }: { task: Task }) {
   );
 }
 
-/** Draws again every second: time passes without events. */
+/** Re-renders every second, for elapsed times. */
 function useTick(): void {
   const [, setTick] = useState(0);
   useEffect(() => {

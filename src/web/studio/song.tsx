@@ -1,17 +1,21 @@
-/** What the queue, the library and the player say of a song. */
+/** Song display shared by queue, library and player. */
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, call, type Song, type Task, withKey } from "./api.js";
+import { ApiError, call, type Song, type Task } from "./api.js";
+import { extensionOf, FORMATS } from "./formats.js";
+import { t } from "./language.js";
 import type { Live } from "./live.js";
 
 export interface Track {
   task: Task;
-  /** Which of the task's songs. */
+  /** Index among the task's songs. */
   index: number;
+  /** Where to start, 0 to 1; absent: at the beginning, or where another version of the task is. */
+  start?: number;
 }
 
 /**
- * The song that plays, as the service has it now: it may be renamed or removed elsewhere.
- * @param onGone is told of a song that was removed while it was in the player
+ * Refreshes the playing song, which may be renamed or removed elsewhere.
+ * @param onGone called when the song is removed while it is in the player
  */
 export function useTrack(
   { library, connection }: Live,
@@ -31,7 +35,7 @@ export function useTrack(
     call<Task>("GET", `/v1/tasks/${id}`).then(
       (task) => isOver || take(task),
       (error: unknown) => {
-        // All else shows in the state of the connection.
+        // Other errors show as the connection state.
         if (isOver || !(error instanceof ApiError) || error.status !== 404) return;
         setTrack(null);
         onGone(track.task);
@@ -44,29 +48,36 @@ export function useTrack(
   return [track, setTrack];
 }
 
-export function nameOf(task: Task): string {
-  return (
-    task.title || task.prompt || task.lyrics.split("\n").find((line) => /^[^[]/.test(line)) || task.task_type
-  );
+const MAX_NAME = 60;
+
+/** The title, or one from the words: the first phrase of the prompt, else the first sung line. */
+export function nameOf({ title, prompt, lyrics, task_type }: Task): string {
+  if (title !== "") return title;
+  const sung = lyrics.split("\n").find((line) => /^[^[]/.test(line)) ?? "";
+  const phrase = /[^\s,.;:!?\n。、，][^,.;:!?\n。、，]*/.exec(prompt || sung)?.[0].trim() || task_type;
+  if (phrase.length <= MAX_NAME) return phrase;
+  return `${phrase.slice(0, MAX_NAME).replace(/\s+\S*$/, "")}…`;
 }
 
-const FORMATS = ["mp3", "flac", "wav", "wav32", "opus", "aac"];
-
-/** The song as it is stored, or converted. */
+/** Download of the song, as stored or converted. */
 export function Download({ name, song }: { name: string; song: Song }) {
   const stored = /\.(\w+)(?:$|&)/.exec(song.file)?.[1] ?? "mp3";
   const [format, setFormat] = useState("");
-  const extension = (format || stored).replace("wav32", "wav");
+  const extension = extensionOf(format || stored);
   return (
     <span class="row download">
       <a
         class="button"
-        href={withKey(format === "" ? song.file : `${song.file}&format=${format}`)}
+        href={format === "" ? song.file : `${song.file}&format=${format}`}
         download={`${name.slice(0, 60)}.${extension}`}
       >
-        Download
+        {t("Download")}
       </a>
-      <select aria-label="Format" value={format} onChange={(event) => setFormat(event.currentTarget.value)}>
+      <select
+        aria-label={t("Format")}
+        value={format}
+        onChange={(event) => setFormat(event.currentTarget.value)}
+      >
         <option value="">{stored}</option>
         {FORMATS.filter((other) => other !== stored).map((other) => (
           <option key={other}>{other}</option>
@@ -76,13 +87,13 @@ export function Download({ name, song }: { name: string; song: Song }) {
   );
 }
 
-/** The line that is sung at a moment of a song whose times are known, else "". */
+/** Lyric line at a time, "" if times are unknown. */
 export function lineAt({ lrc = "" }: Song, seconds: number): string {
   const lines = [...lrc.matchAll(/^\[(\d+):([\d.]+)\](.*)$/gm)];
   return lines.findLast(([, minutes, rest]) => 60 * Number(minutes) + Number(rest) <= seconds)?.[3] ?? "";
 }
 
-/** The times as a file that players of music read. */
+/** Lyric times as an LRC file. */
 export function LyricsFile({ name, lrc }: { name: string; lrc: string }) {
   return (
     <a
@@ -90,7 +101,7 @@ export function LyricsFile({ name, lrc }: { name: string; lrc: string }) {
       href={`data:text/plain;charset=utf-8,${encodeURIComponent(lrc)}`}
       download={`${name.slice(0, 60)}.lrc`}
     >
-      Lyrics with times
+      {t("Lyrics with times")}
     </a>
   );
 }

@@ -1,23 +1,25 @@
-/** The recording that a task works on: dropped, chosen, or a song of the library; and what to do with it. */
+/** The source recording (dropped, chosen or from the library) and its task type. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { type Parameters, withKey } from "./api.js";
-import { type Draft, hasSource, withValues } from "./draft.js";
-import { NumberField, SelectField, TextField } from "./fields.js";
+import type { Parameters } from "./api.js";
+import { type Draft, hasSource, taskOf, withSource, withTask, withValues } from "./draft.js";
+import { Group, NumberField, SelectField, TextField } from "./fields.js";
+import { t } from "./language.js";
 import { tenths, Wave, type Window } from "./wave.js";
 import { clock } from "./words.js";
 
-const TASKS: Record<string, { name: string; help: string }> = {
-  cover: { name: "Cover", help: "The same song in another sound: describe it above." },
-  repaint: { name: "Repaint or extend", help: "Drag over the part to make anew." },
-  lego: { name: "Add a stem", help: "Lays one more instrument over the recording." },
-  extract: { name: "Extract a stem", help: "Takes one instrument or voice out of the recording." },
-  complete: { name: "Complete", help: "Plays a band around a single stem." },
-};
+/** Tasks that work on a recording. */
+export const tasks = (): Record<string, { name: string; help: string }> => ({
+  cover: { name: t("Cover"), help: t("The same song in another sound: describe it above.") },
+  repaint: { name: t("Repaint or extend"), help: t("Drag over the part to replace.") },
+  lego: { name: t("Add a stem"), help: t("Lays one more instrument over the recording.") },
+  extract: { name: t("Extract a stem"), help: t("Takes one instrument or voice out of the recording.") },
+  complete: { name: t("Complete"), help: t("Plays a band around a single stem.") },
+});
 const STEMS =
   "vocals backing_vocals drums bass guitar keyboard strings synth percussion brass woodwinds fx".split(" ");
 
-/** What is added to an end of a song, and how much of it is made anew so that the two belong together. */
+/** Seconds added to an end of a song, and seconds re-rendered for the transition. */
 const EXTENSION_SECONDS = 10;
 const OVERLAP_SECONDS = 1;
 
@@ -28,19 +30,16 @@ interface SourceProps {
 
 export function Source({ draft, onChange }: SourceProps) {
   if (hasSource(draft)) return <Work draft={draft} onChange={onChange} />;
-  const take = (file: File) => {
-    const { task_type: task = "text2music" } = draft.values;
-    const values = { ...draft.values, task_type: task === "text2music" ? "cover" : task };
-    onChange({ values, files: { ...draft.files, src_audio: file }, sourceName: file.name });
-  };
+  const take = (file: File) => onChange(withSource(draft, file));
   return (
-    <Drop id="source" label="Recording to work on" onFile={take}>
-      Drop a recording to cover, repaint or extend it, or <span class="link">choose a file</span>
+    <Drop id="source" label={t("Recording to work on")} onFile={take}>
+      {t("Drop a recording to cover, repaint or extend it, or")}{" "}
+      <span class="link">{t("choose a file")}</span>
     </Drop>
   );
 }
 
-/** A recording whose sound any task may take. */
+/** Reference recording for the timbre of any task. */
 export function Reference({ draft, onChange }: SourceProps) {
   const { values, files } = draft;
   const name = files.reference_audio?.name ?? values.reference_audio_path;
@@ -54,20 +53,21 @@ export function Reference({ draft, onChange }: SourceProps) {
     });
   };
   return (
-    <details class="group">
-      <summary>
-        Sound of a recording <span class="faint">{name === undefined ? "none" : String(name)}</span>
-      </summary>
+    <Group
+      icon="wave"
+      title={t("Reference recording")}
+      summary={name === undefined ? t("none") : String(name)}
+    >
       {name === undefined ? (
-        <Drop id="reference" label="Reference recording" onFile={take}>
-          Drop a recording that the song shall sound like, or <span class="link">choose a file</span>
+        <Drop id="reference" label={t("Reference recording")} onFile={take}>
+          {t("Drop a recording whose sound you like, or")} <span class="link">{t("choose a file")}</span>
         </Drop>
       ) : (
-        <button type="button" aria-label={`Remove ${name}`} onClick={() => take()}>
-          Remove
+        <button type="button" aria-label={t("Remove {name}", { name: String(name) })} onClick={() => take()}>
+          {t("Remove")}
         </button>
       )}
-    </details>
+    </Group>
   );
 }
 
@@ -111,7 +111,7 @@ function Drop({ id, label, onFile, children }: DropProps) {
 function Work({ draft, onChange }: SourceProps) {
   const { values, files, sourceName } = draft;
   const [length, setLength] = useState(0);
-  const task = String(values.task_type ?? "cover");
+  const task = taskOf(draft);
   const set = (change: Parameters) => onChange(withValues(draft, change));
   const fields = { values, set };
   const url = useSourceUrl(files.src_audio, values.src_audio_path);
@@ -130,32 +130,33 @@ function Work({ draft, onChange }: SourceProps) {
   };
   return (
     <fieldset id="source" class="source">
-      <legend>Recording</legend>
+      <legend>{t("Recording")}</legend>
       <div class="row">
-        <strong class="name">{sourceName || "recording"}</strong>
+        <strong class="name">{sourceName || t("recording")}</strong>
         <button type="button" class="plain" onClick={drop}>
-          Remove
+          {t("Remove")}
         </button>
       </div>
       {url !== "" && (
         <Wave
           url={url}
-          label="Recording"
+          label={t("Recording")}
           onLength={setLength}
           {...(task === "repaint" && { window, onWindow: setWindow })}
         />
       )}
       <div class="grid">
         <SelectField
-          label="What to do"
+          label={t("What to do")}
           name="task_type"
-          open="Choose"
-          options={Object.entries(TASKS).map(([name, words]): [string, string] => [name, words.name])}
-          {...fields}
+          open=""
+          options={Object.entries(tasks()).map(([name, words]): [string, string] => [name, words.name])}
+          values={{ task_type: task }}
+          set={({ task_type: chosen }) => onChange(withTask(draft, String(chosen)))}
         />
         {task === "cover" && (
           <NumberField
-            label="Likeness"
+            label={t("Closeness to the original")}
             name="audio_cover_strength"
             min={0}
             max={1}
@@ -166,14 +167,21 @@ function Work({ draft, onChange }: SourceProps) {
         )}
         {task === "repaint" && (
           <>
-            <NumberField label="From" unit="s" name="repainting_start" step={0.1} open="0" {...fields} />
-            <NumberField label="To" unit="s" name="repainting_end" step={0.1} open="end" {...fields} />
+            <NumberField label={t("From")} unit="s" name="repainting_start" step={0.1} open="0" {...fields} />
+            <NumberField
+              label={t("To")}
+              unit="s"
+              name="repainting_end"
+              step={0.1}
+              open={t("end")}
+              {...fields}
+            />
             <div class="row wide">
               <button
                 type="button"
                 onClick={() => setWindow({ start: -EXTENSION_SECONDS, end: OVERLAP_SECONDS })}
               >
-                Extend the beginning
+                {t("Extend the beginning")}
               </button>
               <button
                 type="button"
@@ -185,17 +193,17 @@ function Work({ draft, onChange }: SourceProps) {
                   })
                 }
               >
-                Extend the end
+                {t("Extend the end")}
               </button>
             </div>
           </>
         )}
         {(task === "lego" || task === "extract") && (
-          <SelectField label="Stem" name="track_name" open="Choose" options={STEMS} {...fields} />
+          <SelectField label={t("Stem")} name="track_name" open={t("Choose")} options={STEMS} {...fields} />
         )}
         {task === "complete" && (
           <TextField
-            label="Stems to add"
+            label={t("Stems to add")}
             name="track_classes"
             open="drums, bass"
             values={values}
@@ -204,30 +212,36 @@ function Work({ draft, onChange }: SourceProps) {
         )}
       </div>
       <p class="faint">
-        {TASKS[task]?.help} {task === "repaint" && length > 0 && effectOf(window, length)}
+        {tasks()[task]?.help} {task === "repaint" && length > 0 && effectOf(window, length)}
       </p>
     </fieldset>
   );
 }
 
-/** What comes of a window on a recording of so many seconds. */
+/** Describes the effect of a window on a recording of this length. */
 function effectOf({ start, end }: Window, length: number): string {
   const until = end > 0 ? end : length;
   if (start === 0 && until === length) return "";
   const [first, last] = [Math.max(0, start), Math.min(length, until)];
-  const anew = last > first ? [`makes ${clock(first)} to ${clock(last)} anew`] : [];
-  const ahead = start < 0 ? [`adds ${tenths(-start)} s ahead of it`] : [];
-  const behind = until > length ? [`adds ${tenths(until - length)} s behind it`] : [];
+  const anew = last > first ? [t("replaces {from} to {to}", { from: clock(first), to: clock(last) })] : [];
+  const ahead = start < 0 ? [t("adds {count} s before it", { count: tenths(-start) })] : [];
+  const behind = until > length ? [t("adds {count} s after it", { count: tenths(until - length) })] : [];
   const words = [...ahead, ...anew, ...behind].join(", ");
   return words === "" ? "" : `${words[0]?.toUpperCase()}${words.slice(1)}.`;
 }
 
-/** An address of the recording in this page: of a file of this machine, or of a song. */
+/** Songs, and recordings that the server keeps for them. */
+function addressOf(path: string): string {
+  if (path.startsWith("upload:")) return `/v1/audio?path=${encodeURIComponent(path)}`;
+  return path.startsWith("/v1/audio") ? path : "";
+}
+
+/** URL of the recording: a local file or a song. */
 function useSourceUrl(file: File | undefined, path: unknown): string {
   const [url, setUrl] = useState("");
   useEffect(() => {
     if (file === undefined) {
-      setUrl(typeof path === "string" && path.startsWith("/v1/audio") ? withKey(path) : "");
+      setUrl(typeof path === "string" ? addressOf(path) : "");
       return;
     }
     const made = URL.createObjectURL(file);

@@ -1,7 +1,8 @@
-/** Trains an adapter on a folder of recordings, with its loss as it falls. */
+/** Trains an adapter on a folder of recordings and plots the loss. */
 import { useEffect, useState } from "preact/hooks";
 import { call, type DataSetSample, type Parameters, type TrainingStatus } from "./api.js";
 import { NumberField, TextField } from "./fields.js";
+import { t } from "./language.js";
 import type { Attempt } from "./part.js";
 import { roughly } from "./words.js";
 
@@ -28,28 +29,28 @@ export function Training({ attempt }: { attempt: Attempt }) {
       } finally {
         setStage("");
       }
-    }, "Training has started.");
+    }, t("Training has started."));
   const fields = { values, set };
   return (
-    <section class="part" aria-label="Training">
-      <h3>Train an adapter</h3>
+    <section class="part" aria-label={t("Training")}>
+      <h3>{t("Train an adapter")}</h3>
       <div class="grid">
         <TextField
-          label="Folder of recordings"
+          label={t("Folder of recordings")}
           name="folder"
-          open="songs, in the training folder"
+          open={t("songs, in the training folder")}
           {...fields}
         />
-        <TextField label="Name" name="name" open="my-style" {...fields} />
+        <TextField label={t("Name")} name="name" open="my-style" {...fields} />
         <TextField
-          label="What they sound like"
+          label={t("What they sound like")}
           name="caption"
-          open="for recordings without a caption beside them"
+          open={t("for recordings without a caption beside them")}
           {...fields}
         />
-        <NumberField label="Epochs" name="train_epochs" min={1} open="10" {...fields} />
-        <NumberField label="Rank" name="lora_rank" min={1} max={256} open="64" {...fields} />
-        <NumberField label="Learning rate" name="learning_rate" step="any" open="0.0001" {...fields} />
+        <NumberField label={t("Epochs")} name="train_epochs" min={1} open="10" {...fields} />
+        <NumberField label={t("Rank")} name="lora_rank" min={1} max={256} open="64" {...fields} />
+        <NumberField label={t("Learning rate")} name="learning_rate" step="any" open="0.0001" {...fields} />
       </div>
       <div class="row">
         <button
@@ -57,11 +58,11 @@ export function Training({ attempt }: { attempt: Attempt }) {
           disabled={isBusy || !values.folder || !values.name}
           onClick={() => void start()}
         >
-          {stage || "Train"}
+          {stage || t("Train")}
         </button>
         {status?.is_training && (
           <button type="button" onClick={() => void attempt(() => call("POST", "/v1/training/stop", {}))}>
-            Stop
+            {t("Stop")}
           </button>
         )}
         {status?.output_path && !status.is_training && (
@@ -70,11 +71,11 @@ export function Training({ attempt }: { attempt: Attempt }) {
             onClick={() =>
               void attempt(
                 () => call("POST", "/v1/lora/load", { lora_path: status.output_path }),
-                "It is in use.",
+                t("It is in use."),
               )
             }
           >
-            Use the trained adapter
+            {t("Use the trained adapter")}
           </button>
         )}
       </div>
@@ -83,10 +84,10 @@ export function Training({ attempt }: { attempt: Attempt }) {
   );
 }
 
-/** Recordings to a data set, that to sample files, those to a run. Folders are within the training folder. */
+/** Steps: recordings, data set, sample files, training run. Folders are inside the training root. */
 async function train(values: Parameters, tell: (stage: string) => void): Promise<void> {
   const { folder, name, caption, ...settings } = values;
-  tell("Reading recordings…");
+  tell(t("Reading recordings…"));
   const { samples } = await call<{ samples: DataSetSample[] }>("POST", "/v1/dataset/scan", {
     audio_dir: folder,
     dataset_name: name,
@@ -100,10 +101,10 @@ async function train(values: Parameters, tell: (stage: string) => void): Promise
     const described = { caption, lyrics, bpm, keyscale, timesignature, language, is_instrumental };
     await call("PUT", `/v1/dataset/sample/${index}`, described);
   }
-  tell("Preparing samples…");
+  tell(t("Preparing samples…"));
   const tensors = `${name}/samples`;
   await call("POST", "/v1/dataset/preprocess", { output_dir: tensors });
-  tell("Starting…");
+  tell(t("Starting…"));
   const set = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null));
   await call("POST", "/v1/training/start", { ...set, tensor_dir: tensors, lora_output_dir: name });
 }
@@ -112,10 +113,10 @@ function Progress({ status }: { status: TrainingStatus }) {
   const { loss_history: history, current_step: step, total_steps: steps, current_loss: loss } = status;
   return (
     <>
-      <progress value={step} max={Math.max(steps, 1)} aria-label="Progress of the training" />
+      <progress value={step} max={Math.max(steps, 1)} aria-label={t("Progress of the training")} />
       <p class="faint" role="status">
-        {status.state} · step {step} of {steps}
-        {loss !== null && ` · loss ${loss.toFixed(3)}`}
+        {status.state} · {t("step {step} of {steps}", { step, steps })}
+        {loss !== null && ` · ${t("loss {loss}", { loss: loss.toFixed(3) })}`}
         {status.is_training && ` · ${roughly(status.estimated_time_remaining)}`}
       </p>
       {status.state === "failed" && <p class="failed">{status.status}</p>}
@@ -135,7 +136,11 @@ function Curve({ history }: { history: TrainingStatus["loss_history"] }) {
     const y = margin + (height - 2 * margin) * (1 - (loss - low) / (high - low || 1));
     return `${x.toFixed(1)},${y.toFixed(1)}`;
   });
-  const words = `Loss from ${losses[0]?.toFixed(3)} to ${losses.at(-1)?.toFixed(3)} in ${losses.length} steps`;
+  const words = t("Loss from {first} to {last} in {count} steps", {
+    first: losses[0]?.toFixed(3) ?? "",
+    last: losses.at(-1)?.toFixed(3) ?? "",
+    count: losses.length,
+  });
   return (
     <svg class="curve" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={words}>
       <title>{words}</title>

@@ -1,16 +1,20 @@
-/** A waveform that is looked at, played and, where a window is given, selected on. */
+/** Waveform with playback and an optional selection window. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import WaveSurfer, { type WaveSurferOptions } from "wavesurfer.js";
 import RegionsPlugin from "wavesurfer.js/dist/plugins/regions.js";
 import SpectrogramPlugin from "wavesurfer.js/dist/plugins/spectrogram.js";
+import { t } from "./language.js";
+import { soundAlone } from "./one-sound.js";
 import { clock } from "./words.js";
 
-/** The region that shows a window which was not drawn on the waveform. */
+/** Region for a window that was entered as numbers. */
 const SHOWN = "shown";
 
 const SPECTROGRAM_HEIGHT = 96;
+/** A shorter drag is a click. */
+const DRAG_THRESHOLD_PX = 1;
 
-/** Seconds; an end of 0 is the end of the recording. */
+/** Seconds; an end of 0 means the end of the recording. */
 export interface Window {
   start: number;
   end: number;
@@ -24,15 +28,15 @@ interface WaveProps {
   onWindow?: (window: Window) => void;
 }
 
-/** The rate of the samples that pictures are made of: a spectrogram reaches up to half of it. */
+/** Sample rate of the drawn audio; a spectrogram shows up to half of it. */
 export const PICTURE_RATE_HZ = 24_000;
 
-/** How every waveform is drawn. */
+/** Options of all waveforms. */
 export function makeWave(
   container: HTMLElement | null,
   options: Omit<WaveSurferOptions, "container">,
 ): WaveSurfer {
-  return WaveSurfer.create({
+  const wave = WaveSurfer.create({
     container: container as HTMLElement,
     barWidth: 2,
     barGap: 1,
@@ -42,6 +46,8 @@ export function makeWave(
     ...waveColors(),
     ...options,
   });
+  soundAlone(wave);
+  return wave;
 }
 
 export function waveColors() {
@@ -77,7 +83,7 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
     made.on("play", () => setPlaying(true));
     made.on("pause", () => setPlaying(false));
     made.on("error", () =>
-      setFailure("The browser cannot show this recording; the server may still read it."),
+      setFailure(t("The browser cannot show this recording; the server may still read it.")),
     );
     const tell = (region: { start: number; end: number }) =>
       selected.current?.({ start: tenths(region.start), end: tenths(region.end) });
@@ -95,7 +101,7 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
   const hasWindow = window !== undefined;
   useEffect(() => {
     if (regions === null || length === 0 || !hasWindow) return;
-    const stop = regions.enableDragSelection({ color: "rgb(224 145 58 / 30%)" });
+    const stop = regions.enableDragSelection({ color: "rgb(224 110 58 / 30%)" }, DRAG_THRESHOLD_PX);
     return () => {
       stop();
       regions.clearRegions();
@@ -104,7 +110,7 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
 
   useEffect(() => {
     if (regions === null || length === 0 || window === undefined) return;
-    // Over the whole recording there is nothing to see, and no room to draw a window.
+    // A region over the whole recording shows nothing and leaves no room to draw a window.
     if (window.start === 0 && window.end === 0) {
       regions.clearRegions();
       return;
@@ -112,7 +118,7 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
     const start = Math.max(0, window.start);
     const end = window.end > 0 ? Math.min(window.end, length) : length;
     const [region] = regions.getRegions();
-    if (region === undefined) regions.addRegion({ id: SHOWN, start, end, color: "rgb(224 145 58 / 30%)" });
+    if (region === undefined) regions.addRegion({ id: SHOWN, start, end, color: "rgb(224 110 58 / 30%)" });
     else if (tenths(region.start) !== tenths(start) || tenths(region.end) !== tenths(end))
       region.setOptions({ start, end });
   }, [regions, length, window?.start, window?.end]);
@@ -122,8 +128,12 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
       <button
         type="button"
         class="play small"
-        aria-label={isPlaying ? `Pause ${label}` : `Play ${label}`}
-        onClick={() => void wave?.playPause()}
+        aria-label={isPlaying ? t("Pause {name}", { name: label }) : t("Play {name}", { name: label })}
+        onClick={() => {
+          const [region] = regions?.getRegions() ?? [];
+          if (region === undefined || isPlaying) void wave?.playPause();
+          else region.play(true);
+        }}
       >
         {isPlaying ? "❚❚" : "▶"}
       </button>
@@ -140,7 +150,7 @@ interface SpectrogramButtonProps {
   label: string;
 }
 
-/** Shows and hides what the recording holds at each pitch, below its waveform. */
+/** Toggles the spectrogram below the waveform. */
 export function SpectrogramButton({ wave, label }: SpectrogramButtonProps) {
   const [isShown, setShown] = useState(false);
   useEffect(() => {
@@ -154,8 +164,8 @@ export function SpectrogramButton({ wave, label }: SpectrogramButtonProps) {
       type="button"
       class="tag spectrogram"
       aria-pressed={isShown}
-      aria-label={`Spectrogram of ${label}`}
-      title="Spectrogram"
+      aria-label={t("Spectrogram of {name}", { name: label })}
+      title={t("Spectrogram")}
       onClick={() => setShown(!isShown)}
     >
       ▒

@@ -1,22 +1,27 @@
-/** Numbers as people read them. */
+/** Formats numbers for people. */
+import { language, t } from "./language.js";
 
 export function clock(seconds: number): string {
   const whole = Math.round(seconds);
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
-/** Words for a stretch of time that is only guessed. */
+/** Formats an estimated duration. */
 export function roughly(seconds: number): string {
-  if (seconds < 10) return "a few seconds left";
-  if (seconds < 90) return `about ${Math.round(seconds / 5) * 5} s left`;
-  return `about ${Math.round(seconds / 60)} min left`;
+  if (seconds < 10) return t("a few seconds left");
+  if (seconds < 90) return t("about {count} s left", { count: Math.round(seconds / 5) * 5 });
+  return t("about {count} min left", { count: Math.round(seconds / 60) });
 }
 
 export function ago(unixSeconds: number): string {
   const seconds = Date.now() / 1000 - unixSeconds;
-  const format = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
-  if (seconds < 60) return "just now";
+  const format = new Intl.RelativeTimeFormat(language(), { numeric: "auto" });
+  if (seconds < 60) return t("just now");
   if (seconds < 3600) return format.format(-Math.round(seconds / 60), "minute");
   if (seconds < 86_400) return format.format(-Math.round(seconds / 3600), "hour");
   return format.format(-Math.round(seconds / 86_400), "day");
+}
+
+export function sized(bytes: number): string {
+  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
 }

@@ -1,6 +1,7 @@
 /** Models and their slots, adapters, and the training of adapters. */
 import { useState } from "preact/hooks";
 import { type AdapterStatus, call } from "./api.js";
+import { t } from "./language.js";
 import { Models } from "./models.js";
 import { type Attempt, Part, useAnswer } from "./part.js";
 import { Training } from "./training.js";
@@ -9,7 +10,7 @@ export function Workshop({ attempt }: { attempt: Attempt }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details class="group workshop" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Models and adapters</summary>
+      <summary>{t("Models and adapters")}</summary>
       {isOpen && (
         <>
           <Models attempt={attempt} />
@@ -27,53 +28,55 @@ function Adapters({ attempt }: { attempt: Attempt }) {
   const change = (endpoint: string, body: object, done = "") =>
     attempt(() => call("POST", `/v1/lora/${endpoint}`, body), done);
   return (
-    <Part title="Adapters">
+    <Part title={t("Adapters")}>
       <div class="row">
         <input
-          aria-label="Adapter on the server"
-          placeholder="Path on the server, such as zydeco/final"
+          aria-label={t("Adapter on the server")}
+          placeholder={t("Path on the server, such as zydeco/final")}
           value={path}
           onInput={(event) => setPath(event.currentTarget.value)}
         />
         <button
           type="button"
           disabled={path.trim() === ""}
-          onClick={() => change("load", { lora_path: path }, "The adapter is loaded.")}
+          onClick={() => change("load", { lora_path: path }, t("The adapter is loaded."))}
         >
-          Load adapter
+          {t("Load adapter")}
         </button>
       </div>
-      {status !== null && status.active_adapter !== null && (
-        <div class="row">
+      {status?.adapters.map((adapter_name) => (
+        <div class="row" key={adapter_name}>
           <label class="check">
             <input
               type="checkbox"
-              checked={status.use_lora}
-              onChange={(event) => change("toggle", { use_lora: event.currentTarget.checked })}
+              checked={status.enabled_adapters.includes(adapter_name)}
+              onChange={(event) => change("toggle", { use_lora: event.currentTarget.checked, adapter_name })}
             />
-            {status.active_adapter}
+            {adapter_name}
           </label>
           <label class="check">
-            Strength
+            {t("Strength")}
             <input
               type="range"
-              min={0}
-              max={1}
+              min={-2}
+              max={2}
               step={0.05}
-              value={status.lora_scale}
-              onChange={(event) => change("scale", { scale: Number(event.currentTarget.value) })}
+              value={status.scales[adapter_name]}
+              onChange={(event) =>
+                change("scale", { scale: Number(event.currentTarget.value), adapter_name })
+              }
             />
-            <output>{status.lora_scale}</output>
+            <output>{status.scales[adapter_name]}</output>
           </label>
           <button
             type="button"
             class="end"
-            onClick={() => change("unload", {}, "The base model plays alone.")}
+            onClick={() => change("unload", { adapter_name }, t("Adapter unloaded."))}
           >
-            Unload
+            {t("Unload")}
           </button>
         </div>
-      )}
+      ))}
     </Part>
   );
 }

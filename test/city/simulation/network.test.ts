@@ -1,12 +1,16 @@
 import { expect } from "chai";
-import { CommandRefusedError } from "../../../src/city/game.js";
+import { buildNetwork } from "../../../src/city/commands/build-network.js";
+import { bulldoze } from "../../../src/city/commands/bulldoze.js";
+import { moveBuilding } from "../../../src/city/commands/move-building.js";
+import { placeBuilding } from "../../../src/city/commands/place-building.js";
+import { CommandRefusedError } from "../../../src/city/refusal.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { advance, connectToHighway, fingerprint, layLattice, newCity, place, road, zone } from "./towns.js";
 
 describe("the embedded city's networks", () => {
   it("adds two nodes, one segment, four zone blocks and four to the build index for a first road", () => {
     const city = newCity("empty");
-    const { built } = city.apply(road(0, 0, 80, 0));
+    const { built } = buildNetwork.act(city, road(0, 0, 80, 0));
     expect(built).to.deep.equal({ segmentId: 1, startNodeId: 1, endNodeId: 2 });
     expect([city.nodes().length, city.segments().length, city.zoneBlocks().length]).to.deep.equal([2, 1, 4]);
     expect(city.buildIndex).to.equal(4);
@@ -24,10 +28,10 @@ describe("the embedded city's networks", () => {
 
   it("uses a compatible node within 2 m and makes a new one beyond", () => {
     const city = newCity("empty");
-    city.apply(road(0, 0, 80, 0));
-    expect(city.apply(road(80.9, 1, 160, 0)).built?.startNodeId).to.equal(2);
-    expect(city.apply(road(80, 2.5, 80, 90)).built?.startNodeId).to.equal(4);
-    expect(city.apply(road(80, 0, 80, -90, "Water Pipe")).built?.startNodeId).to.equal(6);
+    buildNetwork.act(city, road(0, 0, 80, 0));
+    expect(buildNetwork.act(city, road(80.9, 1, 160, 0)).built?.startNodeId).to.equal(2);
+    expect(buildNetwork.act(city, road(80, 2.5, 80, 90)).built?.startNodeId).to.equal(4);
+    expect(buildNetwork.act(city, road(80, 0, 80, -90, "Water Pipe")).built?.startNodeId).to.equal(6);
   });
 
   it("builds the published starter lattice with the published counts", () => {
@@ -46,7 +50,7 @@ describe("the embedded city's networks", () => {
       ["Industrial", 480, 0, 36],
     ].map(([name, x, z, radius]) => zone(city, name as string, x as number, z as number, radius as number));
     expect(touched).to.deep.equal([200, 200, 240, 240, 200, 120]);
-    city.apply(road(400, 160, 400, 300));
+    buildNetwork.act(city, road(400, 160, 400, 300));
     connectToHighway(city, 400, 300);
     expect([city.nodes().length, city.segments().length, city.zoneBlocks().length, cells()]).to.deep.equal([
       28, 43, 172, 3584,
@@ -64,89 +68,91 @@ describe("the embedded city's networks", () => {
 
   it("refuses what the bridge refuses, and stays as it was", () => {
     const city = newCity("empty");
-    city.apply(road(0, 0, 80, 0));
+    buildNetwork.act(city, road(0, 0, 80, 0));
     const before = fingerprint(city);
     const refusals: [() => unknown, string, RegExp][] = [
-      [() => city.apply(road(0, 10, 3.9, 10)), "too-short", /3\.90 m/],
-      [() => city.apply(road(0, 10, 80, 10, "Rainbow Road")), "unknown-prefab", /Rainbow Road/],
-      [() => city.apply(road(Number.NaN, 0, 80, 0)), "bad-value", /NaN/],
-      [() => city.apply(road(0, 0, 1e300, 0)), "bad-value", /1e\+300/],
-      [() => city.apply({ ...road(79, 0, 81, 0), end: { x: 81, y: 50, z: 0 } }), "too-short", /node 2/],
+      [() => buildNetwork.act(city, road(0, 10, 3.9, 10)), "too-short", /3\.90 m/],
+      [() => buildNetwork.act(city, road(0, 10, 80, 10, "Rainbow Road")), "unknown-prefab", /Rainbow Road/],
+      [() => buildNetwork.act(city, road(Number.NaN, 0, 80, 0)), "bad-value", /NaN/],
+      [() => buildNetwork.act(city, road(0, 0, 1e300, 0)), "bad-value", /1e\+300/],
+      [
+        () => buildNetwork.act(city, { ...road(79, 0, 81, 0), end: { x: 81, y: 50, z: 0 } }),
+        "too-short",
+        /node 2/,
+      ],
       [() => place(city, "Block Services - Utility Yard_Data", 0, 0), "blocked-prefab", /Block Services/],
       [() => place(city, "Castle", 0, 0), "unknown-prefab", /Castle/],
       [() => place(city, "Water Tower", 8641, 0), "bad-value", /8641 lies off the map/],
-      [() => city.apply(road(8600, 0, 8700, 0)), "bad-value", /8700 lies off the map/],
+      [() => buildNetwork.act(city, road(8600, 0, 8700, 0)), "bad-value", /8700 lies off the map/],
     ];
     for (const [attempt, code, message] of refusals) {
       expect(attempt).to.throw(CommandRefusedError, message).with.property("code", code);
     }
     expect(fingerprint(city)).to.equal(before);
-    city.apply(road(0, 10, 4, 10));
+    buildNetwork.act(city, road(0, 10, 4, 10));
   });
 
-  it("lets service buildings stand side by side but not on each other, however they are turned", () => {
+  it("warns of service buildings on each other, not side by side, however they are turned, and refuses them if strict", () => {
     const city = newCity("empty");
     const first = place(city, "Elementary School", 0, 0, 30);
-    const taken = (x: number, z: number, angle: number) => () => place(city, "Water Tower", x, z, angle);
-    expect(taken(0, 0, 0)).to.throw(CommandRefusedError, /taken by building 1, a Elementary School/);
+    const tower = (x: number, z: number, angleDegrees: number) => {
+      const [buildingPrefab, position] = ["Water Tower", { x, z }];
+      const fields = { dryRun: false, buildingPrefab, position, angleDegrees, suggest: false, strict: true };
+      return () => placeBuilding.act(city, fields);
+    };
+    expect(tower(0, 0, 0)).to.throw(CommandRefusedError, /on building 1, a Elementary School/);
     const before = fingerprint(city);
     for (let angle = 0; angle < 360; angle += 15) {
       const [dx, dz] = [Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)];
-      expect(taken(10 * dx, 10 * dz, angle), `${angle}`).to.throw(CommandRefusedError, /taken/);
+      expect(tower(10 * dx, 10 * dz, angle), `${angle}`).to.throw(CommandRefusedError, /on building 1/);
     }
     expect(fingerprint(city)).to.equal(before);
     // The corner of its rectangle is beyond the school's edge, though both lie within the other's radius.
     const { width } = city.world.buildings.at(first).prefab;
     const away = width * 4 + 8;
-    place(city, "Water Tower", away * Math.cos(Math.PI / 6), away * Math.sin(Math.PI / 6), 30);
-    city.apply({
-      type: "move-building",
-      dryRun: false,
-      id: first,
-      position: { x: -3, z: 0 },
-      angleDegrees: null,
-    });
+    expect(tower(away * Math.cos(Math.PI / 6), away * Math.sin(Math.PI / 6), 30)).to.throw(
+      /^(?!.*on building)/,
+    );
+    const move = { dryRun: false, id: first, position: { x: -3, z: 0 }, angleDegrees: null };
+    expect(moveBuilding.act(city, { ...move, strict: false }).faults.join()).to.not.include("on building");
   });
 
   it("holds at most eight segments at a node", () => {
     const city = newCity("empty");
-    for (let i = 0; i < 8; i++) city.apply(road(0, 0, 80 * Math.cos(i), 80 * Math.sin(i)));
-    expect(() => city.apply(road(0, 0, 80, 80))).to.throw(CommandRefusedError, /already has 8/);
+    for (let i = 0; i < 8; i++) buildNetwork.act(city, road(0, 0, 80 * Math.cos(i), 80 * Math.sin(i)));
+    expect(() => buildNetwork.act(city, road(0, 0, 80, 80))).to.throw(CommandRefusedError, /already has 8/);
   });
 
   it("takes orphaned nodes and zone blocks away with a segment, unless nodes are to be kept", () => {
     const city = newCity("empty");
-    city.apply(road(0, 0, 80, 0));
-    city.apply(road(80, 0, 160, 0));
-    const bulldoze = { type: "bulldoze", dryRun: false, entityType: "netSegment" } as const;
-    city.apply({ ...bulldoze, id: 2, keepNodes: false });
+    buildNetwork.act(city, road(0, 0, 80, 0));
+    buildNetwork.act(city, road(80, 0, 160, 0));
+    const removal = { dryRun: false, entityType: "netSegment" } as const;
+    bulldoze.act(city, { ...removal, id: 2, keepNodes: false });
     expect(city.nodes().map(({ id }) => id)).to.deep.equal([1, 2]);
     expect(city.zoneBlocks().every(({ segmentId }) => segmentId === 1)).to.equal(true);
-    city.apply({ ...bulldoze, id: 1, keepNodes: true });
+    bulldoze.act(city, { ...removal, id: 1, keepNodes: true });
     expect([city.nodes().length, city.zoneBlocks().length]).to.deep.equal([2, 0]);
-    expect(() => city.apply({ ...bulldoze, id: 1, keepNodes: false })).to.throw(CommandRefusedError, /id 1/);
+    expect(() => bulldoze.act(city, { ...removal, id: 1, keepNodes: false })).to.throw(
+      CommandRefusedError,
+      /id 1/,
+    );
   });
 
   it("takes every attached segment away with a node", () => {
     const city = newCity("empty");
     layLattice(city, 0, 0, 2, 2);
     const middle = city.nodes().find(({ position }) => position.x === 80 && position.z === 80);
-    city.apply({
-      type: "bulldoze",
-      dryRun: false,
-      entityType: "netNode",
-      id: middle?.id as number,
-      keepNodes: false,
-    });
+    bulldoze.act(city, { dryRun: false, entityType: "netNode", id: middle?.id as number, keepNodes: false });
     expect([city.nodes().length, city.segments().length]).to.deep.equal([8, 8]);
     expect(findFaults(city.world)).to.deep.equal([]);
   });
 
   it("gives the lowest free ids first", () => {
     const city = newCity("empty");
-    for (let i = 0; i < 4; i++) city.apply(road(i * 200, 0, i * 200 + 80, 0));
-    city.apply({ type: "bulldoze", dryRun: false, entityType: "netSegment", id: 2, keepNodes: false });
-    expect(city.apply(road(0, 500, 80, 500)).built).to.deep.equal({
+    for (let i = 0; i < 4; i++) buildNetwork.act(city, road(i * 200, 0, i * 200 + 80, 0));
+    bulldoze.act(city, { dryRun: false, entityType: "netSegment", id: 2, keepNodes: false });
+    expect(buildNetwork.act(city, road(0, 500, 80, 500)).built).to.deep.equal({
       segmentId: 2,
       startNodeId: 3,
       endNodeId: 4,
@@ -161,10 +167,10 @@ describe("the embedded city's networks", () => {
     );
     expect(wet.length).to.be.greaterThan(5);
     const x = wet[0] as number;
-    city.apply(road(x, 0, x + 40, 0));
+    buildNetwork.act(city, road(x, 0, x + 40, 0));
     expect(city.nodes().map(({ position }) => position.y)).to.deep.equal([40, 40]);
-    city.apply(road(0, 0, 40, 0));
-    city.apply(road(x, 100, x + 40, 100, "Basic Road Bridge"));
+    buildNetwork.act(city, road(0, 0, 40, 0));
+    buildNetwork.act(city, road(x, 100, x + 40, 100, "Basic Road Bridge"));
     expect(city.segments().map(({ problems }) => problems.names)).to.deep.equal([["Flood"], [], []]);
   });
 

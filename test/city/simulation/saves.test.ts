@@ -5,7 +5,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import fc from "fast-check";
-import { CommandRefusedError } from "../../../src/city/game.js";
+import { bulldoze } from "../../../src/city/commands/bulldoze.js";
+import { save } from "../../../src/city/commands/save.js";
+import { setSimulationSpeed } from "../../../src/city/commands/set-simulation-speed.js";
+import { CommandRefusedError } from "../../../src/city/refusal.js";
 import { EmbeddedGame } from "../../../src/city/simulation/embedded-game.js";
 import { SaveFileError } from "../../../src/city/simulation/saves/crp.js";
 import { fileNameFor, SaveFiles } from "../../../src/city/simulation/saves/save-files.js";
@@ -44,7 +47,7 @@ describe("saves of the embedded city", () => {
     advance(restored, 1000);
     expect(fingerprint(restored)).to.equal(fingerprint(city));
     for (const each of [city, restored]) {
-      each.apply({ type: "bulldoze", dryRun: false, entityType: "building", id: 3, keepNodes: false });
+      bulldoze.act(each, { dryRun: false, entityType: "building", id: 3, keepNodes: false });
       advance(each, 13_000);
     }
     expect(fingerprint(restored)).to.equal(fingerprint(city));
@@ -78,8 +81,8 @@ describe("saves of the embedded city", () => {
     const before = fingerprint(city);
     const { path } = saves.begin(city.world, "then");
     expect(city.world.capture).to.not.equal(null);
-    const bulldoze = { type: "bulldoze", dryRun: false, entityType: "building", keepNodes: false } as const;
-    for (const { id } of city.buildings()) city.apply({ ...bulldoze, id });
+    const removal = { dryRun: false, entityType: "building", keepNodes: false };
+    for (const { id } of city.buildings()) bulldoze.act(city, { ...removal, id });
     expect(city.buildings()).to.deep.equal([]);
     await city.settled();
     expect(city.world.capture).to.equal(null);
@@ -234,7 +237,7 @@ describe("saves of the embedded city", () => {
     expect((await loadWorld(path)).frame).to.equal(600);
   });
 
-  it("survive a process killed while it overwrites them", async () => {
+  it("survive a process killed while it overwrites them @slow", async () => {
     const { city, path } = await savedTown(3000);
     const saver = fileURLToPath(new URL("./endless-saver.ts", import.meta.url));
     for (let delayMs = 5; delayMs < 60; delayMs += 12) {
@@ -371,14 +374,14 @@ describe("the embedded game", () => {
     const city = game.startCity({ seed: 3, map: "highway", paused: false });
     const started = city.clock.gameTimeMs;
     while (city.clock.gameTimeMs === started) await new Promise((resolve) => setTimeout(resolve, 10));
-    city.apply({ type: "set-simulation-speed", paused: true, speed: 9 });
+    setSimulationSpeed.act(city, { paused: true, speed: 9 });
     expect(city.clock).to.include({ paused: true, selectedSpeed: 3, finalSpeed: 0 });
     const paused = fingerprint(city);
     await new Promise((resolve) => setTimeout(resolve, 60));
     expect(fingerprint(city)).to.equal(paused);
-    city.apply({ type: "set-simulation-speed", paused: false, speed: 3 });
+    setSimulationSpeed.act(city, { paused: false, speed: 3 });
     const running = fingerprint(city);
-    const { path } = city.apply({ type: "save", name: "" });
+    const { path } = save.act(city, { name: "" });
     await city.settled();
     expect(fingerprint(city)).to.equal(running);
     await game.savesSettled();

@@ -1,4 +1,8 @@
 import { expect } from "chai";
+import { buildNetwork } from "../../../src/city/commands/build-network.js";
+import { bulldoze } from "../../../src/city/commands/bulldoze.js";
+import { moveBuilding } from "../../../src/city/commands/move-building.js";
+import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
 import { requestService } from "../../../src/city/simulation/life/services.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { advance, newCity, place, road, smallTown } from "./towns.js";
@@ -23,8 +27,8 @@ function fireCover(city: SimulatedCity, id: number): number {
 describe("services of the embedded city", () => {
   it("reach along the roads: wholly near by, less the longer the way, and nobody beside a road of its own", () => {
     const { city } = town();
-    for (let x = 400; x < 4400; x += 80) city.apply(road(x, 80, x + 80, 80));
-    city.apply(road(360, -200, 440, -200));
+    for (let x = 400; x < 4400; x += 80) buildNetwork.act(city, road(x, 80, x + 80, 80));
+    buildNetwork.act(city, road(360, -200, 440, -200));
     const at = (x: number, z: number) => place(city, "Electricity Pole", x, z);
     const [near, far, beyond, elsewhere] = [at(1300, 95), at(2200, 95), at(4300, 95), at(420, -215)] as const;
     advance(city, CYCLE);
@@ -32,7 +36,7 @@ describe("services of the embedded city", () => {
     expect(fireCover(city, far)).to.be.within(0.2, 0.9);
     expect(fireCover(city, beyond)).to.equal(0);
     expect(fireCover(city, elsewhere)).to.equal(0);
-    city.apply(road(440, -200, 480, 80));
+    buildNetwork.act(city, road(440, -200, 480, 80));
     advance(city, CYCLE);
     expect(fireCover(city, elsewhere)).to.equal(1);
   });
@@ -50,16 +54,16 @@ describe("services of the embedded city", () => {
 
   it("serve nobody when switched off, in the dark, or without a road", () => {
     const outcomes = [
-      (city: SimulatedCity, id: number) => city.apply({ type: "set-building-active", id, active: false }),
+      (city: SimulatedCity, id: number) => setBuildingActive.act(city, { id, active: false }),
       (city: SimulatedCity) => {
         for (const { id, prefab } of city.buildings()) {
           if (prefab.name !== "Wind Turbine") continue;
-          city.apply({ type: "bulldoze", dryRun: false, entityType: "building", id, keepNodes: false });
+          bulldoze.act(city, { dryRun: false, entityType: "building", id, keepNodes: false });
         }
       },
       (city: SimulatedCity) => {
         for (const { id } of city.segments().filter(({ prefab }) => prefab.name === "Basic Road")) {
-          city.apply({ type: "bulldoze", dryRun: false, entityType: "netSegment", id, keepNodes: false });
+          bulldoze.act(city, { dryRun: false, entityType: "netSegment", id, keepNodes: false });
         }
       },
     ].map((spoil) => {
@@ -75,18 +79,18 @@ describe("services of the embedded city", () => {
 
   it("cost their price once, a fifth of it to move, and their upkeep every week, unless switched off", () => {
     const city = newCity("empty");
-    city.apply(road(0, 0, 80, 0));
+    buildNetwork.act(city, road(0, 0, 80, 0));
     const { totals } = city.world.ledger;
     const built = totals.Construction as number;
     const id = place(city, "Fire House", 40, 30);
     expect((totals.Construction as number) - built).to.equal(12_000 * 100);
     advance(city, 4096);
     expect(totals.FireDepartment).to.equal(560 * 100);
-    city.apply({ type: "set-building-active", id, active: false });
+    setBuildingActive.act(city, { id, active: false });
     advance(city, 4096);
     expect(totals.FireDepartment).to.equal(560 * 100);
-    const move = { type: "move-building", dryRun: false, id, position: { x: 40, z: -30 } } as const;
-    city.apply({ ...move, angleDegrees: null });
+    const move = { dryRun: false, id, position: { x: 40, z: -30 } };
+    moveBuilding.act(city, { ...move, angleDegrees: null, strict: false });
     expect((totals.Construction as number) - built).to.equal((12_000 + 2_400) * 100);
   });
 });

@@ -1,5 +1,9 @@
 /** Towns to test with, built through the city's own commands. */
-import type { BuildNetwork, City } from "../../../src/city/game.js";
+
+import { buildNetwork } from "../../../src/city/commands/build-network.js";
+import { bulldoze } from "../../../src/city/commands/bulldoze.js";
+import { placeBuilding } from "../../../src/city/commands/place-building.js";
+import { setZone } from "../../../src/city/commands/set-zone.js";
 import { moveIn } from "../../../src/city/simulation/fabric/citizens.js";
 import { layStarterMap } from "../../../src/city/simulation/fabric/starter-map.js";
 import { setCells } from "../../../src/city/simulation/fabric/zone-blocks.js";
@@ -30,11 +34,10 @@ export function advance(city: SimulatedCity, frames: number): void {
   for (let i = 0; i < frames; i++) tick(city.world);
 }
 
-export function road(x: number, z: number, toX: number, toZ: number, prefab = "Basic Road"): BuildNetwork {
+export function road(x: number, z: number, toX: number, toZ: number, roadPrefab = "Basic Road") {
   return {
-    type: "build-network",
     dryRun: false,
-    prefab,
+    roadPrefab,
     start: { x, y: 0, z },
     end: { x: toX, y: 0, z: toZ },
     name: "",
@@ -42,15 +45,22 @@ export function road(x: number, z: number, toX: number, toZ: number, prefab = "B
   };
 }
 
-export function place(city: City, prefab: string, x: number, z: number, angleDegrees = 0): number {
-  const command = {
-    type: "place-building",
+export function place(
+  city: SimulatedCity,
+  buildingPrefab: string,
+  x: number,
+  z: number,
+  angleDegrees = 0,
+): number {
+  const fields = {
     dryRun: false,
-    prefab,
+    buildingPrefab,
     position: { x, z },
     angleDegrees,
-  } as const;
-  return city.apply(command).buildingId as number;
+    suggest: false,
+    strict: false,
+  };
+  return placeBuilding.act(city, fields).buildingId as number;
 }
 
 /** Gives the first cells of a block these zones, as no command does. */
@@ -62,43 +72,42 @@ export function paintCells({ world }: SimulatedCity, block: SimZoneBlock, zones:
   );
 }
 
-export function zone(city: City, name: string, x: number, z: number, radius = 40): number {
-  const command = {
-    type: "set-zone",
+export function zone(city: SimulatedCity, name: string, x: number, z: number, radius = 40): number {
+  const fields = {
     dryRun: false,
     preserveOccupied: false,
     zone: name,
     center: { x, z },
     radius,
-  } as const;
-  return city.apply(command).changedCells;
+  };
+  return setZone.act(city, fields).changedCells;
 }
 
 /** Square blocks of 80 m between crossings; the first crossing at (x0, z0). */
-export function layLattice(city: City, x0: number, z0: number, columns: number, rows: number): void {
+export function layLattice(city: SimulatedCity, x0: number, z0: number, columns: number, rows: number): void {
   const step = 80;
   for (let row = 0; row <= rows; row++) {
     for (let i = 0; i < columns; i++) {
       const z = z0 + row * step;
-      city.apply(road(x0 + i * step, z, x0 + (i + 1) * step, z));
+      buildNetwork.act(city, road(x0 + i * step, z, x0 + (i + 1) * step, z));
     }
   }
   for (let column = 0; column <= columns; column++) {
     for (let i = 0; i < rows; i++) {
       const x = x0 + column * step;
-      city.apply(road(x, z0 + i * step, x, z0 + (i + 1) * step));
+      buildNetwork.act(city, road(x, z0 + i * step, x, z0 + (i + 1) * step));
     }
   }
 }
 
-export function connectToHighway(city: City, x: number, z: number): void {
-  city.apply(road(x, z, 422.737, 522.957));
-  city.apply(road(x, z, 423.614, 554.945));
+export function connectToHighway(city: SimulatedCity, x: number, z: number): void {
+  buildNetwork.act(city, road(x, z, 422.737, 522.957));
+  buildNetwork.act(city, road(x, z, 423.614, 554.945));
 }
 
 /** A wind turbine, a water tower and a treatment plant beside a pipe that runs along the given road. */
-export function supply(city: City, x: number, z: number, toX: number): void {
-  city.apply(road(x, z, toX, z, "Water Pipe"));
+export function supply(city: SimulatedCity, x: number, z: number, toX: number): void {
+  buildNetwork.act(city, road(x, z, toX, z, "Water Pipe"));
   place(city, "Wind Turbine", x - 20, z + 20);
   place(city, "Wind Turbine", x - 20, z + 50);
   place(city, "Water Tower", x - 20, z - 20);
@@ -106,9 +115,9 @@ export function supply(city: City, x: number, z: number, toX: number): void {
 }
 
 /** Three blocks of homes, shops and workshops on one street, supplied and connected to the outside. */
-export function smallTown(city: City): void {
+export function smallTown(city: SimulatedCity): void {
   layLattice(city, 160, 0, 3, 1);
-  city.apply(road(400, 80, 400, 300));
+  buildNetwork.act(city, road(400, 80, 400, 300));
   connectToHighway(city, 400, 300);
   supply(city, 160, 40, 400);
   zone(city, "ResidentialLow", 200, 40, 60);
@@ -121,19 +130,44 @@ export function smallTown(city: City): void {
 export function firstTown(seed = 1): SimulatedCity {
   const city = newCity("highway", seed);
   city.world.unlimitedMoney = false;
-  city.apply(road(320, 300, 400, 300));
+  buildNetwork.act(city, road(320, 300, 400, 300));
   connectToHighway(city, 400, 300);
   place(city, "Wind Turbine", 300, 300);
-  city.apply(road(320, 310, 400, 310, "Water Pipe"));
+  buildNetwork.act(city, road(320, 310, 400, 310, "Water Pipe"));
   place(city, "Water Tower", 300, 320);
   place(city, "Inland Water Treatment Plant 01", 430, 360, 90);
   zone(city, "ResidentialLow", 340, 300, 40);
   return city;
 }
 
+const STARTER_ZONES = [
+  ["ResidentialLow", 200, -120, 48],
+  ["ResidentialLow", 200, 120, 48],
+  ["ResidentialLow", 320, 40, 48],
+  ["CommercialLow", 400, -80, 42],
+  ["Office", 440, 80, 42],
+  ["Industrial", 480, 0, 36],
+] as const;
+
+/** The town of the public starter script, with plants, pipes and power lines, since it builds none, and money that counts. */
+export function starterTown(seed = 7): SimulatedCity {
+  const city = newCity("highway", seed);
+  city.world.unlimitedMoney = false;
+  layLattice(city, 160, -160, 4, 4);
+  for (const [name, x, z, radius] of STARTER_ZONES) zone(city, name, x, z, radius);
+  buildNetwork.act(city, road(400, 160, 400, 300));
+  connectToHighway(city, 400, 300);
+  supply(city, 160, -80, 480);
+  for (const z of [0, 80]) buildNetwork.act(city, road(160, z - 80, 160, z, "Water Pipe"));
+  for (const z of [0, 80]) buildNetwork.act(city, road(160, z, 480, z, "Water Pipe"));
+  buildNetwork.act(city, road(140, -60, 140, 120, "Power Line"));
+  for (const z of [-120, 40, 120]) buildNetwork.act(city, road(140, z, 480, z, "Power Line"));
+  return city;
+}
+
 export function bulldozeAll(city: SimulatedCity, prefab: string): void {
   for (const { id } of city.buildings().filter((building) => building.prefab.name === prefab)) {
-    city.apply({ type: "bulldoze", dryRun: false, entityType: "building", id, keepNodes: false });
+    bulldoze.act(city, { dryRun: false, entityType: "building", id, keepNodes: false });
   }
 }
 
@@ -161,14 +195,14 @@ export const TOWN_SERVICES = [
 export function servedTown(seed = 7): SimulatedCity {
   const city = newCity("highway", seed);
   layLattice(city, -80, 0, 6, 3);
-  city.apply(road(-80, 240, -320, 240));
-  city.apply(road(400, 240, 400, 300));
+  buildNetwork.act(city, road(-80, 240, -320, 240));
+  buildNetwork.act(city, road(400, 240, 400, 300));
   connectToHighway(city, 400, 300);
-  for (const z of [40, 120, 200]) city.apply(road(-100, z, 400, z, "Water Pipe"));
-  for (const z of [40, 120]) city.apply(road(-100, z, -100, z + 80, "Water Pipe"));
-  city.apply(road(-100, 200, -200, 200, "Water Pipe"));
-  city.apply(road(-200, 200, -200, 240, "Water Pipe"));
-  city.apply(road(-120, 150, -200, 240, "Power Line"));
+  for (const z of [40, 120, 200]) buildNetwork.act(city, road(-100, z, 400, z, "Water Pipe"));
+  for (const z of [40, 120]) buildNetwork.act(city, road(-100, z, -100, z + 80, "Water Pipe"));
+  buildNetwork.act(city, road(-100, 200, -200, 200, "Water Pipe"));
+  buildNetwork.act(city, road(-200, 200, -200, 240, "Water Pipe"));
+  buildNetwork.act(city, road(-120, 150, -200, 240, "Power Line"));
   for (const [prefab, x, z] of TOWN_SERVICES) place(city, prefab, x, z);
   for (const x of [-40, 40, 120, 200, 280, 360]) {
     for (const z of [40, 120, 200]) zone(city, "ResidentialLow", x, z, 44);
@@ -205,8 +239,8 @@ export function largeCity(citizens = 100_000): SimulatedCity {
   connectToHighway(city, 400, 400);
   connectToHighway(city, 400, 800);
   for (let z = -2000; z <= 2400; z += 80) {
-    for (let x = -3440; x < 560; x += 800) city.apply(road(x, z, x + 800, z, "Water Pipe"));
-    if (z < 2400) city.apply(road(-3440, z, -3440, z + 80, "Water Pipe"));
+    for (let x = -3440; x < 560; x += 800) buildNetwork.act(city, road(x, z, x + 800, z, "Water Pipe"));
+    if (z < 2400) buildNetwork.act(city, road(-3440, z, -3440, z + 80, "Water Pipe"));
     place(city, "Water Tower", -3470, z);
     place(city, "Inland Water Treatment Plant 01", -3480, z + 40);
   }
@@ -222,6 +256,14 @@ export function largeCity(citizens = 100_000): SimulatedCity {
     const zone = ZONES.indexOf(zones[((index % zones.length) + zones.length) % zones.length] as Zone);
     paintCells(city, block, Array(32).fill(zone));
   }
+  growByForce(city);
+  settleByForce(city, citizens);
+  return city;
+}
+
+/** Builds on every zoned lot. */
+export function growByForce(city: SimulatedCity): void {
+  const { world } = city;
   for (let round = 0; round < 40; round++) {
     for (const block of world.blocks.all()) {
       Object.assign(world.demand, { residential: 100, commercial: 100, workplace: 100 });
@@ -229,13 +271,32 @@ export function largeCity(citizens = 100_000): SimulatedCity {
     }
   }
   advance(city, 2 * 4096);
+}
+
+/** Fills homes evenly until so many people live here. */
+export function settleByForce(city: SimulatedCity, citizens: number): void {
+  const { world } = city;
   const homes = world.buildings.all().filter((each) => each.homes > 0);
   for (let round = 0; city.citizenCount < citizens && round < 100; round++) {
     for (const home of homes) {
       if (home.householdIds.length < home.homes && city.citizenCount < citizens) moveIn(world, home);
     }
   }
-  return city;
+}
+
+/** Empty homes for about a thousand, supplied and joined to the highway, without any service. */
+export function homesOnly(city: SimulatedCity): void {
+  layLattice(city, 160, 0, 3, 3);
+  for (const z of [40, 120, 200]) buildNetwork.act(city, road(160, z, 400, z, "Water Pipe"));
+  for (const z of [40, 120]) buildNetwork.act(city, road(160, z, 160, z + 80, "Water Pipe"));
+  supply(city, 140, 40, 160);
+  for (const z of [40, 120, 200]) {
+    zone(city, "ResidentialHigh", 280, z, 140);
+    place(city, "Wind Turbine", 100, z + 40);
+  }
+  growByForce(city);
+  buildNetwork.act(city, road(400, 240, 400, 300));
+  connectToHighway(city, 400, 300);
 }
 
 /** A service in every third block of every third row. */
@@ -260,10 +321,10 @@ export function fingerprint(city: SimulatedCity): string {
 }
 
 /** How many buildings have a problem. */
-export function countProblem(city: City, name: ProblemName): number {
+export function countProblem(city: SimulatedCity, name: ProblemName): number {
   return city.buildings().filter(({ problems }) => problems.names.includes(name)).length;
 }
 
-export function countFlag(city: City, flag: BuildingFlag): number {
+export function countFlag(city: SimulatedCity, flag: BuildingFlag): number {
   return city.buildings().filter(({ flags }) => (flags & FLAG[flag]) !== 0).length;
 }

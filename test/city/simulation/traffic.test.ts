@@ -1,6 +1,10 @@
 /** How people and wares move along the roads, and what it does to a town. */
+
 import { expect } from "chai";
-import { CommandRefusedError } from "../../../src/city/game.js";
+import { buildNetwork } from "../../../src/city/commands/build-network.js";
+import { bulldoze } from "../../../src/city/commands/bulldoze.js";
+import { setBuildingEmptying } from "../../../src/city/commands/set-building-emptying.js";
+import { CommandRefusedError } from "../../../src/city/refusal.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { advance, connectToHighway, layLattice, newCity, place, road, supply, zone } from "./towns.js";
@@ -12,13 +16,15 @@ function twoTowns(between: string): { city: SimulatedCity; bridgeId: number } {
   const city = newCity();
   layLattice(city, -640, 0, 4, 2);
   layLattice(city, 160, 0, 3, 2);
-  const bridgeId = city.apply(road(-320, 80, 160, 80, between)).built?.segmentId as number;
-  city.apply(road(400, 160, 400, 300));
+  const bridgeId = buildNetwork.act(city, road(-320, 80, 160, 80, between)).built?.segmentId as number;
+  buildNetwork.act(city, road(400, 160, 400, 300));
   connectToHighway(city, 400, 300);
   supply(city, -640, 40, 400);
-  city.apply(road(-660, 60, -660, 120, "Power Line"));
+  buildNetwork.act(city, road(-660, 60, -660, 120, "Power Line"));
   for (const z of [50, 80, 110]) place(city, "Wind Turbine", -700, z);
   place(city, "Fusion Power Plant", -760, 200);
+  for (const x of [-320, 160]) buildNetwork.act(city, road(x, 60, x + 480, 60, "Power Line"));
+  buildNetwork.act(city, road(-660, 60, -320, 60, "Power Line"));
   for (let x = -600; x < -320; x += 80) {
     for (const z of [40, 120]) zone(city, "ResidentialHigh", x, z, 44);
   }
@@ -33,7 +39,7 @@ function meanCommute(city: SimulatedCity): number {
 }
 
 describe("traffic in the embedded city", () => {
-  it("fills the road that people need, slows them there, and eases on a wider one", () => {
+  it("fills the road that people need, slows them there, and eases on a wider one @slow", () => {
     const [narrow, wide] = ["Gravel Road", "Large Road"].map((prefab) => {
       const { city, bridgeId } = twoTowns(prefab);
       advance(city, 26 * WEEK);
@@ -72,17 +78,19 @@ describe("traffic in the embedded city", () => {
     advance(city, 20 * WEEK);
     const workers = () => city.world.citizens.all().filter(({ workId }) => workId !== 0).length;
     const employed = workers();
-    city.apply({ type: "bulldoze", dryRun: false, entityType: "netSegment", id: bridgeId, keepNodes: true });
+    bulldoze.act(city, { dryRun: false, entityType: "netSegment", id: bridgeId, keepNodes: true });
     advance(city, WEEK);
     expect(workers()).to.be.lessThan(employed / 4);
-    city.apply(road(-320, 80, 160, 80));
+    buildNetwork.act(city, road(-320, 80, 160, 80));
     advance(city, 2 * WEEK);
     expect(workers()).to.be.greaterThan(employed / 2);
   });
 
   it("is none on pipes", () => {
     const city = newCity("empty");
-    const { segmentId } = city.apply(road(0, 0, 80, 0, "Water Pipe")).built as { segmentId: number };
+    const { segmentId } = buildNetwork.act(city, road(0, 0, 80, 0, "Water Pipe")).built as {
+      segmentId: number;
+    };
     expect(city.traffic(segmentId)).to.equal(undefined);
   });
 });
@@ -90,27 +98,27 @@ describe("traffic in the embedded city", () => {
 describe("what comes and goes over the road", () => {
   it("is fuel: a plant cut off from the map edge goes out after weeks, and starts again", () => {
     const city = newCity();
-    const cut = city.apply(road(400, 220, 400, 300)).built?.segmentId as number;
-    city.apply(road(320, 220, 400, 220));
+    const cut = buildNetwork.act(city, road(400, 220, 400, 300)).built?.segmentId as number;
+    buildNetwork.act(city, road(320, 220, 400, 220));
     connectToHighway(city, 400, 300);
     const plant = city.world.buildings.at(place(city, "Coal Power Plant", 350, 180));
     const noFuel = () => plant.problems.names.includes("NoFuel");
     advance(city, 6 * WEEK);
     expect(noFuel()).to.equal(false);
-    city.apply({ type: "bulldoze", dryRun: false, entityType: "netSegment", id: cut, keepNodes: true });
+    bulldoze.act(city, { dryRun: false, entityType: "netSegment", id: cut, keepNodes: true });
     advance(city, WEEK);
     expect(noFuel()).to.equal(false);
     advance(city, 5 * WEEK);
     expect(noFuel()).to.equal(true);
-    city.apply(road(400, 220, 400, 300));
+    buildNetwork.act(city, road(400, 220, 400, 300));
     advance(city, WEEK);
     expect(noFuel()).to.equal(false);
   });
 
   it("fills landfills, which then serve nobody, until they are emptied over the road", () => {
     const city = newCity();
-    city.apply(road(320, 220, 400, 220));
-    city.apply(road(400, 220, 400, 300));
+    buildNetwork.act(city, road(320, 220, 400, 220));
+    buildNetwork.act(city, road(400, 220, 400, 300));
     connectToHighway(city, 400, 300);
     place(city, "Wind Turbine", 300, 180);
     const site = city.world.buildings.at(place(city, "Landfill Site", 360, 160));
@@ -118,17 +126,20 @@ describe("what comes and goes over the road", () => {
     site.stored = 200_000;
     advance(city, 256);
     expect(site.problems.names).to.include("LandfillFull");
-    city.apply({ type: "set-building-emptying", id: site.id, emptying: true });
+    setBuildingEmptying.act(city, { id: site.id, emptying: true });
     advance(city, 13 * WEEK);
     expect(site.stored).to.be.within(80_000, 120_000);
     expect(site.problems.names).to.include("Emptying").and.not.include("LandfillFull");
     advance(city, 14 * WEEK);
     expect(site.stored).to.equal(0);
-    const turbine = { type: "set-building-emptying", id: site.id - 1, emptying: true } as const;
-    expect(() => city.apply(turbine)).to.throw(CommandRefusedError, /nothing to be emptied/);
+    const turbine = { id: site.id - 1, emptying: true };
+    expect(() => setBuildingEmptying.act(city, turbine)).to.throw(
+      CommandRefusedError,
+      /nothing to be emptied/,
+    );
   });
 
-  it("is all that the shops lack of: a town cut off from the map edge declines gradually, and recovers", () => {
+  it("is all that the shops lack of: a town cut off from the map edge declines gradually, and recovers @slow", () => {
     const { city } = twoTowns("Medium Road");
     advance(city, 30 * WEEK);
     const citizens = city.citizenCount;
@@ -137,7 +148,7 @@ describe("what comes and goes over the road", () => {
     });
     expect(links).to.have.length(2);
     for (const { id } of links) {
-      city.apply({ type: "bulldoze", dryRun: false, entityType: "netSegment", id, keepNodes: true });
+      bulldoze.act(city, { dryRun: false, entityType: "netSegment", id, keepNodes: true });
     }
     advance(city, 13 * WEEK);
     expect(city.citizenCount).to.be.greaterThan(citizens / 3);

@@ -1,4 +1,7 @@
 import { expect } from "chai";
+import { buildNetwork } from "../../../src/city/commands/build-network.js";
+import { bulldoze } from "../../../src/city/commands/bulldoze.js";
+import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import type { SimBuilding } from "../../../src/city/simulation/state/entities.js";
 import { powerNeed } from "../../../src/city/simulation/utilities/electricity.js";
@@ -20,7 +23,7 @@ const WEEK = 4096;
 function bareStreet(): SimulatedCity {
   const city = newCity();
   layLattice(city, 160, 0, 3, 1);
-  city.apply(road(400, 80, 400, 300));
+  buildNetwork.act(city, road(400, 80, 400, 300));
   connectToHighway(city, 400, 300);
   zone(city, "ResidentialLow", 200, 40, 60);
   return city;
@@ -43,11 +46,10 @@ describe("the embedded city's utilities", () => {
   it("reach homes over a power line, and no longer once it is cut", () => {
     const city = bareStreet();
     place(city, "Wind Turbine", -300, 40);
-    const line = city.apply(road(-290, 40, 150, 40, "Power Line")).built;
+    const line = buildNetwork.act(city, road(-290, 40, 150, 40, "Power Line")).built;
     advance(city, WEEK);
     expect(countProblem(city, "Electricity")).to.equal(0);
-    city.apply({
-      type: "bulldoze",
+    bulldoze.act(city, {
       dryRun: false,
       entityType: "netSegment",
       id: line?.segmentId as number,
@@ -72,14 +74,14 @@ describe("the embedded city's utilities", () => {
     place(city, "Wind Turbine", -300, 0);
     place(city, "Water Tower", -300, 40);
     place(city, "Inland Water Treatment Plant 01", -300, 80);
-    city.apply(road(-300, 40, -300, 84, "Basic Road"));
-    city.apply(road(-300, 40, 0, 40, "Water Pipe"));
-    city.apply(road(10, 40, 400, 40, "Water Pipe"));
+    buildNetwork.act(city, road(-300, 40, -300, 84, "Basic Road"));
+    buildNetwork.act(city, road(-300, 40, 0, 40, "Water Pipe"));
+    buildNetwork.act(city, road(10, 40, 400, 40, "Water Pipe"));
     advance(city, WEEK);
     expect(countProblem(city, "Water")).to.be.greaterThan(3);
     const ends = city.nodes().filter(({ problems }) => problems.names.includes("WaterNotConnected"));
     expect(ends.map(({ position }) => position.x)).to.deep.equal([10, 400]);
-    city.apply(road(0, 40, 10, 40, "Water Pipe"));
+    buildNetwork.act(city, road(0, 40, 10, 40, "Water Pipe"));
     advance(city, 600);
     expect(countProblem(city, "Water")).to.equal(0);
     expect(countProblem(city, "Sewage")).to.equal(0);
@@ -91,7 +93,7 @@ describe("the embedded city's utilities", () => {
       place(city, "Wind Turbine", 140, 40);
       place(city, "Wind Turbine", pumpX, 40);
       place(city, "Water Intake", pumpX, 0);
-      city.apply(road(160, 0, pumpX, 0, "Water Pipe"));
+      buildNetwork.act(city, road(160, 0, pumpX, 0, "Water Pipe"));
       advance(city, WEEK);
       return countProblem(city, "Water") / homes(city);
     };
@@ -124,14 +126,12 @@ describe("the embedded city's utilities", () => {
     advance(city, 600);
     expect(countProblem(city, "WaterNotConnected")).to.equal(1);
     expect(countProblem(city, "HeatingNotConnected")).to.equal(1);
-    const off = city.apply({ type: "set-building-active", id: tower, active: false });
+    const off = setBuildingActive.act(city, { id: tower, active: false });
     expect(off.beforeFlags).to.deep.equal(["Created", "Completed", "Active"]);
     expect(off.afterFlags).to.deep.equal(["Created", "Completed"]);
     advance(city, 600);
     expect(countProblem(city, "TurnedOff")).to.equal(1);
-    expect(city.apply({ type: "set-building-active", id: tower, active: true }).afterFlags).to.include(
-      "Active",
-    );
+    expect(setBuildingActive.act(city, { id: tower, active: true }).afterFlags).to.include("Active");
     advance(city, 600);
     expect(countProblem(city, "TurnedOff")).to.equal(0);
   });
@@ -141,14 +141,14 @@ describe("the embedded city's utilities", () => {
     advance(city, WEEK);
     const home = city.world.buildings.all().find(({ homes: places }) => places > 0) as SimBuilding;
     const electricHeating = powerNeed(city.world, home);
-    city.apply(road(160, 40, 400, 40, "Heating Pipe"));
+    buildNetwork.act(city, road(160, 40, 400, 40, "Heating Pipe"));
     expect(powerNeed(city.world, home)).to.be.lessThan(electricHeating);
     advance(city, 600);
     expect(countProblem(city, "Heating")).to.equal(homes(city));
     place(city, "Wind Turbine", 140, 80);
     place(city, "Boiler Station", 140, 40);
-    city.apply(road(160, 0, 160, -40, "Water Pipe"));
-    city.apply(road(160, 40, 160, 0, "Water Pipe"));
+    buildNetwork.act(city, road(160, 0, 160, -40, "Water Pipe"));
+    buildNetwork.act(city, road(160, 40, 160, 0, "Water Pipe"));
     place(city, "Water Tower", 140, -20);
     place(city, "Inland Water Treatment Plant 01", 140, -60);
     advance(city, 900);

@@ -5,18 +5,18 @@ import { type AudioInputOptions, AudioInputs, ownFiles } from "../../../src/musi
 import { HttpError } from "../../../src/music/errors.js";
 import type { Fields } from "../../../src/music/request/json.js";
 import type { GenerationRequest } from "../../../src/music/request/schema.js";
-import { Shelf } from "../../../src/music/storage/shelf.js";
+import { FileStorage } from "../../../src/music/storage/file-storage.js";
 import { parse } from "../request/request-parsing.js";
 import { temporaryDirectory } from "../tasks.js";
 import { runFfmpeg, writeRecording, writeSilence } from "./recordings.js";
 
-describe("recordings of tasks", () => {
+describe("input recordings of tasks", () => {
   const directory = temporaryDirectory();
   const at = (...names: string[]): string => join(directory, ...names);
   const limits: AudioInputOptions = {
     roots: [at("music")],
-    songs: new Shelf(at("songs"), null, "audio/"),
-    uploads: new Shelf(at("uploads"), null, "uploads/"),
+    songs: new FileStorage(at("songs"), null, "audio/"),
+    uploads: new FileStorage(at("uploads"), null, "uploads/"),
     maxSeconds: 20,
   };
   const caller = { address: "127.0.0.1", signal: new AbortController().signal };
@@ -48,17 +48,17 @@ describe("recordings of tasks", () => {
 
   const accepted: [what: string, path: () => string, real: () => string][] = [
     ["an absolute path in a root", () => at("music", "a b.wav"), () => at("music", "a b.wav")],
-    ["one through a link to a root", () => at("another name", "a b.wav"), () => at("music", "a b.wav")],
+    ["a path through a link to a root", () => at("another name", "a b.wav"), () => at("music", "a b.wav")],
     ["a link into a root", () => at("outside", "in.wav"), () => at("music", "a b.wav")],
     [
-      "one that goes up and comes back",
+      "a path with .. that stays in a root",
       () => at("outside", "..", "music", "a b.wav"),
       () => at("music", "a b.wav"),
     ],
     ["a finished song", () => at("songs", "a b.wav"), () => at("songs", "a b.wav")],
     ["an upload", () => at("uploads", "a b.wav"), () => at("uploads", "a b.wav")],
     ["a name in the folder of songs", () => "a b.wav", () => at("songs", "a b.wav")],
-    ["a name by a detour", () => "nested/../a b.wav", () => at("songs", "a b.wav")],
+    ["a relative path with ..", () => "nested/../a b.wav", () => at("songs", "a b.wav")],
     [
       "the URL of a result",
       () => `/v1/audio?path=${encodeURIComponent(at("songs", "a b.wav"))}`,
@@ -73,38 +73,38 @@ describe("recordings of tasks", () => {
     ["the URL of a relative result", () => "/v1/audio?path=a%20b.wav", () => at("songs", "a b.wav")],
   ];
   for (const [what, path, real] of accepted) {
-    it(`may be named by ${what}`, async () => {
+    it(`are accepted from ${what}`, async () => {
       const { sourceAudio } = await new AudioInputs(limits).admit(cover(path()), caller);
       expect(sourceAudio).to.deep.equal({ path: real(), isUpload: false });
     });
   }
 
-  const outside = /^src_audio_path lies outside .*SVC_AUDIO_ROOTS$/;
+  const outside = /^src_audio_path is outside .*SVC_AUDIO_ROOTS\)$/;
   const refused: [what: string, path: () => string, detail: RegExp][] = [
     ["a path outside the roots", () => at("outside", "a b.wav"), outside],
-    ["a sibling whose name begins alike", () => at("music_evil", "a b.wav"), outside],
+    ["a sibling with the same prefix", () => at("music_evil", "a b.wav"), outside],
     ["a link out of a root", () => at("music", "out.wav"), outside],
     ["a linked folder out of a root", () => at("music", "folder out", "a b.wav"), outside],
-    ["a way out of a root", () => at("music", "..", "outside", "a b.wav"), outside],
-    ["a relative way out", () => "../outside/a b.wav", outside],
-    ["what is missing outside", () => "/no/such/file.wav", outside],
+    ["a path with .. out of a root", () => at("music", "..", "outside", "a b.wav"), outside],
+    ["a relative path with .. out of the folder", () => "../outside/a b.wav", outside],
+    ["a missing file outside the roots", () => "/no/such/file.wav", outside],
     ["a result's URL that points elsewhere", () => "/v1/audio?path=%2Fetc%2Fpasswd", outside],
     ["the system's own files", () => "/etc/passwd", outside],
-    ["what is missing", () => at("music", "absent.wav"), /names no file that exists$/],
-    ["a folder", () => at("songs", "nested"), /names no regular file$/],
+    ["a missing file", () => at("music", "absent.wav"), /names a path that does not exist$/],
+    ["a folder", () => at("songs", "nested"), /names a path that is a directory$/],
     ["a NUL character", () => "a b.wav\0.mp3", /NUL/],
     [
-      "a URL elsewhere",
+      "a URL of another server",
       () => "https://example.org/a.wav",
       /must be an absolute path on the server, .* not a URL/,
     ],
-    ["the URL of a file", () => "file:///tmp/a.wav", /not a URL/],
-    ["a path from home", () => "~/a.wav", /not a path that starts with ~/],
-    ["a broken URL", () => "/v1/audio?path=%zz", /not a URL/],
+    ["a file URL", () => "file:///tmp/a.wav", /not a URL/],
+    ["a path that starts with ~", () => "~/a.wav", /not a path that starts with ~/],
+    ["a broken URL", () => "/v1/audio?path=%zz", /not a valid result URL/],
     ["text in a file of music", () => at("music", "song.mp3"), /^src_audio holds no audio/],
   ];
   for (const [what, path, detail] of refused) {
-    it(`may not be named by ${what}`, async () => {
+    it(`are rejected from ${what}`, async () => {
       expect(await refusalOf(cover(path()))).to.match(detail);
       const reference = parse({ reference_audio_path: path() });
       expect(await refusalOf(reference)).to.match(
@@ -113,29 +113,33 @@ describe("recordings of tasks", () => {
     });
   }
 
-  it("lie anywhere where no roots bind, but are files of sound all the same", async () => {
+  it("may be anywhere without roots, but must be audio files", async () => {
     const inputs = new AudioInputs(anywhere);
     expect((await inputs.admit(cover(at("outside", "a b.wav")), caller)).sourceAudio?.path).to.equal(
       at("outside", "a b.wav"),
     );
     expect(await refusalOf(cover("/etc/passwd"), anywhere)).to.match(/^src_audio holds no audio/);
-    expect(await refusalOf(cover("/dev/zero"), anywhere)).to.match(/names no regular file$/);
-    expect(await refusalOf(cover("/no/such/file.wav"), anywhere)).to.match(/names no file that exists$/);
+    expect(await refusalOf(cover("/dev/zero"), anywhere)).to.match(
+      /names a path that is not a regular file$/,
+    );
+    expect(await refusalOf(cover("/no/such/file.wav"), anywhere)).to.match(
+      /names a path that does not exist$/,
+    );
   });
 
-  it("are checked again before they are read", async () => {
+  it("are checked again before the job reads them", async () => {
     const inputs = new AudioInputs(limits);
     const path = writeRecording(at("music", "b.wav"), { seconds: 1 });
     const admitted = await inputs.admit(cover(path), caller);
     renameSync(path, at("music", "moved.wav"));
     const gone = await inputs.locate(admitted).catch((error: unknown) => error);
-    expect((gone as Error).message).to.match(/names no file that exists$/);
+    expect((gone as Error).message).to.match(/names a path that does not exist$/);
     symlinkSync(at("outside", "a b.wav"), path);
     const swapped = await inputs.locate(admitted).catch((error: unknown) => error);
     expect((swapped as Error).message).to.match(outside);
   });
 
-  it("that were uploaded are taken as they are, and belong to their task", async () => {
+  it("may be uploads, which skip the path check and belong to their task", async () => {
     const uploads = {
       sourceAudio: { path: at("outside", "a b.wav") },
       referenceAudio: { path: at("uploads", "a b.wav") },
@@ -148,7 +152,7 @@ describe("recordings of tasks", () => {
     expect(ownFiles(cover("a b.wav"))).to.deep.equal([]);
   });
 
-  it("may last as long as the limit says, whichever they are", async () => {
+  it("are limited in length", async () => {
     writeSilence(at("music", "long.flac"), 21);
     expect(await refusalOf(cover(at("music", "long.flac")))).to.equal(
       "src_audio lasts longer than 20 seconds",
@@ -158,7 +162,7 @@ describe("recordings of tasks", () => {
     rmSync(at("music", "long.flac"));
   });
 
-  it("hold a timbre where one is to be taken, and a latent frame where they are worked on", async () => {
+  it("are rejected if a reference is silent, or a source is shorter than a latent frame", async () => {
     const inputs = new AudioInputs(limits);
     const silence = writeSilence(at("music", "silence.flac"), 3);
     expect(await refusalOf(parse({ reference_audio_path: silence }))).to.match(/^reference_audio is silent/);
@@ -168,12 +172,12 @@ describe("recordings of tasks", () => {
     await inputs.admit(parse({ reference_audio_path: at("music", "quiet.wav") }), caller);
 
     const click = writeRecording(at("music", "click.wav"), { seconds: 0.03 });
-    expect(await refusalOf(cover(click))).to.equal("src_audio lasts 0.030 seconds; 0.04 are the least");
+    expect(await refusalOf(cover(click))).to.equal("src_audio lasts 0.030 seconds; the minimum is 0.04");
     await inputs.admit(cover(writeRecording(at("music", "frame.wav"), { seconds: 0.04 })), caller);
     await inputs.admit(parse({ reference_audio_path: click }), caller);
   });
 
-  describe("with a window", () => {
+  describe("with a repaint window", () => {
     const window = (repainting_start: number, repainting_end: number | null, task_type = "repaint") =>
       cover(at("songs", "a b.wav"), { task_type, repainting_start, repainting_end });
 
@@ -192,17 +196,19 @@ describe("recordings of tasks", () => {
       });
     }
 
-    it("refuse one that leaves a gap, nothing, or too long a song", async () => {
+    it("reject a window outside the source or with too long a song", async () => {
       expect(await refusalOf(window(3.5, 9))).to.match(
-        /^repainting_start must not lie beyond .* 3\.00 seconds/,
+        /^repainting_start must not be after the end of .* 3\.00 seconds/,
       );
-      expect(await refusalOf(window(7, null, "lego"))).to.match(/^repainting_start must not lie beyond/);
-      expect(await refusalOf(window(3, null))).to.match(/leaves nothing/);
+      expect(await refusalOf(window(7, null, "lego"))).to.match(
+        /^repainting_start must not be after the end of/,
+      );
+      expect(await refusalOf(window(3, null))).to.match(/is after the end of/);
       expect(await refusalOf(window(0, 601))).to.match(/make a song of 601\.00 seconds/);
       expect(await refusalOf(window(-300, 400))).to.match(/make a song of 700\.00 seconds/);
     });
 
-    it("matter to repaint and lego only", async () => {
+    it("use windows only for repaint and lego", async () => {
       for (const task_type of ["cover", "extract", "complete"]) {
         await new AudioInputs(limits).admit(window(7, 9, task_type), caller);
       }

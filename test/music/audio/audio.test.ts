@@ -1,16 +1,18 @@
+import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import request from "supertest";
-import { AUDIO_FORMATS } from "../../../src/music/request/schema.js";
+import { peakOf } from "../../../src/music/audio/decode.js";
+import { AUDIO_FORMATS } from "../../../src/music/audio/formats.js";
 import { type LiveServer, shortSong, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 describe("GET /v1/audio", () => {
   let server: LiveServer;
   let directory: string;
-  /** The folder that the server may read. */
+  /** The server's audio folder. */
   let audioDirectory: string;
   const content = Buffer.from("0123456789");
 
@@ -33,7 +35,7 @@ describe("GET /v1/audio", () => {
     return fetch(`${server.url}/v1/audio?path=${encodeURIComponent(path)}`, { method, headers });
   }
 
-  it("sends a whole file, by absolute and by relative path", async () => {
+  it("sends a file by absolute and by relative path", async () => {
     for (const path of [join(audioDirectory, "song.mp3"), "song.mp3"]) {
       const response = await get(path);
       expect(response.status).to.equal(200);
@@ -66,23 +68,24 @@ describe("GET /v1/audio", () => {
     });
   }
 
-  it("answers HEAD with the headers alone", async () => {
+  it("answers HEAD with headers only", async () => {
     const response = await get("song.mp3", {}, "HEAD");
     expect(response.status).to.equal(200);
     expect(response.headers.get("content-length")).to.equal("10");
     expect(await response.text()).to.equal("");
   });
 
-  it("answers 304 to a client that has the file", async () => {
+  it("answers 304 if the client has the file", async () => {
     const etag = (await get("song.mp3")).headers.get("etag") as string;
     await request(server.url).get("/v1/audio?path=song.mp3").set("If-None-Match", etag).expect(304);
   });
 
   const refusals: [what: string, path: () => string, status: number][] = [
-    ["a way out of the folder", () => "../secret.mp3", 403],
+    ["a path with .. out of the folder", () => "../secret.mp3", 403],
     ["an absolute path outside", () => "/etc/hostname", 403],
-    ["a symbolic link to the outside", () => "link.mp3", 403],
-    ["a sibling whose name begins alike", () => join(`${audioDirectory}_evil`, "secret.mp3"), 403],
+    ["a result's URL of a path outside", () => "/v1/audio?path=%2Fetc%2Fhostname", 403],
+    ["a symbolic link to a file outside", () => "link.mp3", 403],
+    ["a sibling with the same prefix", () => join(`${audioDirectory}_evil`, "secret.mp3"), 403],
     ["a missing file outside", () => "/no/such/file.mp3", 403],
     ["a NUL character", () => "song.mp3\0", 400],
     ["a folder", () => "folder", 404],
@@ -99,12 +102,12 @@ describe("GET /v1/audio", () => {
     });
   }
 
-  it("answers 400 without a path, and to two", async () => {
+  it("answers 400 without a path and with two paths", async () => {
     expect((await server.client.get("/v1/audio")).status).to.equal(400);
     expect((await server.client.get("/v1/audio?path=a&path=b")).status).to.equal(400);
   });
 
-  it("survives a client that hangs up in the middle", async () => {
+  it("survives a client that disconnects during the transfer", async () => {
     writeFileSync(join(audioDirectory, "large.wav"), Buffer.alloc(32 << 20));
     await new Promise<void>((resolve) => {
       const download = httpRequest(`${server.url}/v1/audio?path=large.wav`, (response) => {
@@ -123,7 +126,9 @@ describe("GET /v1/audio", () => {
     flac: "audio/flac",
     opus: "audio/ogg",
     aac: "audio/aac",
+    ogg: "audio/ogg",
     wav: "audio/wav",
+    wav24: "audio/wav",
     wav32: "audio/wav",
   };
   for (const format of AUDIO_FORMATS) {
@@ -137,4 +142,69 @@ describe("GET /v1/audio", () => {
       );
     });
   }
+
+  /** Stream properties from ffprobe, and interleaved samples decoded by ffmpeg. */
+  function heard(bytes: ArrayBuffer) {
+    const path = join(directory, "heard");
+    writeFileSync(path, Buffer.from(bytes));
+    const probe = ["-v", "error", "-of", "json", "-show_streams", path];
+    const [stream] = JSON.parse(execFileSync("ffprobe", probe, { encoding: "utf8" })).streams;
+    const decode = ["-v", "error", "-i", path, "-f", "f32le", "-c:a", "pcm_f32le", "-"];
+    const raw = execFileSync("ffmpeg", decode, { maxBuffer: 1 << 28 });
+    const samples = new Float32Array(raw.buffer.slice(raw.byteOffset, raw.byteOffset + raw.length));
+    const { codec_name: codec, sample_rate: rate, bit_rate: bits } = stream;
+    return { codec, rate: Number(rate), bits: Number(bits), samples };
+  }
+
+  const download = async (address: string) => heard(await (await fetch(server.url + address)).arrayBuffer());
+
+  it("writes a song with the sample rate, level and fades of its request", async () => {
+    const song = { ...shortSong, use_random_seed: false, seed: 3, normalization_db: -6, fade_in: 2 };
+    const mp3 = await server.client.makeOne({ ...song, mp3_bitrate: "128k", sample_rate: 44_100 });
+    expect(mp3.warnings).to.deep.equal([]);
+    expect(await download(mp3.file)).to.include({ codec: "mp3", rate: 44_100, bits: 128_000 });
+    const fades = { fade_in_duration: 2, fade_out_duration: 20 };
+    const wav = await server.client.makeOne({ ...song, ...fades, audio_format: "wav24" });
+    expect(wav.warnings).to.deep.equal([
+      "fade_out of 20 seconds was shortened to the length of the song, 10.00",
+    ]);
+    const { codec, samples } = await download(wav.file);
+    expect(codec).to.equal("pcm_s24le");
+    const plain = await download(
+      (await server.client.makeOne({ ...song, fade_in: 0, audio_format: "wav32" })).file,
+    );
+    expect(peakOf(plain.samples)).to.be.closeTo(10 ** (-6 / 20), 1e-4);
+    const frames = samples.length / 2;
+    for (const frame of [0, 48_000, frames / 2, frames - 1]) {
+      const gain = Math.min(1, frame / 96_000) * (1 - frame / frames);
+      expect(samples[2 * frame]).to.be.closeTo(gain * (plain.samples[2 * frame] as number), 1e-3);
+    }
+  });
+
+  it("converts a song with sample rate, level and fades, and rejects these parameters for an unconverted song", async () => {
+    const { file } = await server.client.makeOne({ ...shortSong, audio_format: "wav" });
+    expect(await download(`${file}&format=mp3&mp3_bitrate=192`)).to.include({ codec: "mp3", bits: 192_000 });
+    expect(await download(`${file}&format=ogg&sample_rate=44100`)).to.include({
+      codec: "vorbis",
+      rate: 44_100,
+    });
+    const { codec, samples } = await download(`${file}&format=wav24&normalization_db=-12&fade_out=10`);
+    expect(codec).to.equal("pcm_s24le");
+    expect(peakOf(samples)).to.be.within(0.001, 0.2513);
+    expect(samples.at(-1)).to.be.closeTo(0, 1e-4);
+    for (const [query, detail] of [
+      ["mp3_bitrate=192", "mp3_bitrate needs a conversion: add format"],
+      ["format=opus&sample_rate=44100", "sample_rate must be 48000 for audio_format opus, got 44100"],
+      ["format=mp3&mp3_bitrate=90", /^mp3_bitrate must be one of 32k, .*320k, got "90"$/],
+      ["format=mp3&sample_rate=12345", /^sample_rate must be one of 8000, .*96000, got "12345"$/],
+      ["format=m4p", /^format must be one of mp3, /],
+    ] as const) {
+      const { status, body } = await server.client.get(`${file}&${query}`);
+      expect([status, body.detail]).to.satisfy(
+        ([code, text]: [number, string]) =>
+          code === 400 && (typeof detail === "string" ? text === detail : detail.test(text)),
+        `${query}: ${body.detail}`,
+      );
+    }
+  });
 });

@@ -22,7 +22,7 @@ describe("decoding recordings", () => {
     return failure as DecodeError;
   }
 
-  /** How much of the pitch a channel holds in its middle second, as an amplitude. */
+  /** Amplitude of the pitch in the middle second of a channel. */
   function amplitude(channel: Float32Array, pitch: number): number {
     const start = Math.floor(channel.length / 2) - SAMPLE_RATE / 2;
     let [real, imaginary] = [0, 0];
@@ -53,7 +53,7 @@ describe("decoding recordings", () => {
     }
   }
 
-  it("gives back the very samples of a lossless file at 48 kHz", async () => {
+  it("returns the exact samples of a lossless file at 48 kHz", async () => {
     const audio = Float32Array.from({ length: 2 * 70_001 }, (_, i) => Math.fround(Math.sin(i * i) * 0.9));
     const path = at("exact.wav");
     const samplesPerChannel = audio.length / 2;
@@ -61,7 +61,7 @@ describe("decoding recordings", () => {
     expect(Buffer.from((await decode(path)).buffer).equals(Buffer.from(audio.buffer))).to.equal(true);
   });
 
-  it("keeps the first two of six channels, and samples within -1 and 1", async () => {
+  it("keeps the first two of six channels, and clips samples to -1 .. 1", async () => {
     const values = ["0.5", "-0.25", "0.75", "0.1", "3", "0.2"];
     const source = (channels: string[], layout: string) => [
       "-f",
@@ -79,14 +79,14 @@ describe("decoding recordings", () => {
     expect([loud[100], loud[48_100]]).to.deep.equal([1, -1]);
   });
 
-  it("measures the peak of the louder channel, whatever its sign", async () => {
+  it("measures the absolute peak of the louder channel", async () => {
     const source = ["-f", "lavfi", "-i", "aevalsrc=0.25|-0.5:s=48000:d=1", "-c:a", "pcm_f32le"];
     runFfmpeg([...source, at("uneven.wav")]);
     const measures = await measureAudio({ path: at("uneven.wav"), name: "x", maxSeconds: 600 });
     expect(measures).to.deep.equal({ seconds: 1, peak: 0.5 });
   });
 
-  it("finds the sound beside a picture", async () => {
+  it("finds the audio stream beside a picture", async () => {
     const path = writeRecording(at("cover.mp3"), { seconds: 1 });
     runFfmpeg(["-f", "lavfi", "-i", "color=red:s=16x16", "-frames:v", "1", at("cover.png")]);
     const streams = ["-map", "0", "-map", "1", "-c", "copy", "-disposition:v", "attached_pic"];
@@ -94,7 +94,7 @@ describe("decoding recordings", () => {
     expect((await decode(at("covered.mp3"))).length).to.be.closeTo(2 * SAMPLE_RATE, 5000);
   });
 
-  it("reads a file whatever its name", async () => {
+  it("reads a file with any name", async () => {
     const path = writeRecording(at("tone.wav"), { seconds: 1 });
     for (const name of ["-y.wav", "con:cat|x.wav", "a b%20?.wav", "file:x.wav"]) {
       runFfmpeg(["-i", path, "-c", "copy", `file:${at(name)}`]);
@@ -102,7 +102,7 @@ describe("decoding recordings", () => {
     }
   });
 
-  it("refuses what is no sound, and tells nothing of it", async () => {
+  it("rejects a file that is not audio without echoing its content", async () => {
     writeFileSync(at("song.mp3"), "top secret words\n".repeat(500));
     writeFileSync(at("noise.wav"), Buffer.from(Array.from({ length: 9999 }, (_, i) => (i * i * 31) % 251)));
     writeFileSync(at("nothing.flac"), "");
@@ -116,17 +116,17 @@ describe("decoding recordings", () => {
     }
   });
 
-  it("says that a file is not there", async () => {
+  it("reports a missing file", async () => {
     const { code, message } = await failureOf(at("absent.wav"));
     expect([code, message]).to.deep.equal(["NOT_FOUND", "src_audio does not exist"]);
   });
 
-  it("refuses a file of no samples", async () => {
+  it("rejects a file without samples", async () => {
     runFfmpeg(["-f", "lavfi", "-i", "anullsrc=r=48000", "-t", "0", at("empty.wav")]);
     expect((await failureOf(at("empty.wav"))).message).to.match(/^src_audio (is empty|holds no audio)/);
   });
 
-  it("opens no file that another one names", async () => {
+  it("opens no other file that a file names", async () => {
     const target = writeRecording(at("target.wav"), { seconds: 1 });
     const playlists = {
       "list.m3u8": `#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfile://${target}\n#EXT-X-ENDLIST\n`,
@@ -139,7 +139,7 @@ describe("decoding recordings", () => {
     }
   });
 
-  it("asks no server that a file names", async () => {
+  it("connects to no server that a file names", async () => {
     let connections = 0;
     const server = createServer((_request, response) => response.end()).on("connection", () => connections++);
     server.listen(0, "127.0.0.1");
@@ -159,7 +159,7 @@ describe("decoding recordings", () => {
     server.close();
   });
 
-  /** A WAV file of 100,000 silent samples of 16 bits, of any make whatever. */
+  /** A WAV file of 100,000 silent 16-bit samples with any header values. */
   function writeWave(name: string, sampleRate: number, channels: number): string {
     const header = Buffer.alloc(44);
     header.write("RIFF\xff\xff\xff\xffWAVEfmt ", "latin1");
@@ -175,7 +175,7 @@ describe("decoding recordings", () => {
     return at(name);
   }
 
-  it("refuses headers that ask for more memory or work than any song", async () => {
+  it("rejects headers that demand more memory or time than any song", async () => {
     const others = childrenNow();
     for (const [sampleRate, channels] of [
       [1, 2], // Gigabytes, without a limit.
@@ -190,20 +190,20 @@ describe("decoding recordings", () => {
       expect(message, path).to.match(/^src_audio [^\n]+$/);
     }
     const flac = readFileSync(writeSilence(at("wide.flac"), 1));
-    // The largest blocks, frames, rate, channels and length that a header of FLAC can tell.
+    // The largest block, frame, rate, channel and length values that a FLAC header can hold.
     flac.fill(0xff, 8, 26);
     writeFileSync(at("wide.flac"), flac);
     expect((await failureOf(at("wide.flac"))).message).to.match(/^src_audio [^\n]+$/);
     expect(childrenNow().filter((id) => !others.includes(id))).to.deep.equal([]);
   });
 
-  /** Ids of the processes that this one has started and that have not ended. */
+  /** Ids of running child processes. */
   function childrenNow(): string[] {
     if (process.platform !== "linux") return [];
     return readFileSync(`/proc/self/task/${process.pid}/children`, "utf8").split(" ").filter(Boolean);
   }
 
-  it("stops at the limit of a long recording", async () => {
+  it("stops decoding a long recording at the limit", async () => {
     const path = writeSilence(at("three hours.flac"), 3 * 3600);
     const { code, message } = await failureOf(path, 5);
     expect([code, message]).to.deep.equal(["TOO_LONG", "src_audio lasts longer than 5 seconds"]);
@@ -212,7 +212,7 @@ describe("decoding recordings", () => {
     expect(beginning.length).to.equal(10 * SAMPLE_RATE);
   });
 
-  it("takes the padding of a lossy file for none of its length", async () => {
+  it("does not count the padding of a lossy file", async () => {
     const samplesPerChannel = 5 * SAMPLE_RATE;
     const audio = new Float32Array(2 * samplesPerChannel);
     const song = at("song.aac");
@@ -227,7 +227,7 @@ describe("decoding recordings", () => {
     }
   });
 
-  it("ends when it is told to", async () => {
+  it("stops on abort", async () => {
     const path = writeSilence(at("ten minutes.flac"), 600);
     const reason = new Error("enough");
     const controller = new AbortController();
@@ -238,7 +238,7 @@ describe("decoding recordings", () => {
     expect(await aborted.catch((error: unknown) => error)).to.equal(reason);
   });
 
-  it("says what is missing where ffmpeg is", async () => {
+  it("reports that ffmpeg is missing", async () => {
     const { PATH } = process.env;
     process.env.PATH = directory;
     try {

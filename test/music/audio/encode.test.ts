@@ -2,13 +2,14 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { EncodeError, encodeAudio, interleave } from "../../../src/music/audio/encode.js";
-import { AUDIO_FORMATS, type AudioFormat } from "../../../src/music/request/schema.js";
+import { peakOf } from "../../../src/music/audio/decode.js";
+import { EncodeError, type EncodeJob, encodeAudio, interleave } from "../../../src/music/audio/encode.js";
+import { AUDIO_FORMATS, AUDIO_PROFILES, type AudioFormat } from "../../../src/music/audio/formats.js";
 import { temporaryDirectory } from "../tasks.js";
 
 const sampleRate = 48_000;
 
-/** A second and a bit of a different tone in each ear, planar. */
+/** Slightly over a second with a different tone in each channel, planar. */
 function twoTones(samplesPerChannel = 50_000): Float32Array {
   const audio = new Float32Array(2 * samplesPerChannel);
   for (let i = 0; i < samplesPerChannel; i++) {
@@ -19,7 +20,7 @@ function twoTones(samplesPerChannel = 50_000): Float32Array {
 }
 
 interface Probe {
-  streams: { codec_name: string; sample_rate: string; channels: number; sample_fmt: string }[];
+  streams: { codec_name: string; sample_rate: string; channels: number; bit_rate: string }[];
   format: { format_name: string; duration: string };
 }
 
@@ -33,7 +34,9 @@ const expected: Record<AudioFormat, { codec: string; container: string }> = {
   flac: { codec: "flac", container: "flac" },
   opus: { codec: "opus", container: "ogg" },
   aac: { codec: "aac", container: "aac" },
+  ogg: { codec: "vorbis", container: "ogg" },
   wav: { codec: "pcm_s16le", container: "wav" },
+  wav24: { codec: "pcm_s24le", container: "wav" },
   wav32: { codec: "pcm_f32le", container: "wav" },
 };
 
@@ -46,8 +49,25 @@ describe("encodeAudio", () => {
     return encodeAudio({ audio, samplesPerChannel, sampleRate, format, path: join(directory, name), signal });
   }
 
+  function finished(
+    format: AudioFormat,
+    name: string,
+    finish: EncodeJob["finish"],
+    played = audio,
+  ): Promise<number> {
+    const job = { audio: played, samplesPerChannel, sampleRate, format, path: join(directory, name) };
+    return encodeAudio(finish === undefined ? job : { ...job, finish });
+  }
+
+  /** Interleaved samples decoded by ffmpeg. */
+  function samplesOf(name: string): Float32Array {
+    const args = ["-v", "error", "-i", join(directory, name), "-f", "f32le", "-"];
+    const bytes = execFileSync("ffmpeg", args, { maxBuffer: 1 << 26 });
+    return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+  }
+
   for (const format of AUDIO_FORMATS) {
-    it(`writes ${format} as stereo at 48 kHz and of the right length`, async () => {
+    it(`writes ${format} as stereo at 48 kHz with the right length`, async () => {
       const path = join(directory, `song.${format}`);
       expect(await encode(format, `song.${format}`)).to.equal(readFileSync(path).length);
       const { streams, format: container } = probe(path);
@@ -63,11 +83,85 @@ describe("encodeAudio", () => {
     });
   }
 
-  it("keeps every sample, left and right, in wav32", async () => {
+  for (const format of AUDIO_FORMATS) {
+    const all: readonly number[] = AUDIO_PROFILES[format].sampleRates;
+    const rates = [...new Set([all[0], ...(all.includes(44_100) ? [44_100] : []), all.at(-1)] as number[])];
+    it(`writes ${format} at ${rates.join(" and ")} Hz`, async () => {
+      for (const rate of rates) {
+        const path = join(directory, `${rate}.${format}`);
+        await finished(format, `${rate}.${format}`, { sampleRate: rate });
+        const { streams, format: container } = probe(path);
+        expect(streams[0]).to.include({ codec_name: expected[format].codec, sample_rate: String(rate) });
+        expect(Number(container.duration)).to.be.closeTo(samplesPerChannel / sampleRate, 0.2);
+      }
+    });
+  }
+
+  it("writes mp3 at the requested bit rate", async () => {
+    for (const [mp3Bitrate, bits] of [
+      [null, "256000"],
+      ["128k", "128000"],
+      ["320k", "320000"],
+    ] as const) {
+      await finished("mp3", "rate.mp3", { mp3Bitrate });
+      expect(probe(join(directory, "rate.mp3")).streams[0]?.bit_rate).to.equal(bits);
+    }
+  });
+
+  it("keeps 24 bits of every sample in wav24", async () => {
+    await encode("wav24", "24.wav");
+    const decoded = samplesOf("24.wav");
+    for (const frame of [1, 500, samplesPerChannel - 1]) {
+      expect(decoded[2 * frame]).to.be.closeTo(audio[frame] as number, 2 ** -23);
+    }
+  });
+
+  it("normalises the peak of loud and quiet songs, and leaves silence unchanged", async () => {
+    for (const [gain, db, peak] of [
+      [1, -6, 0.501187],
+      [0.001, 0, 1],
+      [0, -1, 0],
+    ] as const) {
+      await finished(
+        "wav32",
+        "level.wav",
+        { normalizationDb: db },
+        audio.map((sample) => gain * sample),
+      );
+      expect(peakOf(samplesOf("level.wav"))).to.be.closeTo(peak, 1e-5);
+    }
+  });
+
+  it("fades both channels in and out linearly", async () => {
+    const constant = new Float32Array(audio.length).fill(0.5);
+    const half = samplesPerChannel / 2;
+    for (const format of ["wav32", "wav", "flac"] as const) {
+      const finish = { fadeInSeconds: 0.25, fadeOutSeconds: half / sampleRate };
+      await finished(format, `faded.${format}`, finish, constant);
+      const faded = samplesOf(`faded.${format}`);
+      const [first, quarter, middle, later, last] = [0, 6000, half - 1, 1.5 * half, samplesPerChannel - 1];
+      for (const channel of [0, 1]) {
+        const at = (frame: number) => faded[2 * frame + channel] as number;
+        expect(at(first)).to.equal(0);
+        expect(at(quarter)).to.be.closeTo(0.25, 1e-3);
+        expect(at(middle)).to.be.closeTo(0.5, 1e-3);
+        expect(at(later)).to.be.closeTo(0.25, 1e-3);
+        expect(at(last)).to.be.closeTo(0, 1e-3);
+      }
+    }
+  });
+
+  it("fades a whole song that is shorter than its fades", async () => {
+    const constant = new Float32Array(audio.length).fill(0.5);
+    await finished("wav32", "short.wav", { fadeInSeconds: 60, fadeOutSeconds: 60 }, constant);
+    const faded = samplesOf("short.wav");
+    expect(faded.length).to.equal(2 * samplesPerChannel);
+    expect(peakOf(faded)).to.be.closeTo(0.125, 1e-3);
+  });
+
+  it("keeps every sample in wav32", async () => {
     await encode("wav32", "exact.wav");
-    const args = ["-v", "error", "-i", join(directory, "exact.wav"), "-f", "f32le", "-"];
-    const bytes = execFileSync("ffmpeg", args, { maxBuffer: 1 << 26 });
-    const decoded = new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+    const decoded = samplesOf("exact.wav");
     expect(decoded.length).to.equal(2 * samplesPerChannel);
     for (const frame of [0, 1, 16_383, 16_384, samplesPerChannel - 1]) {
       expect(decoded[2 * frame]).to.equal(audio[frame]);
@@ -82,17 +176,46 @@ describe("encodeAudio", () => {
     await encodeAudio({ ...job, format: "wav", path });
     await encodeAudio({ ...job, format: "wav32", path: join(directory, "loud32.wav") });
     const raw = ["-f", "s16le", "-c:a", "pcm_s16le", "-"];
-    const samplesOf = (name: string): number[] => {
+    const shortsOf = (name: string): number[] => {
       const bytes = execFileSync("ffmpeg", ["-v", "error", "-i", join(directory, name), ...raw]);
       return Array.from({ length: bytes.length / 2 }, (_, i) => bytes.readInt16LE(2 * i));
     };
-    const [ours, theirs] = [samplesOf("loud.wav"), samplesOf("loud32.wav")];
+    const [ours, theirs] = [shortsOf("loud.wav"), shortsOf("loud32.wav")];
     expect(Math.max(...ours.map((sample, i) => Math.abs(sample - (theirs[i] as number))))).to.be.at.most(1);
     expect(Math.max(...ours)).to.equal(32767);
     expect(Math.min(...ours)).to.equal(-32768);
   });
 
-  it("gives the same bytes for the same audio", async () => {
+  for (const format of AUDIO_FORMATS) {
+    it(`writes title, prompt, lyrics, tempo, key and seed into ${format}, as far as the format has them`, async () => {
+      const tags = {
+        title: "Über den Wolken 夜",
+        prompt: "a waltz = for two; #1",
+        lyrics: "[Verse]\nla la\n",
+        bpm: 90,
+        key: "Eb minor",
+        seed: "7",
+      };
+      const path = join(directory, `tagged.${format}`);
+      await encodeAudio({ audio, samplesPerChannel, sampleRate, format, path, tags });
+      const args = ["-v", "error", "-print_format", "json", "-show_entries", "format_tags:stream_tags"];
+      const { streams, format: file } = JSON.parse(
+        execFileSync("ffprobe", [...args, path], { encoding: "utf8" }),
+      );
+      const found = { ...streams[0].tags, ...file.tags };
+      const isWav = format.startsWith("wav");
+      const isId3 = format === "mp3" || format === "aac";
+      expect(found).to.include({
+        title: tags.title,
+        comment: tags.prompt,
+        ...(!isWav && { lyrics: tags.lyrics, SEED: "7" }),
+        ...(!isWav && (isId3 ? { TBPM: "90", TKEY: "Ebm" } : { BPM: "90", KEY: "Eb minor" })),
+      });
+      expect(samplesOf(`tagged.${format}`).length / 2).to.be.closeTo(samplesPerChannel, 3000);
+    });
+  }
+
+  it("writes equal bytes for equal audio", async () => {
     await encode("wav", "one.wav");
     await encode("wav", "two.wav");
     expect(
@@ -100,7 +223,7 @@ describe("encodeAudio", () => {
     ).to.equal(true);
   });
 
-  it("says that the disk is full and leaves nothing behind", async () => {
+  it("reports a full disk and leaves no file", async () => {
     symlinkSync("/dev/full", join(directory, "full.wav.part"));
     const failure = await encode("wav", "full.wav").catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(EncodeError).and.include({ code: "DISK_FULL" });
@@ -108,13 +231,13 @@ describe("encodeAudio", () => {
     expect(existsSync(join(directory, "full.wav.part"))).to.equal(false);
   });
 
-  it("passes on what ffmpeg complains of", async () => {
+  it("passes on ffmpeg's error message", async () => {
     const failure = await encode("mp3", "no/such/folder.mp3").catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(EncodeError).and.include({ code: "ENCODE_FAILED" });
     expect((failure as Error).message).to.include("No such file or directory");
   });
 
-  it("says which program is missing, and writes wav without it", async () => {
+  it("reports that ffmpeg is missing, and writes wav without it", async () => {
     const path = process.env.PATH;
     process.env.PATH = directory;
     try {
@@ -123,13 +246,17 @@ describe("encodeAudio", () => {
       expect((failure as Error).message)
         .to.include("ffmpeg")
         .and.include("wav");
-      expect(await encode("wav", "without.wav")).to.be.greaterThan(100_000);
+      for (const format of ["wav", "wav32"] as const) {
+        expect(await encode(format, "without.wav")).to.be.greaterThan(100_000);
+      }
+      const faded = await finished("wav", "faded.wav", { fadeInSeconds: 1 }).catch((error: unknown) => error);
+      expect(faded).to.be.instanceOf(EncodeError).and.include({ code: "FFMPEG_MISSING" });
     } finally {
       process.env.PATH = path;
     }
   });
 
-  it("stops when it is told to, with the reason given", async () => {
+  it("stops on abort with the signal's reason", async () => {
     const reason = new Error("enough");
     const failure = await encode("flac", "stopped.flac", AbortSignal.abort(reason)).catch(
       (error: unknown) => error,
@@ -138,7 +265,7 @@ describe("encodeAudio", () => {
     expect(existsSync(join(directory, "stopped.flac.part"))).to.equal(false);
   });
 
-  it("hands out small pieces so that nothing waits for a long song", () => {
+  it("yields small chunks so that a long song does not block the event loop", () => {
     const pieces = [...interleave(twoTones(40_000), 40_000)];
     expect(pieces.length).to.be.greaterThan(1);
     expect(pieces.reduce((sum, piece) => sum + piece.length, 0)).to.equal(40_000 * 2 * 4);

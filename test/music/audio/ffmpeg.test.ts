@@ -8,17 +8,17 @@ import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Confinement, type ProcessLimits } from "../../../src/music/audio/confinement.js";
-import { FfmpegError, findFfmpeg, startFfmpeg, withPatience } from "../../../src/music/audio/ffmpeg.js";
+import { FfmpegError, findFfmpeg, retryWhileBusy, startFfmpeg } from "../../../src/music/audio/ffmpeg.js";
 import { temporaryDirectory } from "../tasks.js";
 import { writeRecording } from "./recordings.js";
 
-const START = { stdin: "ignore", stdout: "ignore", fileBytes: 0, patienceSeconds: 0 } as const;
+const START = { stdin: "ignore", stdout: "ignore", fileBytes: 0, maxWaitSeconds: 0 } as const;
 const FOREVER = ["-re", "-f", "lavfi", "-i", "anullsrc", "-f", "wav", "pipe:1"];
 
 describe("a system short of descriptors, processes or memory", () => {
   const directory = temporaryDirectory();
 
-  it("refuses requests with 503 and Retry-After, and loses no song that is finished", function () {
+  it("rejects requests with 503 and Retry-After, and loses no finished song", function () {
     if (process.platform === "win32") this.skip();
     const script = fileURLToPath(new URL("./short-of-descriptors.ts", import.meta.url));
     const recording = writeRecording(join(directory, "tone.wav"), { seconds: 1 });
@@ -38,23 +38,23 @@ describe("a system short of descriptors, processes or memory", () => {
   });
 
   for (const code of ["EMFILE", "ENFILE", "EAGAIN", "ENOMEM"]) {
-    it(`is tried again after ${code}, and said to be busy where it lasts`, async () => {
+    it(`is retried after ${code}, and reported as busy if it persists`, async () => {
       const lacking = Object.assign(new Error(`spawn ${code}`), { code });
       let attempts = 0;
       const work = async () => {
         if (++attempts < 3) throw lacking;
         return "done";
       };
-      expect(await withPatience(work, { patienceSeconds: 60, signal: undefined })).to.equal("done");
-      const failure = await withPatience(() => Promise.reject(lacking), {
-        patienceSeconds: 0,
+      expect(await retryWhileBusy(work, { maxWaitSeconds: 60, signal: undefined })).to.equal("done");
+      const failure = await retryWhileBusy(() => Promise.reject(lacking), {
+        maxWaitSeconds: 0,
         signal: undefined,
       }).catch((error: unknown) => error);
       expect(failure).to.be.instanceOf(FfmpegError).and.include({ code: "SYSTEM_BUSY", cause: lacking });
     });
   }
 
-  it("is no longer waited for once nobody wants the result", async () => {
+  it("is no longer waited for after an abort", async () => {
     const controller = new AbortController();
     const reason = new Error("enough");
     const lacking = Object.assign(new Error("spawn EMFILE"), { code: "EMFILE" });
@@ -62,7 +62,7 @@ describe("a system short of descriptors, processes or memory", () => {
       controller.abort(reason);
       throw lacking;
     };
-    const waiting = withPatience(work, { patienceSeconds: 600, signal: controller.signal });
+    const waiting = retryWhileBusy(work, { maxWaitSeconds: 600, signal: controller.signal });
     expect(await waiting.catch((error: unknown) => error)).to.equal(reason);
   });
 });
@@ -70,20 +70,20 @@ describe("a system short of descriptors, processes or memory", () => {
 describe("starting ffmpeg", () => {
   const failureOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
 
-  it("is not done for a signal that has fired", async () => {
+  it("does not start after an abort", async () => {
     const reason = new Error("enough");
     const started = startFfmpeg(["-version"], { ...START, signal: AbortSignal.abort(reason) });
     expect(await failureOf(started)).to.equal(reason);
   });
 
-  it("fails as one kind of error with what ffmpeg said", async () => {
+  it("fails with an FfmpegError that has ffmpeg's message", async () => {
     const { exited } = await startFfmpeg(["-i", "file:/no/such/file"], { ...START, signal: undefined });
     const failure = await failureOf(exited);
     expect(failure).to.be.instanceOf(FfmpegError).and.include({ code: "FFMPEG_FAILED" });
-    expect((failure as FfmpegError).complaint).to.include("No such file or directory");
+    expect((failure as FfmpegError).stderr).to.include("No such file or directory");
   });
 
-  it("tells it nothing of our environment but how to run", async function () {
+  it("passes only the environment variables that it needs", async function () {
     if (process.platform === "win32") this.skip();
     await findFfmpeg();
     const folder = temporaryDirectory();
@@ -93,15 +93,33 @@ describe("starting ffmpeg", () => {
     process.env.SVC_API_KEY = "a secret";
     try {
       const { exited } = await startFfmpeg([], { ...START, signal: undefined });
-      const { complaint } = (await failureOf(exited)) as FfmpegError;
-      expect(complaint).to.include(`PATH=${folder}`).and.not.include("secret");
+      const { stderr } = (await failureOf(exited)) as FfmpegError;
+      expect(stderr).to.include(`PATH=${folder}`).and.not.include("secret");
     } finally {
       process.env.PATH = PATH;
       delete process.env.SVC_API_KEY;
     }
   });
 
-  it("is done by a small process, and by another once that has ended or cannot be reached", async function () {
+  it("protects it from Ctrl-C in the server's terminal", async function () {
+    if (process.platform !== "linux") this.skip();
+    await findFfmpeg();
+    const folder = temporaryDirectory();
+    const script = "#!/bin/sh\ncut -d' ' -f5 /proc/$$/stat >&2\nexit 1\n";
+    writeFileSync(join(folder, "ffmpeg"), script, { mode: 0o755 });
+    const { PATH } = process.env;
+    process.env.PATH = `${folder}:${PATH}`;
+    try {
+      const { exited } = await startFfmpeg([], { ...START, signal: undefined });
+      const group = ((await failureOf(exited)) as FfmpegError).stderr.trim();
+      expect(Number(group)).to.be.greaterThan(0);
+      expect(group).to.not.equal(readFileSync("/proc/self/stat", "utf8").split(" ")[4]);
+    } finally {
+      process.env.PATH = PATH;
+    }
+  });
+
+  it("uses a starter process, and a new one if that has ended or is unreachable", async function () {
     if (process.platform !== "linux") this.skip();
     await findFfmpeg();
     const folder = temporaryDirectory();
@@ -110,7 +128,7 @@ describe("starting ffmpeg", () => {
     process.env.PATH = `${folder}:${PATH}`;
     const parentOfFfmpeg = async () => {
       const { exited } = await startFfmpeg([], { ...START, signal: undefined });
-      return Number(((await failureOf(exited)) as FfmpegError).complaint);
+      return Number(((await failureOf(exited)) as FfmpegError).stderr);
     };
     try {
       const small = await parentOfFfmpeg();
@@ -140,7 +158,7 @@ describe("starting ffmpeg", () => {
     }
   });
 
-  it("is done for as long as it may take", async () => {
+  it("kills it after its time limit", async () => {
     const options = { ...START, stdout: "pipe", timeoutSeconds: 0.5, signal: undefined } as const;
     const { stdout, exited } = await startFfmpeg(FOREVER, options);
     for await (const bytes of stdout) expect(bytes.length).to.be.greaterThan(0);
@@ -149,7 +167,7 @@ describe("starting ffmpeg", () => {
       .and.include({ code: "TIMEOUT" });
   });
 
-  it("needs a program that is there and may be run", async () => {
+  it("fails if the program is missing or not executable", async () => {
     const failure = await failureOf(Confinement.probe("no-such-program", ["-version"], process.env));
     expect(failure).to.include({ code: 127 });
     expect(await failureOf(Confinement.probe("/dev/null", ["-version"], process.env))).to.include({
@@ -158,7 +176,7 @@ describe("starting ffmpeg", () => {
   });
 });
 
-describe("what ffmpeg is held to", () => {
+describe("limits of ffmpeg", () => {
   const directory = temporaryDirectory();
   const at = (name: string): string => join(directory, name);
   const limits: ProcessLimits = { cpuSeconds: 60, memoryBytes: 2 ** 29, fileBytes: 0 };
@@ -178,14 +196,14 @@ describe("what ffmpeg is held to", () => {
     return { code, signal };
   }
 
-  it("is processor time: a file that is searched for ever ends it", async () => {
+  it("include CPU time, which ends an endless search of a file", async () => {
     const bomb = writeRecording(at("bomb.mp3"), { seconds: 1 });
     truncateSync(bomb, 4e10);
     const { signal } = await run(["-i", `file:${bomb}`, "-f", "null", "-"], { cpuSeconds: 1 });
     expect(signal).to.equal("SIGKILL");
   });
 
-  it("is memory", async function () {
+  it("include memory", async function () {
     if (process.platform !== "linux") this.skip();
     const large = ["-xerror", "-threads", "1", "-f", "lavfi", "-i", "sine=r=1000000:d=20", "-af", "areverse"];
     expect((await run([...large, "-f", "null", "-"])).code).to.equal(0);
@@ -194,14 +212,14 @@ describe("what ffmpeg is held to", () => {
     });
   });
 
-  it("is the size of files", async () => {
+  it("include the size of files", async () => {
     const tone = ["-f", "lavfi", "-i", "sine=d=1", "-f", "wav"];
     expect((await run([...tone, at("none.wav")])).signal).to.equal("SIGXFSZ");
     expect(existsSync(at("none.wav")) ? readFileSync(at("none.wav")).length : 0).to.equal(0);
     expect((await run([...tone, at("some.wav")], { fileBytes: 200_000 })).code).to.equal(0);
   });
 
-  it("is no network, where the system can keep it out", async function () {
+  it("exclude the network, if the system supports it", async function () {
     if (!confinement.description.includes("no network")) this.skip();
     let connections = 0;
     const server = createServer((_request, response) => response.end()).on("connection", () => connections++);

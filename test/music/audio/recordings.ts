@@ -8,7 +8,7 @@ export interface Recording {
   /** Hertz */
   sampleRate?: number;
   channels?: 1 | 2;
-  /** The pitch of the left channel, in hertz; the right one sounds a fifth higher. */
+  /** Pitch of the left channel in hertz; the right channel is a fifth higher. */
   pitch?: number;
 }
 
@@ -23,10 +23,10 @@ const COMMON_FORMATS = {
   webm: ["-c:a", "libopus", "-b:a", "192k"],
 } as const;
 
-/** Extensions of the formats that people have. */
+/** Extensions of common formats. */
 export const RECORDING_FORMATS = Object.keys(COMMON_FORMATS) as (keyof typeof COMMON_FORMATS)[];
 
-/** Writes a tone at a quarter of full scale to `path`, whose extension chooses the format. */
+/** Writes a tone at a quarter of full scale. The extension of `path` selects the format. */
 export function writeRecording(path: string, recording: Recording = {}): string {
   const { seconds = 10, sampleRate = 48_000, channels = 2, pitch = 220 } = recording;
   const tone = (frequency: number) => `0.25*sin(2*PI*${frequency}*t)`;
@@ -40,7 +40,7 @@ export function writeRecording(path: string, recording: Recording = {}): string 
   return path;
 }
 
-/** Writes `seconds` of silence that decode fast and take little space. */
+/** Writes `seconds` of silence in a small file that decodes fast. */
 export function writeSilence(path: string, seconds: number): string {
   runFfmpeg(["-f", "lavfi", "-i", "anullsrc=r=8000:cl=mono", "-t", String(seconds), "-c:a", "flac", path]);
   return path;
@@ -50,7 +50,7 @@ export function runFfmpeg(args: readonly string[]): void {
   execFileSync("ffmpeg", ["-hide_banner", "-loglevel", "error", "-nostdin", "-y", ...args]);
 }
 
-/** The file as a client uploads it. */
+/** The file as an upload. */
 export function uploadOf(path: string, name = basename(path)): File {
   return new File([readFileSync(path)], name);
 }

@@ -1,6 +1,6 @@
 /**
- * A process for ffmpeg.test.ts that has no descriptor left: tells what becomes of a request and of a finished song, as
- * JSON. Arguments: a recording, and the file to write a song to.
+ * Process without free file descriptors for ffmpeg.test.ts. Prints the results of a request and of writing a song as
+ * JSON. Arguments: a recording, and the path of the song.
  */
 import { closeSync, openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,7 +16,7 @@ const taken: number[] = [];
 try {
   for (;;) taken.push(openSync("/dev/null", "r"));
 } catch {
-  // There is none left.
+  // No descriptor is left.
 }
 const measured = measureAudio({ path: recording, name: "src_audio", maxSeconds: 600 });
 const { status, detail, headers } = toHttpError(await measured.catch((error: unknown) => error));
@@ -25,7 +25,7 @@ let ended = 0;
 const encoding = encodeAudio({ audio, samplesPerChannel, sampleRate: 48_000, format: "mp3", path: song });
 const decoding = decodeAudio({ path: recording, name: "src_audio", maxSeconds: 600 });
 for (const work of [encoding, decoding]) work.finally(() => ended++).catch(() => {});
-// Time enough to have been tried more than once.
+// Long enough for more than one attempt.
 await sleep(500);
 const endedEarly = ended;
 for (const descriptor of taken) closeSync(descriptor);

@@ -3,7 +3,7 @@ import { measureTempo } from "../../../src/music/audio/tempo.js";
 
 const RATE = 48_000;
 
-/** Drum-like hits on every beat, stronger on the first of four, over a held chord; `seconds` long. */
+/** Drum hits on every beat, accented every four beats, over a sustained chord. */
 function piece(bpm: number, seconds: number): Float32Array {
   const length = RATE * seconds;
   const audio = new Float32Array(2 * length);
@@ -27,7 +27,7 @@ describe("measureTempo", () => {
     });
   }
 
-  it("hears no tempo in silence, and an integer in anything else", () => {
+  it("returns null for silence and an integer otherwise", () => {
     expect(measureTempo(new Float32Array(2 * RATE), RATE)).to.equal(null);
     expect(measureTempo(piece(100, 1), RATE)).to.satisfy(Number.isInteger);
     expect(measureTempo(piece(100, 120), RATE)).to.be.within(99, 101);

@@ -9,7 +9,7 @@ import {
   parseDataSet,
   saveDataSet,
   trainingPrompts,
-  withOwnIds,
+  withUniqueIds,
 } from "../../../src/music/dataset/data-set.js";
 import { RequestError } from "../../../src/music/errors.js";
 import { temporaryDirectory } from "../tasks.js";
@@ -34,7 +34,7 @@ function changeFirst(set: DataSet, change: Partial<DataSetSample>): DataSet {
 const promptOf = (set: DataSet) => trainingPrompts(set).get("0");
 
 describe("training prompts", () => {
-  it("put the tag where it belongs", () => {
+  it("put the tag at its configured position", () => {
     const tagged = (tagPosition: DataSet["tagPosition"]) => dataSet(1, { customTag: "zydeco", tagPosition });
     expect(promptOf(tagged("prepend"))).to.equal("zydeco, caption 0");
     expect(promptOf(tagged("append"))).to.equal("caption 0, zydeco");
@@ -44,7 +44,7 @@ describe("training prompts", () => {
     expect(promptOf(dataSet(1))).to.equal("caption 0");
   });
 
-  it("describe the asked share of samples by their genre, always the same ones", () => {
+  it("use the genre for the requested share of samples, always the same ones", () => {
     const byGenre = (count: number, genreRatio: number) =>
       [...trainingPrompts(dataSet(count, { genreRatio }))].flatMap(([id, text]) =>
         text.startsWith("genre") ? [id] : [],
@@ -55,22 +55,22 @@ describe("training prompts", () => {
     expect(byGenre(10, 39)).to.deep.equal(byGenre(10, 30));
   });
 
-  it("follow a sample's own choice, and fall back to the caption without a genre", () => {
+  it("follow prompt_override, and fall back to the caption without a genre", () => {
     expect(promptOf(changeFirst(dataSet(1), { promptOverride: "genre" }))).to.equal("genre 0");
     const all = dataSet(1, { genreRatio: 100 });
     expect(promptOf(changeFirst(all, { promptOverride: "caption" }))).to.equal("caption 0");
     expect(promptOf(changeFirst(all, { genre: "" }))).to.equal("caption 0");
   });
 
-  it("leave out what is not labeled", () => {
+  it("skip unlabeled samples", () => {
     expect([...trainingPrompts(changeFirst(dataSet(2), { labeled: false })).keys()]).to.deep.equal(["1"]);
   });
 });
 
 describe("sample ids", () => {
-  it("are made unique, the first keeping its own", () => {
+  it("are made unique, and the first sample keeps its id", () => {
     const [sample] = dataSet(1).samples as [DataSetSample];
-    const ids = withOwnIds([sample, sample, sample]).map(({ id }) => id);
+    const ids = withUniqueIds([sample, sample, sample]).map(({ id }) => id);
     expect(ids[0]).to.equal("0");
     expect(new Set(ids).size).to.equal(3);
   });
@@ -79,7 +79,7 @@ describe("sample ids", () => {
 const parse = (value: unknown) => parseDataSet(JSON.stringify(value), "/music/sets/set.json");
 
 describe("data set files", () => {
-  it("have defaults for all that they leave out", () => {
+  it("have defaults for missing fields", () => {
     const { createdAt, ...set } = parse({ samples: [{ audio_path: "../song.wav" }] });
     expect(Date.parse(createdAt)).to.be.a("number").that.is.not.NaN;
     const { id, ...sample } = set.samples[0] as (typeof set.samples)[0];
@@ -112,7 +112,7 @@ describe("data set files", () => {
     });
   });
 
-  it("may be a bare list, and may spell numbers as text and text as numbers", () => {
+  it("may be a bare list, with numbers as strings and strings as numbers", () => {
     const [sample] = parse([
       { audio_path: "/a.mp3", bpm: "98.6", timesignature: 3, duration: 12.9, labeled: null },
     ]).samples;
@@ -120,14 +120,14 @@ describe("data set files", () => {
     expect(parse([{ audio_path: "/a.mp3", bpm: "N/A" }]).samples[0]?.bpm).to.equal(null);
   });
 
-  it("never choose file names outside a directory", () => {
+  it("cannot choose file names outside a directory", () => {
     const ids = ["../../escape", "a/b", "", ".", "x".repeat(65)];
     for (const { id } of parse(ids.map((id) => ({ id, audio_path: `/${id}.wav` }))).samples) {
       expect(id).to.match(/^[0-9a-f]{8}$/);
     }
   });
 
-  it("are read again as they were written, in a folder that is made", async () => {
+  it("are read back as written, in a folder that is created", async () => {
     const path = join(temporaryDirectory(), "new", "set.json");
     const set = parse({
       metadata: {
@@ -156,7 +156,7 @@ describe("data set files", () => {
     expect(written.samples[0]).to.include({ id: "one", keyscale: "", prompt_override: "genre" });
   });
 
-  it("are left as they were where a write fails", async () => {
+  it("are unchanged if a write fails", async () => {
     const directory = temporaryDirectory();
     await mkdir(join(directory, "set.json"));
     const failure = await saveDataSet(parse([]), join(directory, "set.json")).catch(
@@ -166,7 +166,7 @@ describe("data set files", () => {
     expect(await readdir(directory)).to.deep.equal(["set.json"]);
   });
 
-  it("that cannot be used are refused with the reason", async () => {
+  it("are rejected with the reason if they are unusable", async () => {
     const refused = (value: unknown, reason: string) =>
       expect(() => parse(value)).to.throw(RequestError, `Dataset /music/sets/set.json: ${reason}`);
     refused({}, "samples: ");
@@ -184,7 +184,7 @@ describe("data set files", () => {
       .with.property("detail", "Dataset /absent/set.json not found");
   });
 
-  it("give a data set or a refusal, whatever they hold", () => {
+  it("give a data set or a RequestError for any content", () => {
     fc.assert(
       fc.property(fc.json(), (content) => {
         try {

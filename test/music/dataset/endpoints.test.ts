@@ -10,7 +10,7 @@ import { temporaryDirectory } from "../tasks.js";
 const SECONDS = 2;
 const FRAMES_PER_SECOND = 25;
 
-describe("the data set endpoints", () => {
+describe("data set endpoints", () => {
   let root: string;
   let server: LiveServer;
   let client: Client;
@@ -37,7 +37,7 @@ describe("the data set endpoints", () => {
     return { status: response.status, headers: response.headers, body: await response.json() };
   };
 
-  it("refuse with 400 before there is a data set", async () => {
+  it("answer 400 before there is a data set", async () => {
     await expectRefusal(client.get("/v1/dataset/samples"), 400, "No dataset loaded");
     await expectRefusal(client.get("/v1/dataset/sample/0"), 400, "No dataset loaded");
     await expectRefusal(
@@ -65,7 +65,7 @@ describe("the data set endpoints", () => {
       writeRecording(join(music, "two.wav"), { seconds: SECONDS + 1, channels: 1, sampleRate: 22050 });
     });
 
-    it("scan it", async () => {
+    it("scan it into a data set", async () => {
       const { status, body } = await client.post("/v1/dataset/scan", {
         audio_dir: "music",
         custom_tag: "zydeco",
@@ -91,7 +91,7 @@ describe("the data set endpoints", () => {
       });
     });
 
-    it("show samples, and describe one", async () => {
+    it("show samples and update one", async () => {
       const { data } = (await client.get("/v1/dataset/samples")).body;
       expect(data).to.include({ dataset_name: "my_lora_dataset", num_samples: 2, labeled_count: 1 });
       const change = { sample_idx: 0, caption: "a march", bpm: "90", keyscale: "C major", language: "en" };
@@ -110,7 +110,7 @@ describe("the data set endpoints", () => {
       expect(sample).to.include.all.keys("id", "raw_lyrics", "formatted_lyrics", "custom_tag");
     });
 
-    it("refuse samples and values that are not there", async () => {
+    it("reject unknown samples and invalid values", async () => {
       for (const index of ["2", "-1", "1.5", "x", "99999999999"]) {
         await expectRefusal(client.get(`/v1/dataset/sample/${index}`), 404, "out of range");
         await expectRefusal(put(`/v1/dataset/sample/${index}`, {}), 404, "out of range");
@@ -125,7 +125,7 @@ describe("the data set endpoints", () => {
       expect([status, headers.get("allow")]).to.deep.equal([405, "GET, PUT, HEAD"]);
     });
 
-    it("save the set and load it again, over nothing but data sets", async () => {
+    it("save and load the data set, and overwrite only data sets", async () => {
       const wish = {
         save_path: "sets/mine.json",
         dataset_name: "mine",
@@ -145,7 +145,7 @@ describe("the data set endpoints", () => {
       await expectRefusal(
         client.post("/v1/dataset/save", { ...wish, save_path: "package.json" }),
         400,
-        "exists and is no data set",
+        "exists and is not a data set",
       );
       await expectRefusal(client.post("/v1/dataset/save", { ...wish, save_path: "x.txt" }), 400, ".json");
       const { data } = (await client.post("/v1/dataset/load", { dataset_path: "sets/mine.json" })).body;
@@ -157,7 +157,7 @@ describe("the data set endpoints", () => {
       expect(refused.body.detail).to.match(/secret\.txt is not JSON$/);
     });
 
-    it("prepare it: every sample fits the model, and is found as training finds it", async () => {
+    it("prepare it: every sample fits the model and is found by training", async () => {
       const { status, body } = await client.post("/v1/dataset/preprocess", { output_dir: "tensors" });
       expect(status, body.detail).to.equal(200);
       expect(body.data).to.deep.equal({
@@ -182,7 +182,7 @@ describe("the data set endpoints", () => {
       expect(info.body.data).to.include({ dataset_name: "mine", num_samples: 2, custom_tag: "zydeco" });
     });
 
-    it("prepare what an adapter can be trained on", async () => {
+    it("prepare samples that an adapter can be trained on", async () => {
       const wish = { tensor_dir: "tensors", lora_output_dir: "lora", train_epochs: 1, lora_rank: 2 };
       const started = await client.post("/v1/training/start", wish);
       expect(started.status, started.body.detail).to.equal(200);
@@ -192,7 +192,7 @@ describe("the data set endpoints", () => {
       expect(existsSync(join(root, "lora/final"))).to.equal(true);
     });
 
-    it("prepare in the background while songs are made, and say how far they are", async () => {
+    it("prepare in the background while songs are made, and report progress", async () => {
       const song = client.makeOne(shortSong);
       const { data } = (await client.post("/v1/dataset/preprocess_async", { output_dir: "again" })).body;
       expect(data).to.include({ message: "Preprocessing started", total: 2 });
@@ -213,14 +213,14 @@ describe("the data set endpoints", () => {
       }
     });
 
-    it("leave finished files alone where asked", async () => {
+    it("keep finished files with skip_existing", async () => {
       const [name] = readdirSync(join(root, "again")).filter((file) => file.endsWith(".pt")) as [string];
       writeFileSync(join(root, "again", name), "kept");
       await client.post("/v1/dataset/preprocess", { output_dir: "again", skip_existing: true });
       expect(readFileSync(join(root, "again", name), "utf8")).to.equal("kept");
     });
 
-    it("report a sample that fails, and go on with the others", async () => {
+    it("report a failing sample and continue with the others", async () => {
       const set = JSON.parse(readFileSync(join(root, "sets/mine.json"), "utf8"));
       set.samples[0].audio_path = "../music/gone.mp3";
       set.samples.push({ audio_path: "/etc/hosts", filename: "hosts", caption: "x", labeled: true });
@@ -244,7 +244,7 @@ describe("the data set endpoints", () => {
       expect(existsSync(join(root, "nothing/manifest.json"))).to.equal(false);
     });
 
-    it("refuse paths outside the root and bodies that lack a field, and go on serving", async () => {
+    it("reject paths outside the root and bodies without a required field", async () => {
       const outside = [
         ["/v1/dataset/scan", { audio_dir: "/etc" }],
         ["/v1/dataset/load", { dataset_path: "../set.json" }],
@@ -280,8 +280,8 @@ describe("the data set endpoints", () => {
   }
 });
 
-describe("a preparation under way when the server stops", () => {
-  it("ends with it, and leaves nothing half done", async () => {
+describe("a preparation that is running when the server stops", () => {
+  it("is aborted and leaves no partial files", async () => {
     const root = realpathSync(temporaryDirectory());
     mkdirSync(join(root, "music"));
     writeSilence(join(root, "music/long.flac"), 240);

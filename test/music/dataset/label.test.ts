@@ -24,7 +24,7 @@ describe("automatic labels", () => {
   after(() => server.close());
   beforeEach(() => client.post("/v1/dataset/scan", { audio_dir: "music" }));
 
-  it("describe what has no caption, and keep what people wrote", async () => {
+  it("describe samples without a caption, and keep existing descriptions", async () => {
     const { status, body } = await client.post("/v1/dataset/auto_label", {});
     expect(status, body.detail).to.equal(200);
     expect(body.data.message).to.equal("✅ Labeled 2/2 samples");
@@ -38,7 +38,7 @@ describe("automatic labels", () => {
     expect(again.body.data.samples[1]).to.include({ labeled: true, lyrics: "la la la" });
   });
 
-  it("take words from the language model where asked, and leave metadata alone where asked", async () => {
+  it("take lyrics from the language model on request, and keep metadata on request", async () => {
     const wish = { transcribe_lyrics: true, skip_metas: true };
     const { samples } = (await client.post("/v1/dataset/auto_label", wish)).body.data;
     expect(samples[0]).to.include({ bpm: null, keyscale: "", timesignature: "" });
@@ -47,7 +47,7 @@ describe("automatic labels", () => {
     expect(sample.lyrics).to.equal(sample.formatted_lyrics || "la la la");
   });
 
-  it("are made in the background and saved sample by sample", async () => {
+  it("run in the background and are saved after each sample", async () => {
     const { data } = (await client.post("/v1/dataset/auto_label_async", { save_path: "sets/set.json" })).body;
     expect(data).to.include({ message: "Auto-labeling started", total: 2 });
     const refused = await client.post("/v1/dataset/auto_label", {});
@@ -62,7 +62,7 @@ describe("automatic labels", () => {
     expect(lines.map((line) => JSON.parse(line).index)).to.deep.equal([0, 1]);
   });
 
-  it("are refused without a data set, for a bad path, and for a model that does not exist", async () => {
+  it("are rejected without a data set, for a bad path, and for a missing model", async () => {
     const refused = async (body: object, detail: string) => {
       const answer = await client.post("/v1/dataset/auto_label", body);
       expect(answer.body.detail).to.contain(detail);

@@ -23,7 +23,7 @@ describe("sample set", () => {
   const writeManifest = (manifest: unknown) =>
     writeFile(join(tensors, "manifest.json"), JSON.stringify(manifest));
 
-  it("is every sample file by name where there is no manifest", async () => {
+  it("contains all sample files by name without a manifest", async () => {
     await write("sets/one/c.tmp.pt", "sets/one/training_state.pt", "sets/one/notes.txt");
     await mkdir(join(tensors, "folder.pt"));
     expect(await discoverSamples(tensors, root)).to.deep.equal({
@@ -33,7 +33,7 @@ describe("sample set", () => {
     });
   });
 
-  it("holds safetensors files beside .pt files, and a sample that is there as both once", async () => {
+  it("contains .safetensors and .pt files, and a sample in both formats once", async () => {
     await write(
       ...["sets/one/a.safetensors", "sets/one/c.safetensors"],
       ...["sets/one/training_state.safetensors", "sets/one/d.tmp.safetensors"],
@@ -50,7 +50,7 @@ describe("sample set", () => {
     ]);
   });
 
-  it("follows the manifest's order, and finds entries of old and of moved sets", async () => {
+  it("follows the manifest's order, and finds entries of old and moved sets", async () => {
     await writeManifest({
       metadata: { name: "set" },
       samples: ["b.pt", "sets/elsewhere.pt", "/gone/with/the/old/machine/a.pt"],
@@ -63,12 +63,12 @@ describe("sample set", () => {
     });
   });
 
-  it("names a sample once, however often the manifest does", async () => {
+  it("contains a sample once even if the manifest repeats it", async () => {
     await writeManifest({ samples: ["a.pt", "./a.pt", join(tensors, "a.pt")] });
     expect((await discoverSamples(tensors, root)).samples).to.deep.equal([join(tensors, "a.pt")]);
   });
 
-  it("skips what is missing, no sample, or out of reach", async () => {
+  it("skips entries that are missing, not samples, or out of reach", async () => {
     const outside = await realpath(await mkdtemp(join(tmpdir(), "outside-")));
     await writeFile(join(outside, "secret.pt"), "tensors");
     await symlink(join(outside, "secret.pt"), join(tensors, "link.pt"));
@@ -80,7 +80,7 @@ describe("sample set", () => {
     expect(found.skipped).to.deep.equal(entries.map(String));
   });
 
-  it("refuses a manifest that is none", async () => {
+  it("rejects an invalid manifest", async () => {
     for (const text of ["{", "[]", '{"samples": "a.pt"}']) {
       await writeFile(join(tensors, "manifest.json"), text);
       const failure = await discoverSamples(tensors, root).catch((error: unknown) => error);

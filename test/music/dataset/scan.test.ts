@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { type Scan, scanFolder } from "../../../src/music/dataset/scan.js";
 import { RequestError } from "../../../src/music/errors.js";
-import { PermittedRoot } from "../../../src/music/permitted-root.js";
 import type { ScanRequest } from "../../../src/music/request/data-set-bodies.js";
+import { PermittedRoot } from "../../../src/music/storage/permitted-root.js";
 import { writeRecording } from "../audio/recordings.js";
 import { temporaryDirectory } from "../tasks.js";
 
@@ -33,7 +33,7 @@ describe("scanning a folder", () => {
     return (failure as RequestError).detail;
   };
 
-  it("finds audio of every format in all folders, with what is said of it", async () => {
+  it("finds audio of every format in all folders, with its descriptions", async () => {
     mkdirSync(join(root, "album"));
     writeRecording(join(root, "b.mp3"), { seconds: 2.5 });
     writeRecording(join(root, "album/a.m4a"), { seconds: 1 });
@@ -73,13 +73,13 @@ describe("scanning a folder", () => {
     expect(plain).to.include({ caption: "", lyrics: "[Instrumental]", isInstrumental: true, labeled: false });
   });
 
-  it("gives the same ids every time, so that finished files are found again", async () => {
+  it("gives the same ids every time", async () => {
     writeRecording(join(root, "a.wav"), { seconds: 1 });
     const ids = async () => (await scan()).dataSet.samples.map(({ id }) => id);
     expect(await ids()).to.deep.equal(await ids());
   });
 
-  it("leaves out files without audio and links out of the root, and says so", async () => {
+  it("skips files without audio and links out of the root with a warning", async () => {
     const outside = temporaryDirectory();
     writeRecording(join(outside, "theirs.wav"), { seconds: 1 });
     writeRecording(join(root, "a.wav"), { seconds: 1 });
@@ -89,11 +89,11 @@ describe("scanning a folder", () => {
     const { dataSet, warnings } = await scan();
     expect(dataSet.samples.map(({ filename }) => filename)).to.deep.equal(["a.wav"]);
     expect(warnings).to.have.length(3);
-    expect(warnings.find((line) => line.includes("link.wav"))).to.contain("lies outside");
+    expect(warnings.find((line) => line.includes("link.wav"))).to.contain("is outside");
     expect(warnings.find((line) => line.includes("song.mp3"))).to.contain("no audio that can be decoded");
   });
 
-  it("reads no description through a link out of the root", async () => {
+  it("follows no link to a description outside the root", async () => {
     const outside = temporaryDirectory();
     writeFileSync(join(outside, "secret.txt"), "secret");
     writeRecording(join(root, "a.wav"), { seconds: 1 });
@@ -101,14 +101,14 @@ describe("scanning a folder", () => {
     symlinkSync(join(outside, "secret.txt"), join(root, "b.csv"));
     const { dataSet, warnings } = await scan();
     expect(dataSet.samples[0]).to.include({ rawLyrics: "", isInstrumental: true });
-    expect(warnings.every((line) => line.includes("lies outside"))).to.equal(true);
+    expect(warnings.every((line) => line.includes("is outside"))).to.equal(true);
   });
 
-  it("refuses a folder that is none, is empty, holds no audio, or lies outside the root", async () => {
+  it("rejects a missing or empty folder, one without audio, and one outside the root", async () => {
     expect(await refusal({ directory: "absent" })).to.equal("Directory not found: absent");
     writeFileSync(join(root, "file"), "");
     expect(await refusal({ directory: "file" })).to.equal("Not a directory: file");
-    expect(await refusal({})).to.match(/^No audio files found in .*; known are \.flac, /);
+    expect(await refusal({})).to.match(/^No audio files found in .*; supported: \.flac, /);
     writeFileSync(join(root, "song.mp3"), "text");
     expect(await refusal({})).to.match(/^No usable audio in .*: song\.mp3 holds no audio/);
     expect(await refusal({ directory: ".." })).to.contain("Rejected unsafe path");

@@ -4,7 +4,7 @@ import { describeAudio, parseSideJson, parseTable } from "../../../src/music/dat
 
 const noTables = new Map();
 
-/** What is said of /music/song.mp3 by these files beside it. */
+/** The description of /music/song.mp3 with these files beside it. */
 async function describeSong(files: Record<string, string>, tables = noTables) {
   const warnings: string[] = [];
   const read = async (path: string) => files[path.replace("/music/", "")] ?? null;
@@ -23,11 +23,11 @@ describe("side files", () => {
     expect((await describeSong({ "song.txt": "la" })).description).to.deep.equal({ lyrics: "la" });
   });
 
-  it("say nothing where they are absent or blank", async () => {
+  it("give no description if they are missing or blank", async () => {
     expect((await describeSong({ "song.caption.txt": " \n", "song.txt": "" })).description).to.deep.equal({});
   });
 
-  it("let JSON stand over the caption file, and a table over both", async () => {
+  it("let JSON override the caption file, and a table override both", async () => {
     const files = {
       "song.caption.txt": "from the text file",
       "song.json":
@@ -43,15 +43,15 @@ describe("side files", () => {
     });
   });
 
-  it("that are no JSON object are left out with a warning", async () => {
+  it("are skipped with a warning if they are not a JSON object", async () => {
     for (const content of ["{", "[]", "null", '"caption"']) {
       const { description, warnings } = await describeSong({ "song.json": content, "song.txt": "la" });
       expect(description).to.deep.equal({ lyrics: "la" });
-      expect(warnings).to.deep.equal(["song.json is not a JSON object and was left out"]);
+      expect(warnings).to.deep.equal(["song.json is not a JSON object and was skipped"]);
     }
   });
 
-  it("never fail, whatever JSON they hold", () => {
+  it("never fail for any JSON", () => {
     fc.assert(
       fc.property(fc.json(), (content) => {
         const { bpm = 0, ...texts } = parseSideJson(content, "song.json", () => {});
@@ -69,7 +69,7 @@ describe("tables", () => {
     return { rows: Object.fromEntries(table), warnings };
   };
 
-  it("are read with comma, semicolon or tab, in any order and case of columns", () => {
+  it("are read with comma, semicolon or tab, and columns in any order and case", () => {
     const expected = { "a.mp3": { caption: "a waltz", bpm: 90, keyScale: "C major" }, "b.mp3": {} };
     for (const separator of [",", ";", "\t"]) {
       const lines = [
@@ -83,21 +83,21 @@ describe("tables", () => {
     }
   });
 
-  it("may quote, start with a byte order mark and have short rows", () => {
+  it("may have quotes, a byte order mark and short rows", () => {
     const { rows } = read('\uFEFFFile,Caption\n"a, b.mp3","says ""hello"",\ntwice"\nc.mp3\n\n');
     expect(rows).to.deep.equal({ "a, b.mp3": { caption: 'says "hello",\ntwice' }, "c.mp3": {} });
   });
 
-  it("without a usable column or syntax are left out with a warning", () => {
+  it("are skipped with a warning without a usable column or valid syntax", () => {
     for (const content of ["", "Name,Caption\na.mp3,x", 'File\n"a.mp3']) {
       const { rows, warnings } = read(content);
       expect(rows).to.deep.equal({});
       expect(warnings).to.have.length(1);
-      expect(warnings[0]).to.match(/^songs\.csv .* left out/);
+      expect(warnings[0]).to.match(/^songs\.csv .* skipped/);
     }
   });
 
-  it("never fail, whatever they hold", () => {
+  it("never fail for any content", () => {
     const content = fc.string({
       unit: fc.constantFrom("File", ",", ";", "\t", '"', "\n", "\r", "a", "1", "é"),
     });
@@ -111,7 +111,7 @@ describe("tables", () => {
     );
   });
 
-  it("give back what was put into them", () => {
+  it("return the descriptions that were written to them", () => {
     const cell = fc
       .string()
       .map((text) => text.trim())

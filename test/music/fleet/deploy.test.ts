@@ -1,4 +1,4 @@
-/** The files that a fleet is deployed by. Nothing here can run them, so what they name must be there. */
+/** Deployment files of a fleet. They cannot run here, so only the names in them are checked. */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
@@ -6,8 +6,8 @@ import { renderConfigTable } from "../../../src/config.js";
 
 const folder = new URL("../../../src/music/fleet/deploy/", import.meta.url);
 
-describe("the files that a fleet is deployed by", () => {
-  it("name settings that there are", () => {
+describe("deployment files of a fleet", () => {
+  it("name existing settings", () => {
     const files = readdirSync(fileURLToPath(folder));
     const texts = files.map((name) => readFileSync(new URL(name, folder), "utf8"));
     const named = new Set(texts.join("\n").match(/\bSVC_[A-Z_]+\b/g));

@@ -1,13 +1,14 @@
-/** What one process of a fleet reads of what others write. */
+/** Reads of one fleet process after writes of others. */
 import { expect } from "chai";
 import type { Redis } from "ioredis";
 import { pino } from "pino";
 import { FleetStore } from "../../../src/music/fleet/fleet-store.js";
+import { Quarantine } from "../../../src/music/fleet/quarantine.js";
 import { connectRedis } from "../../../src/music/fleet/redis.js";
 import { makeTask } from "../tasks.js";
 import { RedisServer } from "./redis-server.js";
 
-/** More changes than Redis remembers. */
+/** More changes than Redis keeps. */
 const MANY = 10_001;
 const BATCH = 500;
 
@@ -16,10 +17,11 @@ describe("the tasks of a fleet", () => {
   const connections: Redis[] = [];
 
   async function openStore(): Promise<FleetStore> {
-    const redis = connectRedis(server.url, pino({ level: "silent" }));
+    const log = pino({ level: "silent" });
+    const redis = connectRedis(server.url, log);
     connections.push(redis);
     await redis.connect();
-    return new FleetStore(redis);
+    return new FleetStore(redis, new Quarantine(redis, log));
   }
 
   before(async () => {
@@ -32,9 +34,9 @@ describe("the tasks of a fleet", () => {
   });
 
   const search = async (store: FleetStore, words: string, state: "succeeded" | null = null) =>
-    (await store.page({ state, favorite: null, search: words, offset: 0, limit: 10 })).ids;
+    (await store.page({ state, favorite: null, retakesOf: null, search: words, offset: 0, limit: 10 })).ids;
 
-  it("are searched as they are, whoever accepted, changed or removed them", async () => {
+  it("are searched in their current state after changes of other processes", async () => {
     const [near, far] = [await openStore(), await openStore()];
     const tasks = [1, 2, 3].map((sequence) => makeTask({ sequence }));
     const [first, second, third] = tasks.map(({ id }) => id) as [string, string, string];
@@ -49,11 +51,18 @@ describe("the tasks of a fleet", () => {
     await near.remove(first);
     expect(await search(far, "bossa")).to.deep.equal([third, second]);
     await near.update(second, (task) => ({ ...task, favorite: true }));
-    const others = await far.page({ state: null, favorite: false, search: "", offset: 0, limit: 10 });
+    const others = await far.page({
+      state: null,
+      favorite: false,
+      retakesOf: null,
+      search: "",
+      offset: 0,
+      limit: 10,
+    });
     expect(others).to.deep.equal({ total: 1, ids: [third] });
   });
 
-  it("are searched as they are after more changes than are remembered", async () => {
+  it("are searched in their current state after more changes than Redis keeps", async () => {
     const [near, far] = [await openStore(), await openStore()];
     const removed = makeTask({ state: "succeeded", finishedAtMs: 1 });
     await near.add(removed);
@@ -64,14 +73,14 @@ describe("the tasks of a fleet", () => {
       await Promise.all(tasks.slice(begin, begin + BATCH).map((task) => near.add(task)));
     }
     const { total, ids } = await far.page({
-      ...{ state: null, favorite: null, search: "bossa" },
+      ...{ state: null, favorite: null, retakesOf: null, search: "bossa" },
       ...{ offset: MANY - 1, limit: 10 },
     });
     expect(total).to.equal(MANY);
     expect(ids).to.deep.equal([tasks[0]?.id]);
   });
 
-  it("are searched as they are after Redis has forgotten some", async () => {
+  it("are searched in their current state after Redis has lost changes", async () => {
     const store = await openStore();
     const lost = makeTask({ sequence: 1 });
     await store.add(lost);

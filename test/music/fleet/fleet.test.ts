@@ -1,4 +1,4 @@
-/** What only a queue that is shared does: workers that come, go and differ. */
+/** Tests of shared queues only: workers that start, stop, crash and differ. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { pino } from "pino";
@@ -16,8 +16,9 @@ import { RedisServer } from "./redis-server.js";
 
 const log = pino({ level: "silent" });
 const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
-/** So that the tests need not wait long for a dead worker's tasks. */
+/** Short, so that tests need not wait long for a dead worker's tasks. */
 const LEASE_MS = 600;
+const DAY_MS = 24 * 60 * 60_000;
 
 interface Member {
   fleet: Fleet;
@@ -40,8 +41,8 @@ describe("a fleet", () => {
     const name = `worker ${members.length}`;
     const options = { ...limits, name, describe: async () => description };
     const own = worker === null ? null : new FleetWorker(fleet, bench, options, log);
-    const ended = (task: Task) => bench.ended(task);
-    const queue = new FleetQueue(fleet, { capacity: 0, averageJobSeconds: 5, ended }, log, own);
+    const cleanUp = (task: Task) => bench.cleanUp(task);
+    const queue = new FleetQueue(fleet, { capacity: 0, averageJobSeconds: 5, cleanUp }, log, own);
     const member = { fleet, queue, bench };
     members.push(member);
     queue.start();
@@ -71,7 +72,7 @@ describe("a fleet", () => {
     fingerprint: "files",
   });
 
-  /** As if its process had been killed: it says no more, and hears nothing. */
+  /** Simulates a killed process: no messages in or out. */
   async function die({ fleet }: Member): Promise<void> {
     await fleet.close();
   }
@@ -89,7 +90,7 @@ describe("a fleet", () => {
     }
   }
 
-  /** A gateway hears of workers that come. */
+  /** Waits until the gateway knows the worker. */
   async function untilKnown({ fleet }: Member, count: number): Promise<void> {
     while (fleet.workers.known.length < count) await sleep(5);
   }
@@ -109,7 +110,7 @@ describe("a fleet", () => {
     for (const member of members.splice(0)) await leave(member).catch(() => {});
   });
 
-  it("gives each task to a worker that has its model and its language model", async () => {
+  it("gives each task to a worker with its model and language model", async () => {
     const gateway = await join();
     const a = await join({ models: [model("a")], lm_models: ["lm-1"] });
     const b = await join({ models: [model("b")], lm_models: ["lm-1", "lm-2"] });
@@ -123,13 +124,13 @@ describe("a fleet", () => {
 
     const noModel = await refusal(submit({ model: "c" }));
     expect(noModel).to.be.instanceOf(RequestError);
-    expect((noModel as Error).message).to.equal('model: no worker of the fleet has "c"; there is a, b');
+    expect((noModel as Error).message).to.equal('model: no worker of the fleet has "c"; available: a, b');
     const noLanguageModel = await refusal(submit({ model: "a", lmModelPath: "lm-2" }));
-    expect((noLanguageModel as Error).message).to.include('has "lm-2"; there is lm-1');
+    expect((noLanguageModel as Error).message).to.include('has "lm-2"; available: lm-1');
     expect((await gateway.queue.statistics()).counts.total).to.equal(2);
   });
 
-  it("gives no task to a worker whose files of the model are others, until those who have the first are gone", async () => {
+  it("gives no task to a worker with other model files until the workers with the first files have stopped", async () => {
     const first = await join({});
     const other = await join({ models: [{ ...model("stub"), fingerprint: "other files" }] });
     const tasks = [await other.queue.submit(request), await other.queue.submit(request)];
@@ -137,22 +138,22 @@ describe("a fleet", () => {
     const { workers } = await first.queue.statistics();
     expect(workers?.map(({ models }) => models.length)).to.deep.equal([1, 0]);
     await die(first);
-    // As it does by itself once nobody renews it.
+    // Normally expires once no worker renews it.
     await server.forget("carillon:checkpoint:stub");
     expect((await other.bench.startedAtLeast(1)).task.id).to.be.oneOf(tasks.map(({ task }) => task.id));
   });
 
-  it("prefers the worker that has the model in memory", async () => {
+  it("prefers a worker with the model in memory", async () => {
     const cold = await join({ models: [model("stub", false)] });
     const warm = await join({ models: [model("stub", true)] });
     const { task } = await cold.queue.submit(request);
     expect((await warm.bench.startedAtLeast(1)).task.id).to.equal(task.id);
-    // The warm one is at work.
+    // The warm worker is busy.
     const second = await cold.queue.submit(request);
     expect((await cold.bench.startedAtLeast(1)).task.id).to.equal(second.task.id);
   });
 
-  it("refuses with 503 where there is no worker, or none that reads what is written here", async () => {
+  it("rejects with 503 without workers, or if none can read the record version", async () => {
     const gateway = await join();
     expect(await refusal(gateway.queue.submit(request)))
       .to.be.instanceOf(HttpError)
@@ -163,7 +164,7 @@ describe("a fleet", () => {
       .and.include({ status: 503 });
   });
 
-  it("leaves tasks of a newer kind to the workers that know them", async () => {
+  it("leaves tasks of a newer version to workers that can read them", async () => {
     const first = await join({});
     const held = await first.queue.submit(request);
     await first.bench.startedAtLeast(1);
@@ -177,7 +178,7 @@ describe("a fleet", () => {
     expect(old.bench.started).to.deep.equal([]);
   });
 
-  it("makes a dead worker's task elsewhere from the same request, but not for ever", async () => {
+  it("reruns a dead worker's task on another one from the same request, up to a limit", async () => {
     const gateway = await join();
     const deaths: Member[] = [];
     const next = async () => {
@@ -195,7 +196,7 @@ describe("a fleet", () => {
     const again = await second.bench.startedAtLeast(1);
     expect(again.task).to.include({ id: task.id, interruptions: 1 });
     expect(again.task.request).to.deep.equal(started.task.request);
-    // What the first still does is not heard.
+    // Results of the first worker are ignored.
     started.succeed();
     await die(second);
     const third = await next();
@@ -208,7 +209,7 @@ describe("a fleet", () => {
     expect(last.bench.started).to.deep.equal([]);
   });
 
-  it("runs a task alone that was interrupted", async () => {
+  it("runs an interrupted task alone", async () => {
     const doomed = await join({});
     const { queue } = await join();
     const suspect = (await queue.submit(request)).task;
@@ -229,7 +230,7 @@ describe("a fleet", () => {
     bench.started[2]?.succeed();
   });
 
-  it("finds an accepted task that never came into its queue", async () => {
+  it("queues an accepted task whose gateway died before queueing it", async () => {
     const worker = await join({});
     const { store } = worker.fleet;
     const place = await store.reserve("stray", "", 0, "stub");
@@ -244,13 +245,32 @@ describe("a fleet", () => {
       result: null,
       error: null,
     });
-    await worker.fleet.reconcile();
     expect(worker.bench.started).to.deep.equal([]);
-    await worker.fleet.reconcile();
+    await worker.fleet.reconcile(0);
     expect((await worker.bench.startedAtLeast(1)).task.id).to.equal("stray");
   });
 
-  it("refuses while Redis is gone, shows what has ended, and records what ended meanwhile", async () => {
+  it("requeues a task whose job is in no list", async () => {
+    const worker = await join({});
+    await worker.queue.submit(request);
+    const running = await worker.bench.startedAtLeast(1);
+    const { task } = await worker.queue.submit(request);
+    const { redis } = worker.fleet;
+    await redis.zrem(worker.fleet.queueOf(task.route as string).toKey("prioritized"), task.id);
+    // A task with a worker is left alone.
+    await redis.del(worker.fleet.queueOf(task.route as string).toKey("active"));
+    const other = await join();
+    await other.fleet.reconcile(0);
+    expect(await other.queue.live(task.id)).to.include({ position: 1 });
+    running.succeed();
+    expect((await worker.bench.startedAtLeast(2)).task.id).to.equal(task.id);
+    worker.bench.started[1]?.succeed();
+    await untilEnded(other, task.id);
+    expect(await other.queue.get(running.task.id)).to.include({ state: "succeeded", interruptions: 0 });
+    expect(worker.bench.started).to.have.length(2);
+  });
+
+  it("without Redis rejects new tasks and shows ended ones, and later records tasks that ended meanwhile", async () => {
     const gateway = await join();
     const worker = await join({});
     const done = (await gateway.queue.submit(request)).task.id;
@@ -273,7 +293,7 @@ describe("a fleet", () => {
     expect(ends).to.deep.equal([task.id]);
   });
 
-  it("gives a question to another worker where one dies, and brings back what became of it", async () => {
+  it("gives a question to another worker if one dies, and returns its answer or error", async () => {
     const fleets: Fleet[] = [];
     const open = async () => {
       const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
@@ -309,7 +329,44 @@ describe("a fleet", () => {
     }
   });
 
-  it("tells nothing of a task in the names of jobs", async () => {
+  it("dates tasks by Redis's clock, not by the servers' clocks", async () => {
+    const worker = await join({});
+    const { now } = Date;
+    const startedMs = now();
+    try {
+      Date.now = () => now() - 3 * DAY_MS;
+      const { task } = await worker.queue.submit(request);
+      const job = await worker.bench.startedAtLeast(1);
+      Date.now = () => now() + 3 * DAY_MS;
+      job.succeed();
+      const { createdAtMs, startedAtMs = 0, endedAtMs = 0 } = await untilEnded(worker, task.id);
+      expect(createdAtMs).to.be.within(startedMs - DAY_MS, startedMs + DAY_MS);
+      expect(startedAtMs).to.be.within(createdAtMs, createdAtMs + DAY_MS);
+      expect(endedAtMs).to.be.within(startedAtMs, startedAtMs + DAY_MS);
+    } finally {
+      Date.now = now;
+    }
+  });
+
+  it("uses the BullMQ keys that this version of BullMQ has", async () => {
+    const worker = await join({});
+    const running = (await worker.queue.submit(request)).task;
+    await worker.bench.startedAtLeast(1);
+    const waiting = (await worker.queue.submit(request)).task;
+    const { fleet } = worker;
+    const route = running.route as string;
+    const claim = (await worker.queue.get(running.id))?.claim;
+    expect(await fleet.redis.get(fleet.jobKey(route, running.id, ":lock"))).to.equal(claim);
+    expect(await fleet.redis.exists(fleet.jobKey(route, running.id))).to.equal(1);
+    const reader = await join();
+    const { redis } = reader.fleet;
+    const prioritized = reader.fleet.queueOf(route).toKey("prioritized");
+    expect(await redis.zrange(prioritized, "0", "-1")).to.deep.equal([waiting.id]);
+    await leave(worker);
+    expect(await redis.zrange(prioritized, "0", "-1")).to.deep.equal([running.id, waiting.id]);
+  });
+
+  it("reveals nothing of a task in job names", async () => {
     const worker = await join({});
     const secret = { ...request, prompt: "secret words" };
     const submission = { key: "idempotency", digest: "d" };

@@ -1,4 +1,4 @@
-/** Servers with the real engine that share their tasks: what one is told holds for all. */
+/** Servers with the real engine that share tasks and adapter states. */
 import { join } from "node:path";
 import { expect } from "chai";
 import { writeLora } from "../adapter-files.js";
@@ -17,7 +17,7 @@ describe("a fleet of real engines", () => {
   let gateway: Client;
   let worker: LiveServer;
 
-  /** A server that works is a gateway as well. */
+  /** Every worker here is a gateway too. */
   async function start(role: "gateway" | "all"): Promise<LiveServer> {
     const settings = {
       SVC_REDIS_URL: redis.url,
@@ -62,7 +62,7 @@ describe("a fleet of real engines", () => {
     return answer.body.data;
   }
 
-  it("renders under the adapter that any gateway was told of, on any worker", async () => {
+  it("renders with an adapter loaded on any gateway, on any worker", async () => {
     const base = await song();
     const loaded = await change("load", { lora_path: style });
     expect(loaded.message).to.match(/^✅ LoRA loaded from .*\(\d+ modules\)$/);
@@ -89,7 +89,7 @@ describe("a fleet of real engines", () => {
     await untilWorkers(1);
     expect((await song()).equals(styled)).to.equal(true);
 
-    // What was accepted before keeps what it was accepted under.
+    // Tasks accepted before keep their adapters.
     const ids = [await gateway.submit(seededSong), await gateway.submit(seededSong)];
     await change("unload", {});
     for (const id of ids) {
@@ -100,7 +100,29 @@ describe("a fleet of real engines", () => {
     expect((await worker.client.get("/v1/lora/status")).body.data.adapters).to.deep.equal([]);
   });
 
-  it("refuses an adapter that is none, one of another model, and a name that is in use", async () => {
+  it("renders with several adapters, and with adapters of a request, on any worker", async () => {
+    const base = await song();
+    const other = writeLora(join(folder, "other"), { seed: 5, dora: true });
+    await change("load", { lora_path: style });
+    await change("load", { lora_path: other });
+    await change("scale", { scale: -0.5, adapter_name: "other" });
+    const record = await gateway.makeOne(seededSong);
+    expect(record.generation_info).to.include("LoRA: other at -0.5, style at 1");
+    const blended = await gateway.download(record);
+
+    const loras = [{ path: style }, { name: "other", scale: -0.5 }];
+    expect((await song({ loras })).equals(blended)).to.equal(true);
+    expect((await song({ loras: [] })).equals(base)).to.equal(true);
+    const id = await gateway.submit({ ...seededSong, loras });
+    await change("unload", { adapter_name: "other" });
+    const [made] = (await gateway.finished(id)).records as [typeof record];
+    expect((await gateway.download(made)).equals(blended)).to.equal(true);
+    const unknown = await gateway.post("/release_task", { ...seededSong, loras: [{ name: "other" }] });
+    expect(unknown).to.deep.include({ status: 400 });
+    expect(unknown.body.detail).to.include('No adapter is named "other"; loaded: style');
+  });
+
+  it("rejects a file that is not an adapter, an adapter of another model, and a name in use", async () => {
     const load = (path: string) => gateway.post("/v1/lora/load", { lora_path: path });
     const absent = await load(join(folder, "absent"));
     expect(absent).to.deep.include({ status: 400 });
@@ -109,10 +131,10 @@ describe("a fleet of real engines", () => {
     expect(foreign).to.deep.include({ status: 400 });
     expect(foreign.body.detail).to.match(/^❌ Failed to load LoRA: /);
     expect((await load(style)).status).to.equal(200);
-    expect((await load(style)).body.detail).to.include("is loaded already");
+    expect((await load(style)).body.detail).to.include("is already loaded");
   });
 
-  it("writes words by a worker's language model", async () => {
+  it("writes captions and lyrics with a worker's language model", async () => {
     const formatted = await gateway.post("/format_input", {
       prompt: "slow waltz in 3/4",
       lyrics: "la la la",

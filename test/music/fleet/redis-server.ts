@@ -1,4 +1,4 @@
-/** A Redis of a test's own, to be killed and started again where it left off. */
+/** A Redis for tests that can be killed and restarted with its data. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
@@ -14,18 +14,18 @@ export class RedisServer {
   private constructor(
     private readonly directory: string,
     private readonly port: number,
-    /** Null: anyone may speak to it, and in the clear. */
+    /** Null: no password and no TLS. */
     private readonly password: string | null = null,
   ) {}
 
-  /** Whoever starts it kills it, in a hook of the suite. */
+  /** Kill it in a hook of the suite. */
   static async start(): Promise<RedisServer> {
     const server = new RedisServer(temporaryDirectory(), await freePort());
     await server.start();
     return server;
   }
 
-  /** One that speaks TLS alone, by a certificate of its own, to those who know the password. */
+  /** A Redis with TLS only, a self-signed certificate and a password. */
   static async startSecured(password: string): Promise<RedisServer> {
     const server = new RedisServer(temporaryDirectory(), await freePort(), password);
     const written = ["-keyout", server.#keyFile, "-out", server.certificateFile];
@@ -56,7 +56,7 @@ export class RedisServer {
     return ["--port", "0", "--tls-port", String(this.port), ...own, ...clients];
   }
 
-  /** Resolves once it answers. */
+  /** Resolves when it answers. */
   async start(): Promise<void> {
     const options = ["--dir", this.directory, "--appendonly", "yes", "--save", ""];
     this.#child = spawn("redis-server", [...this.#listening, ...options], { stdio: "ignore" });
@@ -70,7 +70,7 @@ export class RedisServer {
     const trust = this.password === null ? {} : { tls: { ca: readFileSync(this.certificateFile) } };
     const redis = new Redis(this.url, { maxRetriesPerRequest: null, retryStrategy: () => 20, ...trust });
     redis.on("error", () => {});
-    // While it reads its file it answers that it is loading.
+    // While it loads its file it answers LOADING.
     while ((await redis.ping().catch(() => "")) !== "PONG") await sleep(20);
     redis.disconnect();
   }
@@ -85,7 +85,7 @@ export class RedisServer {
     await ended;
   }
 
-  /** Every command that changed anything since it was first started. */
+  /** Every write command since its first start. */
   get written(): string {
     const folder = join(this.directory, "appendonlydir");
     return readdirSync(folder)
@@ -99,7 +99,7 @@ export class RedisServer {
     redis.disconnect();
   }
 
-  /** Forgets everything. */
+  /** Deletes all data. */
   async clear(): Promise<void> {
     const redis = new Redis(this.url);
     await redis.flushall();

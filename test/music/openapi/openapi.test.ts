@@ -12,13 +12,13 @@ const bodyOf = (path: string) =>
   document.paths[path]?.post?.requestBody?.content["application/json"]?.schema as Schema;
 
 describe("the OpenAPI document", () => {
-  it("is one by the rules of OpenAPI 3.1", async () => {
+  it("is valid OpenAPI 3.1", async () => {
     const { valid, errors } = await new Validator().validate({ ...document });
     expect(errors).to.equal(undefined);
     expect(valid).to.equal(true);
   });
 
-  it("tells name, aliases, type and meaning of every parameter of a song", () => {
+  it("describes name, aliases, type and meaning of every song parameter", () => {
     const { properties } = bodyOf("/release_task");
     for (const type of Object.values(generationSchema.shape)) {
       const [name, ...aliases] = namesOf(type);
@@ -39,10 +39,19 @@ describe("the OpenAPI document", () => {
       { type: "integer", minimum: 30, maximum: 300 },
       { type: "null" },
     ]);
-    expect(properties.audio_format?.enum).to.deep.equal(["flac", "mp3", "opus", "aac", "wav", "wav32"]);
+    expect(properties.audio_format?.enum).to.deep.equal([
+      "mp3",
+      "flac",
+      "opus",
+      "aac",
+      "ogg",
+      "wav",
+      "wav24",
+      "wav32",
+    ]);
   });
 
-  it("tells what every parameter of every endpoint means", () => {
+  it("describes every parameter of every endpoint", () => {
     const untold: string[] = [];
     const look = (place: string, name: string, schema: Schema) => {
       if (schema.description === undefined && schema.properties === undefined)
@@ -61,16 +70,16 @@ describe("the OpenAPI document", () => {
     expect(bodyOf("/format_input").properties.param_obj?.properties).to.include.keys("bpm", "key_scale");
   });
 
-  it("tells what must be sent, and the files of forms", () => {
+  it("lists required fields and file fields", () => {
     expect(bodyOf("/v1/lora/load").required).to.deep.equal(["lora_path"]);
     expect(bodyOf("/v1/training/start").required).to.deep.equal(["tensor_dir"]);
     const form = document.paths["/release_task"]?.post?.requestBody?.content["multipart/form-data"]?.schema;
     expect((form as Schema).properties).to.include.keys("src_audio", "reference_audio", "prompt");
     const parameters = document.paths["/v1/tasks"]?.get?.parameters.map(({ name }) => name);
-    expect(parameters).to.deep.equal(["state", "favorite", "search", "offset", "limit"]);
+    expect(parameters).to.deep.equal(["state", "favorite", "retakes_of", "search", "offset", "limit"]);
   });
 
-  it("gives every operation a name of its own, and every path its parameters", () => {
+  it("gives every operation a unique id and every path its parameters", () => {
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.values(methods).map((operation) => ({ path, ...operation })),
     );
@@ -84,7 +93,7 @@ describe("the OpenAPI document", () => {
   });
 });
 
-describe("a server's description of itself", () => {
+describe("API documentation of a server", () => {
   let server: LiveServer;
 
   before(async () => {
@@ -93,14 +102,14 @@ describe("a server's description of itself", () => {
 
   after(() => server.close());
 
-  it("is there for programs, without a key", async () => {
+  it("is served as JSON without a key", async () => {
     const { status, body } = await server.client.get("/openapi.json");
     expect(status).to.equal(200);
     expect(body).to.include({ openapi: "3.1.1" });
     expect(body.paths).to.deep.equal(JSON.parse(JSON.stringify(document.paths)));
   });
 
-  it("is there for people, and asks nothing of another host", async () => {
+  it("is served as a page without external resources", async () => {
     const { status, body, headers } = await server.client.get("/docs");
     expect(status).to.equal(200);
     expect(headers.get("content-type")).to.include("text/html");

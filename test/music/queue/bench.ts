@@ -1,25 +1,25 @@
-import type { JobControl, Jobs } from "../../../src/music/queue/job-queue.js";
 import type { SongResult, Task } from "../../../src/music/queue/store.js";
+import type { RunControl, TaskRunner } from "../../../src/music/queue/task-queue.js";
 import { makeResult } from "../tasks.js";
 
-/** A job held open until the test says how it ends. */
+/** A job that runs until the test ends it. */
 export interface HeldJob {
   task: Task;
-  context: JobControl;
+  context: RunControl;
   succeed(result?: SongResult): void;
   fail(error: Error): void;
 }
 
-/** Holds every job, in the order in which they start. */
-export class Bench implements Jobs {
+/** Collects jobs in order of their start. */
+export class Bench implements TaskRunner {
   readonly started: HeldJob[] = [];
-  /** How the tasks that ended did so, in order. */
+  /** Ids and states of ended tasks, in order. */
   readonly ends: { id: string; state: string }[] = [];
-  /** Whether jobs go on when they are told to stop. */
+  /** Whether jobs ignore the abort. */
   isDeaf = false;
   #onStart: (() => void) | null = null;
 
-  run(task: Task, context: JobControl): Promise<SongResult> {
+  run(task: Task, context: RunControl): Promise<SongResult> {
     return new Promise<SongResult>((resolve, reject) => {
       context.signal.addEventListener("abort", () => {
         if (!this.isDeaf) reject(context.signal.reason);
@@ -29,7 +29,7 @@ export class Bench implements Jobs {
     });
   }
 
-  async ended({ id, state }: Task): Promise<void> {
+  async cleanUp({ id, state }: Task): Promise<void> {
     this.ends.push({ id, state });
   }
 

@@ -1,4 +1,4 @@
-/** What every queue does, wherever its tasks are kept. */
+/** Tests that every queue must pass. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { pino } from "pino";
@@ -6,9 +6,9 @@ import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
 import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
 import { PAYLOAD_VERSION } from "../../../src/music/fleet/workers.js";
-import { type JobQueue, QueueFullError } from "../../../src/music/queue/job-queue.js";
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import type { Task } from "../../../src/music/queue/store.js";
+import { QueueFullError, type TaskQueue } from "../../../src/music/queue/task-queue.js";
 import { RedisServer } from "../fleet/redis-server.js";
 import { embeddedQueue, makeResult, temporaryDirectory } from "../tasks.js";
 import { Bench } from "./bench.js";
@@ -19,16 +19,16 @@ interface Limits {
   jobTimeoutSeconds?: number;
 }
 
-/** One kind of queue: what is kept of it lasts from `open` to `open` until `clear`. */
+/** A queue implementation. Its tasks persist from `open` to `open` until `clear`. */
 interface Kind {
-  open(bench: Bench, limits: Required<Limits>): Promise<{ queue: JobQueue; close(): Promise<void> }>;
+  open(bench: Bench, limits: Required<Limits>): Promise<{ queue: TaskQueue; close(): Promise<void> }>;
   clear(): Promise<void>;
-  /** Ends what it started. */
+  /** Ends its processes. */
   end(): Promise<void>;
 }
 
 const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
-const everything = { state: null, favorite: null, search: "", offset: 0, limit: 100 };
+const everything = { state: null, favorite: null, retakesOf: null, search: "", offset: 0, limit: 100 };
 
 function embedded(): Kind {
   let directory = "";
@@ -73,7 +73,7 @@ function redis(): Kind {
         },
         log,
       );
-      const options = { capacity, averageJobSeconds: 5, ended: (task: Task) => bench.ended(task) };
+      const options = { capacity, averageJobSeconds: 5, cleanUp: (task: Task) => bench.cleanUp(task) };
       const queue = new FleetQueue(fleet, options, log, worker);
       return { queue, close: () => fleet.close() };
     },
@@ -83,7 +83,7 @@ function redis(): Kind {
 for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Redis": redis() })) {
   describe(`a queue, ${name}`, () => {
     let bench: Bench;
-    let queue: JobQueue;
+    let queue: TaskQueue;
     let closeParts: () => Promise<void>;
 
     async function open(limits: Limits = {}): Promise<void> {
@@ -92,7 +92,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       ({ queue, close: closeParts } = await kind.open(bench, all));
       await queue.open(() => {});
       queue.start();
-      // A fleet's queue takes tasks once its worker has told of itself.
+      // A fleet's queue accepts tasks once its worker has announced itself.
       while ((await queue.statistics()).workers?.length === 0) await sleep(10);
     }
 
@@ -124,7 +124,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
     afterEach(() => close());
     after(() => kind.end());
 
-    it("runs tasks in the order of acceptance and keeps each result", async () => {
+    it("runs tasks in order of acceptance and stores each result", async () => {
       const ids = [await submit()];
       const first = await bench.startedAtLeast(1);
       ids.push(await submit(), await submit());
@@ -138,7 +138,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await counts()).to.deep.equal({ total: 3, queued: 0, running: 0, succeeded: 3, failed: 0 });
     });
 
-    it("counts positions from 1 and moves them up as the queue moves", async () => {
+    it("counts positions from 1 and updates them as tasks start", async () => {
       expect((await queue.submit(request)).position).to.equal(1);
       const running = await bench.startedAtLeast(1);
       const second = await queue.submit(request);
@@ -151,7 +151,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect((await queue.live(second.task.id)).position).to.equal(undefined);
     });
 
-    it("refuses what does not fit, before it leaves a trace, and says when there will be room", async () => {
+    it("rejects tasks beyond its capacity with a retry time and stores nothing of them", async () => {
       await submit();
       await bench.startedAtLeast(1);
       const answers = await Promise.allSettled(Array.from({ length: 10 }, () => queue.submit(request)));
@@ -164,14 +164,14 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect((await queue.page(everything)).total).to.equal(3);
     });
 
-    it("runs as many jobs side by side as it has workers", async () => {
+    it("runs as many jobs at once as it has workers", async () => {
       await reopen({ workers: 2, capacity: 0 });
       for (let i = 0; i < 3; i++) await submit();
       await bench.startedAtLeast(2);
       expect(await counts()).to.include({ running: 2, queued: 1 });
     });
 
-    it("lets those who submit take turns, each with their tasks in the order they came", async () => {
+    it("lets shares take turns, each with its tasks in order of acceptance", async () => {
       await reopen({ capacity: 0 });
       const first = await submit("a");
       await bench.startedAtLeast(1);
@@ -184,7 +184,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(order).to.deep.equal([first, b[0], a[0], b[1], a[1], a[2]]);
     });
 
-    it("records a failure in one line, with how far it came, and goes on", async () => {
+    it("records a failure as one line with its progress, and runs the next task", async () => {
       const id = await submit();
       const job = await bench.startedAtLeast(1);
       job.context.report({ value: 0.6, stage: "Generating music", text: "DiT diffusion", previewSeconds: 0 });
@@ -211,7 +211,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await counts()).to.deep.equal({ total: 2, queued: 0, running: 0, succeeded: 0, failed: 2 });
     });
 
-    it("tells what happens to tasks, and of every end once", async () => {
+    it("emits task events, and each end once", async () => {
       await reopen({ capacity: 5 });
       const told: string[] = [];
       queue.events.on("queued", (id) => told.push(`${id} queued`));
@@ -247,10 +247,12 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
 
     it("fails a job that runs too long", async () => {
       await reopen({ jobTimeoutSeconds: 0.05 });
-      expect((await untilEnded(await submit())).error).to.equal("the job ran longer than 0.05 seconds");
+      expect((await untilEnded(await submit())).error).to.equal(
+        "the job ran longer than 0.05 seconds, the limit of SVC_JOB_TIMEOUT_SECONDS",
+      );
     });
 
-    it("puts a running job back when it has to stop, and starts it first the next time", async () => {
+    it("requeues a running job on stop and starts it first next time", async () => {
       const first = await submit();
       await bench.startedAtLeast(1);
       const second = await submit();
@@ -262,7 +264,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(bench.started.map((job) => job.task.id)).to.deep.equal([first, second]);
     });
 
-    it("lets a running job finish within the grace period, and hears no more of one that is deaf", async () => {
+    it("lets a running job finish within the grace period, and ignores results of one that ignores the abort", async () => {
       const id = await submit();
       const job = await bench.startedAtLeast(1);
       const stopped = queue.stop(60);
@@ -272,17 +274,17 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
 
       await closeParts();
       await open();
-      const deaf = await submit();
+      const unresponsive = await submit();
       const running = await bench.startedAtLeast(1);
       bench.isDeaf = true;
       await queue.stop(0);
       running.succeed();
       await sleep(20);
-      expect((await queue.get(deaf))?.state).to.equal("queued");
+      expect((await queue.get(unresponsive))?.state).to.equal("queued");
       expect(bench.ends).to.deep.equal([]);
     });
 
-    it("lists tasks by state, by what people made of them and by their words, newest first", async () => {
+    it("lists tasks by state, favourite and search words, newest first", async () => {
       await reopen({ capacity: 0 });
       const ids = [await submit(), await submit(), await submit()] as const;
       (await bench.startedAtLeast(1)).succeed();
@@ -297,7 +299,18 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await page({ search: "HARB song" })).to.deep.equal({ total: 1, ids: [ids[0]] });
     });
 
-    it("keeps the key of a submission as long as its task, and tells its janitor what has ended", async () => {
+    it("lists a task with its retakes", async () => {
+      await reopen({ capacity: 0 });
+      const { id } = (await queue.submit(request)).task;
+      await submit();
+      const retake = (await queue.submit(request, { retakeOf: id })).task;
+      expect(retake.retakeOf).to.equal(id);
+      const page = (retakesOf: string) => queue.page({ ...everything, retakesOf });
+      expect(await page(id)).to.deep.equal({ total: 2, ids: [retake.id, id] });
+      expect(await page(retake.id)).to.deep.equal({ total: 1, ids: [retake.id] });
+    });
+
+    it("keeps an idempotency key as long as its task, and lists ended tasks for clean-up", async () => {
       const submission = { key: "the key", digest: "the digest" };
       const { task } = await queue.submit(request, { submission });
       expect(await queue.submittedAs("the key")).to.equal(task.id);
@@ -309,7 +322,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       const [finished] = await queue.finished();
       expect(finished).to.include({ id: task.id, state: "succeeded", audioBytes: 7 });
       let isJanitor = false;
-      await queue.asJanitor(async (nowMs) => {
+      await queue.runCleanUp(async (nowMs) => {
         isJanitor = nowMs >= (finished?.finishedAtMs as number);
       });
       expect(isJanitor).to.equal(true);

@@ -4,8 +4,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { StoreError } from "../../../src/music/errors.js";
-import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
-import type { Task } from "../../../src/music/queue/store.js";
+import { decodeTask, LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
+import { DamagedRecordError, type Task } from "../../../src/music/queue/store.js";
 import { makeResult, makeTask, temporaryDirectory } from "../tasks.js";
 
 describe("LmdbTaskStore", () => {
@@ -24,7 +24,7 @@ describe("LmdbTaskStore", () => {
     await store.close();
   });
 
-  it("gives back what was put, also after it was closed and opened again", async () => {
+  it("returns stored tasks, also after closing and reopening", async () => {
     const task = makeTask({ state: "succeeded", result: makeResult({ prompt: "ゆっくり 🎷" }) });
     await store.add(task);
     await store.close();
@@ -32,7 +32,7 @@ describe("LmdbTaskStore", () => {
     expect(await store.get(task.id)).to.deep.equal(task);
   });
 
-  it("knows nothing of ids that no task can have", async () => {
+  it("finds nothing for invalid ids", async () => {
     for (const id of ["nobody", "", "x".repeat(5000)]) expect(await store.get(id)).to.equal(undefined);
   });
 
@@ -44,12 +44,26 @@ describe("LmdbTaskStore", () => {
     expect((await store.get(task.id))?.interruptions).to.equal(50);
   });
 
-  it("does not invent a task when asked to update an unknown one", async () => {
+  it("rejects records that are not the task with their id", () => {
+    const fields = ["null", "7", '"text"'].map(
+      (request) => `{"id":"a","state":"queued","request":${request}}`,
+    );
+    for (const record of [...fields, '{"id":"b","state":"queued","request":{}}', "{}", "null"]) {
+      expect(() => decodeTask("a", Buffer.from(record)), record).to.throw(DamagedRecordError);
+    }
+  });
+
+  it("decodes records of versions without checksums", () => {
+    const task = makeTask({ state: "succeeded", finishedAtMs: 1, result: makeResult() });
+    expect(decodeTask(task.id, Buffer.from(JSON.stringify(task)))).to.deep.equal(task);
+  });
+
+  it("does not create a task when it updates an unknown id", async () => {
     expect(await store.update("nobody", (task) => task)).to.equal(undefined);
     expect(await store.get("nobody")).to.equal(undefined);
   });
 
-  it("scans all that is there, and forgets what was removed", async () => {
+  it("scans all tasks and no removed ones", async () => {
     const fresh = LmdbTaskStore.open(temporaryDirectory());
     const tasks = Array.from({ length: 120 }, (_, sequence) => makeTask({ sequence }));
     for (const task of tasks) await fresh.add(task);
@@ -61,7 +75,7 @@ describe("LmdbTaskStore", () => {
     await fresh.close();
   });
 
-  it("takes no new tasks on a nearly full disk, finishes those it has, and goes on once there is room", async () => {
+  it("rejects new tasks on a nearly full disk, still updates others, and accepts again when there is room", async () => {
     let freeBytes = 2 ** 30;
     const small = LmdbTaskStore.open(temporaryDirectory(), () => freeBytes);
     const failureOf = (write: Promise<unknown>) => write.catch((error: unknown) => error);
@@ -71,7 +85,9 @@ describe("LmdbTaskStore", () => {
     freeBytes = 8 * 2 ** 20;
     const refusal = await failureOf(small.add(makeTask()));
     expect(refusal).to.be.instanceOf(StoreError);
-    expect((refusal as StoreError).message).to.equal("the disk of the task store is full: 8 MiB are left");
+    expect((refusal as StoreError).message).to.equal(
+      "the disk of the task store is full (8 MiB left); free some space",
+    );
     await small.update(task.id, (current) => ({ ...current, state: "failed" }));
 
     freeBytes = 0;
@@ -83,7 +99,7 @@ describe("LmdbTaskStore", () => {
     await small.close();
   });
 
-  it("loses nothing that it promised to keep when its process is killed", async () => {
+  it("keeps every acknowledged task when its process is killed", async () => {
     const place = temporaryDirectory();
     const script = fileURLToPath(new URL("./store-writer.ts", import.meta.url));
     const child = spawn(process.execPath, ["--import", "tsx", script, place], {

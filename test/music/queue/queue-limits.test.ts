@@ -19,7 +19,7 @@ describe("a small queue", () => {
 
   after(() => server.close());
 
-  it("answers 429 with Retry-After when full, counts nothing then, and cancels what is asked", async () => {
+  it("answers 429 with Retry-After when full, and cancels waiting and running tasks", async () => {
     const running = await client.submit(longSong);
     await client.begun(running);
     const waiting = [await client.submit(longSong), await client.submit(longSong)];
@@ -53,7 +53,7 @@ describe("a small queue", () => {
     expect((await client.get("/v1/stats")).body.data.jobs).to.include({ queued: 0, running: 0, failed: 3 });
   });
 
-  it("does not cancel what is not there", async () => {
+  it("answers 404 for cancelling an unknown task, 400 without an id", async () => {
     expect((await client.post("/cancel_task", { task_id: "nope" })).status).to.equal(404);
     expect((await client.post("/cancel_task", {})).status).to.equal(400);
   });

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { pino } from "pino";
 import { AudioFiles } from "../../../src/music/audio/audio-files.js";
+import type { EmbeddedQueue } from "../../../src/music/queue/embedded-queue.js";
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
-import type { TaskQueue } from "../../../src/music/queue/queue.js";
 import { Retention, type RetentionLimits, ServiceClock } from "../../../src/music/queue/retention.js";
 import type { Task } from "../../../src/music/queue/store.js";
 import { idleQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
@@ -16,7 +16,7 @@ const silent = pino({ level: "silent" });
 describe("Retention", () => {
   let store: LmdbTaskStore;
   let files: AudioFiles;
-  let queue: TaskQueue;
+  let queue: EmbeddedQueue;
 
   beforeEach(() => {
     const directory = temporaryDirectory();
@@ -26,7 +26,7 @@ describe("Retention", () => {
 
   afterEach(() => store.close());
 
-  /** A finished task with one file of so many bytes. */
+  /** A finished task with one audio file of `bytes` bytes. */
   async function finishedTask(ageSeconds: number, bytes: number): Promise<Task> {
     const task = makeTask({ state: "succeeded", finishedAtMs: nowMs - ageSeconds * 1000 });
     const name = files.nameOf(task.id, 0, "mp3");
@@ -40,7 +40,7 @@ describe("Retention", () => {
     const all = { maxAgeSeconds: 0, maxAudioBytes: 0, maxRecordBytes: 0, ...limits };
     queue = idleQueue(store);
     await queue.open(() => {});
-    await new Retention(queue, files, all, silent).sweep(nowMs);
+    await new Retention(queue, files, async () => {}, all, silent).sweep(nowMs);
   }
 
   async function isKept(task: Task): Promise<boolean> {
@@ -50,7 +50,7 @@ describe("Retention", () => {
     return record;
   }
 
-  it("keeps favourites, however old and large", async () => {
+  it("keeps favourites of any age and size", async () => {
     const favorite = await finishedTask(600, 1000);
     await store.update(favorite.id, (task) => ({ ...task, favorite: true }));
     const other = await finishedTask(500, 10);
@@ -65,7 +65,7 @@ describe("Retention", () => {
     expect([await isKept(favorite), await isKept(newest)]).to.deep.equal([true, false]);
   });
 
-  it("lets go of what is too old, record and audio", async () => {
+  it("removes tasks beyond the maximum age with their audio", async () => {
     const old = await finishedTask(61, 10);
     const young = await finishedTask(59, 10);
     await sweep({ maxAgeSeconds: 60 });
@@ -73,19 +73,46 @@ describe("Retention", () => {
     expect((await queue.statistics()).counts).to.include({ total: 1, succeeded: 1 });
   });
 
-  it("lets go of the oldest until the rest fits", async () => {
+  it("removes the oldest tasks until the audio fits", async () => {
     const tasks = [await finishedTask(1, 40), await finishedTask(3, 40), await finishedTask(2, 40)];
     await sweep({ maxAudioBytes: 100 });
     expect(await Promise.all(tasks.map(isKept))).to.deep.equal([true, false, true]);
   });
 
-  it("keeps the newest song even if it is larger than all that may be", async () => {
+  it("forecasts what is removed when", async () => {
+    const old = await finishedTask(30, 40);
+    const starred = await finishedTask(20, 40);
+    await store.update(starred.id, (task) => ({ ...task, favorite: true }));
+    const young = await finishedTask(10, 40);
+    queue = idleQueue(store);
+    await queue.open(() => {});
+    const forecast = (limits: Partial<RetentionLimits>) => {
+      const all = { maxAgeSeconds: 0, maxAudioBytes: 0, maxRecordBytes: 0, ...limits };
+      const retention = new Retention(queue, files, async () => {}, all, silent);
+      return retention.forecast([old.id, starred.id, young.id]);
+    };
+    expect(await forecast({})).to.deep.equal({
+      bytes: 120,
+      max_bytes: null,
+      max_age_seconds: null,
+      expiries: {},
+    });
+    const { expiries, ...totals } = await forecast({ maxAudioBytes: 150, maxAgeSeconds: 60 });
+    expect(totals).to.deep.equal({ bytes: 120, max_bytes: 150, max_age_seconds: 60 });
+    const time = nowMs / 1000 + 60;
+    expect(expiries).to.deep.equal({
+      [old.id]: { time: time - 30, after_bytes: 30 },
+      [young.id]: { time: time - 10, after_bytes: 70 },
+    });
+  });
+
+  it("keeps the newest song even if it exceeds the limit", async () => {
     const tasks = [await finishedTask(2, 40), await finishedTask(1, 400)];
     await sweep({ maxAudioBytes: 100 });
     expect(await Promise.all(tasks.map(isKept))).to.deep.equal([false, true]);
   });
 
-  it("keeps everything without limits, and what still waits with any", async () => {
+  it("keeps everything without limits, and waiting tasks always", async () => {
     const old = await finishedTask(1e6, 1000);
     await sweep({});
     expect(await isKept(old)).to.equal(true);
@@ -95,7 +122,7 @@ describe("Retention", () => {
     expect((await store.get(waiting.id))?.state).to.equal("queued");
   });
 
-  it("lets go of the oldest records until the rest fits, also of tasks without audio", async () => {
+  it("removes the oldest tasks until the records fit, also those without audio", async () => {
     const request = { prompt: "x".repeat(10_000) } as Task["request"];
     const tasks = [3, 1, 2].map((ageSeconds) =>
       makeTask({ state: "failed", finishedAtMs: nowMs - ageSeconds * 1000, request }),
@@ -108,14 +135,14 @@ describe("Retention", () => {
 });
 
 describe("AudioFiles", () => {
-  it("clears what tasks left, keeps what a record may name, and throws nothing away that nobody knows", async () => {
+  it("removes leftovers of tasks, moves songs without a task to quarantine, keeps everything else", async () => {
     const root = temporaryDirectory();
     const files = new AudioFiles(join(root, "audio"));
     const quarantine = join(root, "quarantine");
-    const [known, damaged, stranger] = [makeTask(), makeTask(), makeTask()];
+    const [known, damaged, withoutTask] = [makeTask(), makeTask(), makeTask()];
     const song = files.nameOf(known.id, 0, "mp3");
     const unreadable = files.nameOf(damaged.id, 0, "flac");
-    const lost = files.nameOf(stranger.id, 0, "wav");
+    const lost = files.nameOf(withoutTask.id, 0, "wav");
     const leftovers = [files.nameOf(known.id, 1, "mp3"), `${lost}.part`];
     for (const name of [song, unreadable, lost, ...leftovers, "readme.txt"]) {
       writeFileSync(files.pathOf(name), name);
@@ -131,7 +158,7 @@ describe("AudioFiles", () => {
 });
 
 describe("AudioFiles of several servers", () => {
-  it("lose what was left half written a day ago, and nothing else", async () => {
+  it("remove partial files older than a day, and nothing else", async () => {
     const files = new AudioFiles(join(temporaryDirectory(), "audio"));
     const [dead, alive] = [makeTask(), makeTask()];
     const unfinished = (id: string) => `${files.nameOf(id, 0, "mp3")}.part`;
@@ -140,7 +167,14 @@ describe("AudioFiles of several servers", () => {
     for (const name of [...old, unfinished(alive.id)]) writeFileSync(files.pathOf(name), name);
     const twoDaysAgo = Date.now() / 1000 - 2 * 24 * 60 * 60;
     for (const name of old) utimesSync(files.pathOf(name), twoDaysAgo, twoDaysAgo);
-    await files.dropUnfinished();
+    const { now } = Date;
+    // This machine's clock is ahead of the file server's.
+    Date.now = () => now() + 3 * 24 * hourMs;
+    try {
+      await files.removeAbandoned();
+    } finally {
+      Date.now = now;
+    }
     expect(readdirSync(files.directory)).to.have.members([song, "notes.part", unfinished(alive.id)]);
   });
 });
@@ -152,7 +186,7 @@ describe("ServiceClock", () => {
     file = join(temporaryDirectory(), "clock.json");
   });
 
-  /** What the clock says at a start when the wall's clock says `wallMs`. */
+  /** Service time at a start at system time `wallMs`. */
   async function started(wallMs: number, newestMs: number | null = null): Promise<number> {
     const clock = new ServiceClock(file, 24 * hourMs, silent, () => wallMs);
     await clock.start(newestMs);
@@ -161,7 +195,7 @@ describe("ServiceClock", () => {
 
   const first = Math.round(nowMs / hourMs) * hourMs;
 
-  it("counts the time between two starts, a day of it at most, and none where the clock was set back", async () => {
+  it("counts downtime up to a day, and none if the system clock was set back", async () => {
     expect(await started(first)).to.equal(first);
     expect(await started(first + 2 * hourMs)).to.equal(first + 2 * hourMs);
     expect(await started(first + 8 * 24 * hourMs)).to.equal(first + 26 * hourMs);
@@ -169,7 +203,7 @@ describe("ServiceClock", () => {
     expect(await started(first + hourMs)).to.equal(first + 27 * hourMs);
   });
 
-  it("begins at the newest song where nothing was written down, or what was is damaged", async () => {
+  it("starts at the newest song if the saved clock is missing or damaged", async () => {
     expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);
     writeFileSync(file, "{");
     expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);

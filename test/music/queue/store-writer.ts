@@ -1,6 +1,6 @@
 /**
- * A process for lmdb-store.test.ts to kill: writes numbered tasks for ever and prints each number once the
- * store has promised to keep it.
+ * Process that lmdb-store.test.ts kills: stores numbered tasks forever and prints each number once its write is
+ * acknowledged.
  */
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import { makeTask } from "../tasks.js";

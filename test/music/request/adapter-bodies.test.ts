@@ -39,7 +39,7 @@ describe("training requests", () => {
     resumeFrom: null,
   };
 
-  it("have the interface's defaults", () => {
+  it("have the defaults of the API", () => {
     expect(parseLoraTraining({ tensor_dir: "sets/mine" })).to.deep.equal({
       ...common,
       outputDir: "./lora_output",
@@ -66,7 +66,7 @@ describe("training requests", () => {
   });
 
   for (const [name, parse] of kinds) {
-    it(`take every parameter of a ${name} that both kinds have, from text as well`, () => {
+    it(`accept every common parameter of a ${name}, also as text`, () => {
       const values = parse({
         tensor_dir: " sets/mine ",
         train_epochs: "7",
@@ -99,13 +99,13 @@ describe("training requests", () => {
       });
     });
 
-    it(`take either name of a ${name}'s output directory`, () => {
+    it(`accept both names of a ${name}'s output directory`, () => {
       for (const key of ["output_dir", "lora_output_dir"]) {
         expect(parse({ tensor_dir: "t", [key]: "out" })).to.have.property("outputDir", "out");
       }
     });
 
-    it(`take the shift 0 of a ${name} as the usual one`, () => {
+    it(`treat shift 0 of a ${name} as the default`, () => {
       expect(parse({ tensor_dir: "t", training_shift: 0 })).to.have.property("shift", 3);
     });
 
@@ -136,12 +136,12 @@ describe("training requests", () => {
       ["resume_from", {}],
     ];
     for (const [field, value] of refused) {
-      it(`refuse ${field} ${JSON.stringify(value)} for a ${name}, naming it`, () => {
+      it(`refuse ${field} ${JSON.stringify(value)} for a ${name} and name it`, () => {
         expect(refusalOf(parse, { tensor_dir: "t", [field]: value })).to.match(new RegExp(`^${field} `));
       });
     }
 
-    it(`ask for the tensor_dir of a ${name}`, () => {
+    it(`require tensor_dir for a ${name}`, () => {
       expect(refusalOf(parse, {})).to.include("tensor_dir is required");
     });
   }
@@ -154,7 +154,7 @@ describe("training requests", () => {
     [parseLokrTraining, "lokr_factor", 1, 8],
   ];
   for (const [parse, field, low, high] of bounds) {
-    it(`bind ${field} from ${low} to ${high}`, () => {
+    it(`limit ${field} to ${low} to ${high}`, () => {
       for (const value of [low, high]) {
         expect(Object.values(parse({ tensor_dir: "t", [field]: value }))).to.include(value);
       }
@@ -164,7 +164,7 @@ describe("training requests", () => {
     });
   }
 
-  it("bind lora_dropout from 0 to 1", () => {
+  it("limit lora_dropout to 0 to 1", () => {
     for (const value of [0, 1]) {
       expect(parseLoraTraining({ tensor_dir: "t", lora_dropout: value }).dropout).to.equal(value);
     }
@@ -175,14 +175,14 @@ describe("training requests", () => {
     }
   });
 
-  it("take -1 as automatic lokr_factor and refuse other negatives", () => {
+  it("accept lokr_factor -1 (automatic) and refuse other negative values", () => {
     expect(parseLokrTraining({ tensor_dir: "t", lokr_factor: -1 }).factor).to.equal(-1);
     expect(refusalOf(parseLokrTraining, { tensor_dir: "t", lokr_factor: -2 })).to.include(
       "lokr_factor must be -1",
     );
   });
 
-  it("turn on what a LoKr leaves off, and DoRA off", () => {
+  it("switch LoKr options on, and DoRA off", () => {
     const values = parseLokrTraining({
       tensor_dir: "t",
       lokr_decompose_both: true,
@@ -198,7 +198,7 @@ describe("training requests", () => {
     });
   });
 
-  it("name what export and load_tensor_info cannot do without", () => {
+  it("name missing parameters of export and load_tensor_info", () => {
     const paths = { export_path: "mine", lora_output_dir: "out" };
     expect(parseAdapterExport(paths)).to.deep.equal({
       exportPath: "mine",
@@ -211,7 +211,7 @@ describe("training requests", () => {
     expect(parseTensorInfo({ tensor_dir: "t" }).tensorDir).to.equal("t");
   });
 
-  it("are within every range, or refused in one line, whatever comes", () => {
+  it("are within range or refused in one line, for random input", () => {
     const fieldNames = [
       ...[
         "train_epochs",

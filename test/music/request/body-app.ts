@@ -1,9 +1,9 @@
-/** A small application around the body reader: answers with the fields and the stored files' contents. */
+/** Test application: responds with the fields and the contents of the stored files. */
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import express, { type Express } from "express";
-import { Authenticator } from "../../../src/music/access.js";
+import { Authenticator } from "../../../src/music/access/access.js";
 import type { Upload } from "../../../src/music/audio/uploads.js";
 import { errorHandler } from "../../../src/music/errors.js";
 import { BODY_RULES, BodyReader } from "../../../src/music/request/body.js";
@@ -18,9 +18,9 @@ export interface BodyAppOptions {
 export interface BodyApp {
   app: Express;
   directory: string;
-  /** Names in the upload directory. */
+  /** File names in the upload directory. */
   storedFiles(): Promise<string[]>;
-  /** What went wrong inside, for tests that expect nothing to. */
+  /** Internal errors, for tests that expect none. */
   faults: unknown[];
   close(): Promise<void>;
 }

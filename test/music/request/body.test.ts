@@ -27,10 +27,10 @@ describe("request bodies", () => {
     const { app } = await start();
     const call = request(app).post(path).set(headers);
     if (type !== null) call.set("Content-Type", type);
-    // supertest would name a type of its own for a string.
+    // supertest would set a type for a string.
     return call.serialize((raw) => raw as never).send(body);
   };
-  /** Posts without a Content-Type header, which HTTP libraries will not do. */
+  /** Posts without a Content-Type header, which HTTP libraries do not support. */
   const sendWithoutType = async (body: string, path = "/releaseTask") => {
     const { app } = await start();
     return rawPost(app, path, `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
@@ -51,7 +51,7 @@ describe("request bodies", () => {
       });
     }
 
-    it("reads a form, the last value winning", async () => {
+    it("reads a form; the last value of a name wins", async () => {
       const { body } = await send(
         "prompt=a+b%21&x=1&x=2&blank=",
         "application/x-www-form-urlencoded; charset=utf-8",
@@ -59,12 +59,12 @@ describe("request bodies", () => {
       expect(body.fields).to.deep.equal({ prompt: "a b!", x: "2", blank: "" });
     });
 
-    it("reads JSON that curl called a form", async () => {
+    it("reads JSON sent with the form type of curl", async () => {
       const { body } = await send(object, "application/x-www-form-urlencoded");
       expect(body.fields).to.deep.equal({ prompt: "café" });
     });
 
-    it("lets a form repeat the names of lists, and takes the last of others", async () => {
+    it("collects repeated list fields of a form, and takes the last value of others", async () => {
       const form = "track_classes=drums&track_classes=bass&prompt=x&prompt=y&audio_codes=1";
       const { body } = await send(form, "application/x-www-form-urlencoded");
       expect(body.fields).to.deep.equal({ track_classes: ["drums", "bass"], prompt: "y", audio_codes: "1" });
@@ -104,13 +104,13 @@ describe("request bodies", () => {
       expect((await send(object, "application/json", "/releaseTask", headers)).status).to.equal(415);
     });
 
-    it("takes multipart only where files or forms are expected", async () => {
+    it("accepts multipart only for endpoints with forms or files", async () => {
       const { app } = await start();
       expect((await request(app).post("/command").field("model", "x")).status).to.equal(415);
       expect((await request(app).post("/question").field("task_id_list", "[]")).status).to.equal(200);
     });
 
-    it("takes an empty body where every field is optional", async () => {
+    it("accepts an empty body if every field is optional", async () => {
       const { app } = await start();
       for (const path of ["/question", "/command"]) {
         const reply = await request(app).post(path);
@@ -123,7 +123,7 @@ describe("request bodies", () => {
     });
   });
 
-  it("mean the same request as JSON, as form and as multipart", async () => {
+  it("give the same request as JSON, form and multipart", async () => {
     const values = {
       prompt: "né & co",
       thinking: true,
@@ -150,8 +150,8 @@ describe("request bodies", () => {
       ["a JSON array", "[1]", "application/json", /must be an object/],
       ["a JSON string", '"x"', "application/json", /must be an object/],
       ["null", "null", "application/json", /must be an object/],
-      ["malformed JSON that curl called a form", "{oops", "application/x-www-form-urlencoded", /hint/],
-      ["bytes that are no UTF-8", Buffer.from([0x7b, 0xff, 0x7d]), "application/json", /not valid utf-8/],
+      ["malformed JSON sent as a form", "{oops", "application/x-www-form-urlencoded", /hint/],
+      ["invalid UTF-8", Buffer.from([0x7b, 0xff, 0x7d]), "application/json", /not valid utf-8/],
       [
         "too many form fields",
         "a=1&".repeat(1001),
@@ -210,7 +210,7 @@ describe("request bodies", () => {
       expect(reply.body.detail).to.be.a("string");
     });
 
-    it("takes JSON of 64 levels, brackets in text not counted", async () => {
+    it("accepts JSON of 64 levels, not counting brackets in strings", async () => {
       const text = `\\"${"[".repeat(100)}${"{,".repeat(10_000)}`;
       for (const object of [nest(64), JSON.stringify({ a: text, b: [text] })]) {
         const { body } = await send(object, "application/json");
@@ -223,7 +223,7 @@ describe("request bodies", () => {
       ["deflate", deflateSync],
       ["br", brotliCompressSync],
     ] as const) {
-      it(`answers a ${name} bomb with the limit, at once and though the client sends no more`, async () => {
+      it(`refuses a ${name} bomb at once, before the body is complete`, async () => {
         const bomb = encode(Buffer.alloc(20_000_000, " "));
         const { app } = await start();
         const reply = await rawPost(
@@ -241,7 +241,7 @@ describe("request bodies", () => {
       });
     }
 
-    it("answers a body that says it is too large before it is sent", async () => {
+    it("refuses a too large Content-Length before the body is sent", async () => {
       const { app } = await start();
       const reply = await rawPost(
         app,
@@ -254,7 +254,7 @@ describe("request bodies", () => {
   });
 
   describe("multipart", () => {
-    it("gives fields, repeated ones as a list", async () => {
+    it("returns fields, repeated ones as a list", async () => {
       const { app } = await start();
       const reply = await request(app)
         .post("/releaseTask")
@@ -272,7 +272,7 @@ describe("request bodies", () => {
       ["ctx_audio", "source", "ctx_audio_"],
       ["src_audio", "source", "ctx_audio_"],
     ] as const) {
-      it(`stores a file under ${field} while the request lasts`, async () => {
+      it(`stores a file under ${field} during the request`, async () => {
         const { app } = await start();
         const reply = await request(app).post("/releaseTask").attach(field, Buffer.from("sound"), "a.wav");
         expect(reply.body[kind].content).to.equal("sound");
@@ -289,7 +289,7 @@ describe("request bodies", () => {
       expect(reply.body.source.content).to.equal("first");
     });
 
-    it("uses nothing of a hostile file name but its extension", async () => {
+    it("uses only the extension of a hostile file name", async () => {
       const { app } = await start();
       for (const [name, suffix] of [
         ["../../x.exe", "\\.exe"],
@@ -303,7 +303,7 @@ describe("request bodies", () => {
       }
     });
 
-    it("ignores untouched file inputs, text in file fields and files in other fields", async () => {
+    it("ignores empty file inputs, text in file fields and files in other fields", async () => {
       const part = (head: string, content: string) =>
         `--b\r\nContent-Disposition: form-data; ${head}\r\n\r\n${content}\r\n`;
       const octets = "\r\nContent-Type: application/octet-stream";
@@ -329,7 +329,7 @@ describe("request bodies", () => {
       expect(reply.body.detail).to.equal("src_audio is larger than the limit of 70000 bytes");
     });
 
-    it("refuses too many files, also where none may be stored", async () => {
+    it("refuses too many files, also if none would be stored", async () => {
       const { app } = await start({ maxFiles: 1 });
       const reply = await request(app)
         .post("/releaseTask")
@@ -339,7 +339,7 @@ describe("request bodies", () => {
       expect(reply.body.detail).to.include("more than 1 file");
     });
 
-    it("refuses text parts beyond the body limit, single or together", async () => {
+    it("refuses text parts over the body limit, single or in total", async () => {
       const { app } = await start({ maxBytes: 1000 });
       const single = await request(app).post("/releaseTask").field("lyrics", "x".repeat(2000));
       const together = await request(app)
@@ -352,7 +352,7 @@ describe("request bodies", () => {
       }
     });
 
-    it("answers a large refused upload instead of cutting the connection", async () => {
+    it("responds to a large refused upload instead of closing the connection", async () => {
       const { app } = await start({ maxFileBytes: 1000 });
       const reply = await request(app)
         .post("/releaseTask")
@@ -372,7 +372,7 @@ describe("request bodies", () => {
       await rm(failing.directory);
     });
 
-    it("leaves nothing behind when the client hangs up in the middle of a file", async () => {
+    it("deletes partial files when the client disconnects", async () => {
       const { app, storedFiles } = await start();
       const server = await listen(app);
       const socket = connect((server.address() as AddressInfo).port);
@@ -390,17 +390,49 @@ describe("request bodies", () => {
   describe("with a key", () => {
     const audio = Buffer.from("sound");
 
-    it("checks type and syntax before the key", async () => {
-      const { app } = await start({ apiKey: "k1" });
-      const post = (type: string, body: string) =>
-        request(app).post("/releaseTask").set("Content-Type", type).send(body);
-      expect((await post("text/xml", "<a/>")).status).to.equal(415);
-      expect((await post("application/json", "{")).status).to.equal(400);
-      expect((await post("multipart/form-data; boundary=b", "x")).status).to.equal(400);
-      expect((await post("application/json", "{}")).status).to.equal(401);
+    const unreadable: [what: string, type: string, body: string, status: number][] = [
+      ["an unknown type", "text/xml", "<a/>", 415],
+      ["bad JSON", "application/json", '{"ai_token":"k1",', 400],
+      ["JSON that is no object", "application/json", '["k1"]', 400],
+      ["an unknown charset", "application/json; charset=klingon", '{"ai_token":"k1"}', 415],
+      [
+        "a body beyond the limit",
+        "application/json",
+        `{"ai_token":"k1","prompt":"${"x".repeat(101_000)}"}`,
+        400,
+      ],
+      ["a form without its boundary", "multipart/form-data", "ai_token=k1", 400],
+      ["a truncated form", "multipart/form-data; boundary=b", "x", 400],
+    ];
+    for (const [what, type, body, status] of unreadable) {
+      it(`answers 401 to ${what} without a key, and ${status} with one`, async () => {
+        const { app } = await start({ apiKey: "k1" });
+        const post = (headers: Record<string, string>) =>
+          request(app).post("/releaseTask").set("Content-Type", type).set(headers).send(body);
+        for (const headers of [{}, { Authorization: "Bearer k2" }]) {
+          const reply = await post(headers as Record<string, string>);
+          expect(reply.status).to.equal(401);
+          expect(reply.body.detail).to.equal(
+            "No valid key in the headers, and no ai_token could be read from the body",
+          );
+        }
+        expect((await post({ Authorization: "Bearer k1" })).status).to.equal(status);
+      });
+    }
+
+    it("reports the error of a form whose valid ai_token came first", async () => {
+      const { app } = await start({ apiKey: "k1", maxFileBytes: 3 });
+      const post = (token: string) =>
+        request(app).post("/releaseTask").field("ai_token", token).attach("src_audio", audio, "a.wav");
+      const right = await post("k1");
+      expect([right.status, right.body.detail]).to.deep.equal([
+        400,
+        "src_audio is larger than the limit of 3 bytes",
+      ]);
+      expect((await post("k2")).status).to.equal(401);
     });
 
-    it("stores a file when a header or an earlier ai_token authenticates", async () => {
+    it("stores a file after a valid header or an earlier ai_token", async () => {
       const { app } = await start({ apiKey: "k1" });
       const byHeader = await request(app)
         .post("/releaseTask")
@@ -414,7 +446,7 @@ describe("request bodies", () => {
       expect(byToken.body.source.content).to.equal("sound");
     });
 
-    it("drops a file that comes before the only valid key", async () => {
+    it("discards a file that comes before the only valid key", async () => {
       const { app } = await start({ apiKey: "k1" });
       const reply = await request(app)
         .post("/releaseTask")
@@ -424,7 +456,7 @@ describe("request bodies", () => {
       expect(reply.body.source).to.equal("withheld");
     });
 
-    it("ignores an untouched file input that comes before the key", async () => {
+    it("ignores an empty file input before the key", async () => {
       const { app } = await start({ apiKey: "k1" });
       const body = [
         '--b\r\nContent-Disposition: form-data; name="src_audio"; filename=""',
@@ -439,7 +471,7 @@ describe("request bodies", () => {
       expect(reply.body.source).to.equal(null);
     });
 
-    it("writes nothing for an unauthenticated upload", async () => {
+    it("stores no file of an unauthenticated upload", async () => {
       const { app, directory } = await start({ apiKey: "k1" });
       const none = await request(app).post("/releaseTask").attach("src_audio", audio, "a.wav");
       const wrong = await request(app)
@@ -450,7 +482,7 @@ describe("request bodies", () => {
       expect(existsSync(directory)).to.equal(false);
     });
 
-    it("deletes what was stored when a later ai_token is wrong", async () => {
+    it("deletes stored files when a later ai_token is wrong", async () => {
       const { app } = await start({ apiKey: "k1" });
       const reply = await request(app)
         .post("/releaseTask")
@@ -468,7 +500,7 @@ function listen(app: BodyApp["app"]): Promise<Server> {
   });
 }
 
-/** An object whose value makes it so many levels deep. */
+/** JSON object nested to the given depth. */
 function nest(levels: number): string {
   return `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
 }

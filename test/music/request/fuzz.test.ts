@@ -23,7 +23,7 @@ import { parse } from "./request-parsing.js";
 
 const names = Object.values(generationSchema.shape).flatMap((schema) => namesOf(schema));
 
-/** Values that come near what the parameters take, and values that do not. */
+/** Plausible and implausible values. */
 const value = fc.oneof(
   { weight: 3, arbitrary: fc.oneof(fc.integer(), fc.integer({ min: -2, max: 320 }), fc.double()) },
   { weight: 3, arbitrary: fc.double().map(String) },
@@ -51,7 +51,7 @@ const fields = fc
   )
   .map(([flat, inner]): Fields => ({ ...flat, ...inner }));
 
-/** Only a RequestError with one line of detail may come out of a parser. */
+/** Parsers may only throw a RequestError with one line of detail. */
 function orRefusal<T>(run: () => T): T | undefined {
   try {
     return run();
@@ -64,14 +64,17 @@ function orRefusal<T>(run: () => T): T | undefined {
 
 describe("request parsers under random input", () => {
   for (const rangePolicy of ["refuse", "clamp"] as const) {
-    it(`give a request within every range, or a refusal (${rangePolicy})`, () => {
+    it(`return a request within range or refuse it (${rangePolicy})`, () => {
       fc.assert(
         fc.property(fields, fc.boolean(), (input, isTurbo) => {
-          const request = orRefusal(() => parse(input, { rangePolicy, isTurbo: () => isTurbo }));
+          const request = orRefusal(() =>
+            parse(input, { rangePolicy, slotOf: () => ({ isTurbo, codebookSize: 4096 }) }),
+          );
           if (request === undefined) return;
           expect(request.batchSize).to.be.within(1, 8);
           expect(request.seeds).to.have.length(request.batchSize);
-          for (const seed of request.seeds) expect(Number.isSafeInteger(seed) && seed >= 0).to.equal(true);
+          for (const seed of request.seeds)
+            expect(BigInt(seed) >= 0n && BigInt(seed) < 2n ** 64n).to.equal(true);
           expect(request.inferenceSteps).to.be.within(1, isTurbo ? 20 : 200);
           if (request.bpm !== null) expect(request.bpm).to.be.within(30, 300);
           if (request.audioDurationSeconds !== null)
@@ -89,7 +92,7 @@ describe("request parsers under random input", () => {
     });
   }
 
-  it("give the same answer to the same fields, and to their text", () => {
+  it("are deterministic, and equal for values and their text", () => {
     const scalar = fc.oneof(
       fc.integer({ min: -5, max: 700 }),
       fc.boolean(),
@@ -112,7 +115,7 @@ describe("request parsers under random input", () => {
     );
   });
 
-  it("of the other endpoints give a result or a refusal", () => {
+  it("return a result or refuse, for all other endpoints", () => {
     const keys = fc.constantFrom(
       ...["task_id_list", "taskIdList", "prompt", "lyrics", "temperature", "param_obj", "time_signature"],
       ...["sample_type", "model", "slot", "init_llm", "lm_model_path"],
@@ -144,7 +147,7 @@ describe("request bodies under random input", () => {
     await app.close();
   });
 
-  /** Posts the chunks as they are, and gives the status and the JSON of the answer. */
+  /** Posts raw chunks and returns status and JSON of the response. */
   async function post(path: string, headers: Record<string, string>, chunks: Buffer[]) {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
     const body = new ReadableStream({
@@ -189,7 +192,7 @@ describe("request bodies under random input", () => {
     fc.webQueryParameters().map((text) => Buffer.from(text)),
   );
 
-  it("in forms are read as URLSearchParams reads them", async () => {
+  it("read forms like URLSearchParams", async () => {
     const piece = fc.oneof(
       fc.constantFrom("%", "+", "&", "=", "%4", "%41", "%e4%bd%a0", "%7E", "%C3%A9", "%zz", "%C3", "a"),
       fc.string(),
@@ -213,7 +216,7 @@ describe("request bodies under random input", () => {
     );
   });
 
-  it("of any type and content get an answer and leave nothing behind", async () => {
+  it("of any type and content get a response and leave no files", async () => {
     await fc.assert(
       fc.asyncProperty(
         path,
@@ -250,7 +253,7 @@ describe("request bodies under random input", () => {
   const multipart = fc
     .array(part, { maxLength: 5 })
     .map((parts) => Buffer.from(`${parts.join("")}--b--\r\n`));
-  /** Cuts a piece out, puts noise in its place, and splits the result into chunks. */
+  /** Replaces a random piece by noise and splits the result into chunks. */
   const damaged = fc
     .tuple(
       multipart,
@@ -274,7 +277,7 @@ describe("request bodies under random input", () => {
     ["whole", multipart.map((bytes) => [bytes])],
     ["damaged", damaged],
   ] as const) {
-    it(`in ${name} multipart get an answer and leave nothing behind`, async () => {
+    it(`in ${name} multipart get a response and leave no files`, async () => {
       await fc.assert(
         fc.asyncProperty(path, key, chunks, async (where, auth, bytes) => {
           await check(
@@ -286,7 +289,7 @@ describe("request bodies under random input", () => {
     });
   }
 
-  it("that break off anywhere leave nothing behind and harm no later request", async () => {
+  it("cut off anywhere leave no files and do not affect later requests", async () => {
     const { port } = server.address() as AddressInfo;
     await fc.assert(
       fc.asyncProperty(multipart, fc.nat(), async (bytes, at) => {
@@ -312,7 +315,7 @@ describe("request bodies under random input", () => {
   });
 });
 
-/** Longer than the server takes to answer what it has read. */
+/** Longer than the server needs to respond. */
 const PATIENCE_MS = 50;
 
 describe("a live server under attack", () => {
@@ -329,7 +332,7 @@ describe("a live server under attack", () => {
   });
   after(() => server.close());
 
-  /** Sends the bytes. Gives the status of the answer, or null where the connection is closed without one. */
+  /** Sends raw bytes. Returns the status, or null if the connection is closed without a response. */
   async function send(chunks: (string | Buffer)[], patience?: Promise<unknown>): Promise<number | null> {
     const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
     let reply = "";
@@ -349,10 +352,10 @@ describe("a live server under attack", () => {
     return reply === "" ? null : Number(reply.split(" ")[1]);
   }
 
-  /** As `send`, but of bytes that may be no whole request: hangs up where the server waits for more. */
+  /** Like `send`, for incomplete requests: disconnects if the server waits for more. */
   const prod = (...chunks: (string | Buffer)[]) => send(chunks, sleep(PATIENCE_MS));
 
-  /** No answer of the kind that tells of a fault inside, and the next request is answered. */
+  /** Asserts that the response is not a server error and that the next request succeeds. */
   async function survives(status: number | null): Promise<void> {
     expect(status === null || status < 500, `status ${status}`).to.equal(true);
     expect((await server.client.get("/health")).status).to.equal(200);
@@ -388,7 +391,7 @@ describe("a live server under attack", () => {
   ];
   const names = ["prompt", "", "__proto__", "constructor", "src_audio", "ai_token", "a".repeat(10_000)];
 
-  it("answers a poll of the same long song a thousand times with a refusal, of a few with all of them", async () => {
+  it("refuses a poll whose results exceed the response limit, and answers a smaller one", async () => {
     const id = await server.client.submit({
       ...shortSong,
       lyrics: "é".repeat(32_768),
@@ -402,13 +405,13 @@ describe("a live server under attack", () => {
     expect(few.body.data[2]).to.deep.equal(item);
     const many = await server.client.post("/query_result", { task_id_list: Array(1000).fill(id) });
     expect(many.status).to.equal(400);
-    expect(many.body.detail).to.match(/^task_id_list asks for more than 8388608 bytes/);
+    expect(many.body.detail).to.match(/^task_id_list: the results of its \d+ tasks exceed 8388608 bytes/);
     const unknown = await server.client.post("/query_result", { task_id_list: Array(1000).fill(other) });
     expect(unknown.body.data).to.have.length(1000);
   });
 
   for (const path of POST_PATHS) {
-    it(`answers at ${path} whatever the parts of a form say of themselves`, async () => {
+    it(`answers ${path} for any part headers`, async () => {
       for (const charset of charsets) {
         await survives(
           await postParts(
@@ -438,7 +441,7 @@ describe("a live server under attack", () => {
       await survives(await postParts(path, "", "\r\n\r\n", "x: y", `${"h: v\r\n".repeat(3000)}\r\n`));
     });
 
-    it(`answers at ${path} however many fields or levels there are`, async () => {
+    it(`answers ${path} for any number of fields and levels`, async () => {
       await survives(await postJson(path, `{"a":${"[".repeat(500_000)}`));
       await survives(await postJson(path, `{"a":${'{"a":'.repeat(100_000)}`));
       await survives(
@@ -462,7 +465,7 @@ describe("a live server under attack", () => {
     });
   }
 
-  it("answers to a conversation whose tags never close, and to more unknown fields than it compares", async () => {
+  it("answers a chat with unclosed tags, and a body with many unknown fields", async () => {
     for (const content of ["<prompt>".repeat(100_000), "</lyrics>".repeat(90_000)]) {
       await survives(
         await postJson("/v1/chat/completions", JSON.stringify({ messages: [{ role: "user", content }] })),
@@ -474,7 +477,7 @@ describe("a live server under attack", () => {
     );
   });
 
-  it("answers to compressed bodies that never end well", async () => {
+  it("answers invalid compressed bodies", async () => {
     const bomb = Buffer.alloc(30_000_000, " ");
     for (const [encoding, encode] of [
       ["gzip", gzipSync],
@@ -490,7 +493,7 @@ describe("a live server under attack", () => {
     }
   });
 
-  it("answers to ids that no store can hold", async () => {
+  it("answers ids that no store can hold", async () => {
     for (const id of ["", "x".repeat(3000), "\u0000", "é".repeat(7000), "../x", "__proto__", "\ud800"]) {
       await survives((await server.client.post("/query_result", { task_id_list: [id, id] })).status);
       await survives((await server.client.post("/cancel_task", { task_id: id })).status);
@@ -542,7 +545,7 @@ describe("a live server under attack", () => {
     ),
   );
 
-  it("answers or hangs up on hostile heads", async () => {
+  it("answers hostile headers or closes the connection", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom("GET", "POST", "OPTIONS", "CONNECT", "PUT"),
@@ -563,7 +566,7 @@ describe("a live server under attack", () => {
     );
   });
 
-  it("answers or hangs up on parts that break off or say anything", async () => {
+  it("answers broken or hostile parts or closes the connection", async () => {
     const piece = fc.oneof(
       {
         weight: 3,

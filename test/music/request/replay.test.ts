@@ -3,7 +3,7 @@ import { parametersOf, uploadsOf } from "../../../src/music/request/replay.js";
 import type { GenerationRequest } from "../../../src/music/request/schema.js";
 import { parse } from "./request-parsing.js";
 
-describe("the parameters that make a task again", () => {
+describe("parameters to repeat a task", () => {
   const bodies: [what: string, body: Record<string, unknown>][] = [
     ["nothing but defaults", {}],
     ["random seeds", { batch_size: 3 }],
@@ -11,7 +11,7 @@ describe("the parameters that make a task again", () => {
       "words and metadata",
       { prompt: "p", lyrics: "[Verse]\nla", bpm: 90, key: "F# minor", timesignature: "6/8" },
     ],
-    ["a wish", { sample_query: "a sad song", vocal_language: "de" }],
+    ["a sample_query", { sample_query: "a sad song", vocal_language: "de" }],
     ["codes for all songs", { audio_code_string: "1,2,3", thinking: true, batch_size: 2 }],
     [
       "codes for each song",
@@ -39,20 +39,31 @@ describe("the parameters that make a task again", () => {
     ["metadata for words", { analysis_only: true, prompt: "p" }],
   ];
   for (const [what, body] of bodies) {
-    it(`hold ${what}`, () => {
+    it(`keep ${what}`, () => {
       const { warnings, ...settled } = parse(body);
-      const again = parse(JSON.parse(JSON.stringify(parametersOf({ ...settled, warnings }))));
+      const again = parse(
+        JSON.parse(JSON.stringify(parametersOf({ request: { ...settled, warnings }, state: "succeeded" }))),
+      );
       expect(again.warnings).to.deep.equal([]);
       expect(again).to.deep.include(settled);
     });
   }
 
-  it("name what was uploaded, which is no longer there", () => {
+  it("name uploads that are kept with the songs; others must be sent again", () => {
     const request = {
       ...parse({ task_type: "cover", src_audio_path: "/a.mp3" }),
       sourceAudio: { path: "/uploads/x.mp3", isUpload: true },
     } satisfies GenerationRequest;
-    expect(parametersOf(request)).to.not.have.property("src_audio_path");
-    expect(uploadsOf(request)).to.deep.equal(["src_audio"]);
+    const kept = { ...request, sourceAudio: { ...request.sourceAudio, path: "/uploads/b.wav", bytes: 9 } };
+    for (const task of [
+      { request, state: "succeeded" },
+      { request: kept, state: "failed" },
+    ] as const) {
+      expect(parametersOf(task)).to.not.have.property("src_audio_path");
+      expect(uploadsOf(task)).to.deep.equal(["src_audio"]);
+    }
+    const task = { request: kept, state: "succeeded" } as const;
+    expect(parametersOf(task).src_audio_path).to.equal("upload:b.wav");
+    expect(uploadsOf(task)).to.deep.equal([]);
   });
 });

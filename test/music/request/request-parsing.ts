@@ -1,4 +1,4 @@
-/** Parsing as the tests do it: a turbo model by default, no uploads, one seed for all that is random. */
+/** Parser for tests: turbo model by default, no uploads, a fixed seed in place of random ones. */
 import { expect } from "chai";
 import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
 import { RequestError } from "../../../src/music/errors.js";
@@ -9,7 +9,7 @@ export const DRAWN = 77;
 
 const CONTEXT: GenerationContext = {
   rangePolicy: "refuse",
-  isTurbo: (model) => model !== "acestep-v15-base",
+  slotOf: (model) => ({ isTurbo: model !== "acestep-v15-base", codebookSize: 4096 }),
   uploads: NO_UPLOADS,
   drawSeed: () => DRAWN,
 };
@@ -17,7 +17,7 @@ const CONTEXT: GenerationContext = {
 export const parse = (fields: Fields, context: Partial<GenerationContext> = {}) =>
   parseGenerationRequest(fields, { ...CONTEXT, ...context });
 
-/** The detail of the refusal, which must be one. */
+/** Detail of the expected RequestError. */
 export const refusal = (fields: Fields, context: Partial<GenerationContext> = {}): string => {
   try {
     parse(fields, context);

@@ -20,12 +20,12 @@ const refusal = (parse: () => unknown): string => {
 
 describe("task id lists", () => {
   const accepted: [string, unknown, string[]][] = [
-    ["an array, order and repetitions kept", ["b", "a", "b"], ["b", "a", "b"]],
+    ["an array, keeping order and repetitions", ["b", "a", "b"], ["b", "a", "b"]],
     ["JSON text of an array", '["a","b"]', ["a", "b"]],
     ["an empty array", [], []],
     ["JSON text of an empty array", " [] ", []],
     ["one id as text", "3f0c1b1e-6a57", ["3f0c1b1e-6a57"]],
-    ["ids separated by commas", "a, b,,c", ["a", "b", "c"]],
+    ["comma-separated ids", "a, b,,c", ["a", "b", "c"]],
     ["numbers among the ids", [1, "a"], ["1", "a"]],
     ["null", null, []],
     ["a number", 7, []],
@@ -37,11 +37,11 @@ describe("task id lists", () => {
     });
   }
 
-  it("may go by their camelCase name", () => {
+  it("may have the camelCase name", () => {
     expect(parseTaskIds({ taskIdList: ["a"] })).to.deep.equal(["a"]);
   });
 
-  it("must be there", () => {
+  it("are required", () => {
     expect(refusal(() => parseTaskIds({}))).to.equal("task_id_list is missing; the body holds no keys");
   });
 
@@ -61,7 +61,7 @@ describe("task id lists", () => {
 describe("format input", () => {
   const parse = (fields: Fields) => parseFormatInput(fields, "refuse");
 
-  it("has defaults for everything", () => {
+  it("has a default for every field", () => {
     expect(parse({})).to.deep.equal({
       prompt: "",
       lyrics: "",
@@ -75,7 +75,7 @@ describe("format input", () => {
     });
   });
 
-  it("reads param_obj as object and as text", () => {
+  it("reads param_obj as an object and as JSON text", () => {
     const metadata = { duration: 120, bpm: "92", key: "D Major", time_signature: "4/4", language: "de" };
     const expected = {
       durationSeconds: 120,
@@ -95,19 +95,19 @@ describe("format input", () => {
     }
   });
 
-  it("reads the time signature beside param_obj too", () => {
+  it("reads the time signature from the top level, too", () => {
     expect(parse({ time_signature: "3", param_obj: { bpm: 90 } })).to.include({
       timeSignature: "3",
       bpm: 90,
     });
   });
 
-  it("takes empty, absent and unreadable param_obj text for none", () => {
+  it("treats empty, absent and invalid param_obj text as empty", () => {
     for (const param_obj of ["", "{}", "oops", undefined, null])
       expect(parse({ param_obj }).bpm).to.equal(null);
   });
 
-  it("refuses a param_obj that is no object, and values out of range", () => {
+  it("refuses a param_obj that is not an object, and values out of range", () => {
     for (const param_obj of ["[1]", "5", [1], 5, true]) {
       expect(refusal(() => parse({ param_obj }))).to.match(/^param_obj must be an object/);
     }
@@ -119,7 +119,7 @@ describe("format input", () => {
 });
 
 describe("random sample requests", () => {
-  it("ask for a simple sample by default, for a custom one with any other word", () => {
+  it("mean a simple sample by default, and a custom one for any other value", () => {
     expect(parseRandomSample({}).sampleType).to.equal("simple_mode");
     expect(parseRandomSample({ sample_type: "" }).sampleType).to.equal("simple_mode");
     expect(parseRandomSample({ sample_type: "custom_mode" }).sampleType).to.equal("custom_mode");
@@ -129,7 +129,7 @@ describe("random sample requests", () => {
 });
 
 describe("model switches", () => {
-  it("have defaults for everything", () => {
+  it("have a default for every field", () => {
     expect(parseModelSwitch({})).to.deep.equal({
       model: null,
       slot: 1,

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
-import type { Fields } from "../../../src/music/request/json.js";
+import { type Fields, parseClientJson } from "../../../src/music/request/json.js";
 import { DRAWN, parse, refusal } from "./request-parsing.js";
 
 const BASE_VALUES = {
@@ -21,18 +21,18 @@ const BASE_VALUES = {
 
 describe("values of generation requests", () => {
   describe("values", () => {
-    it("are the same from JSON and from text", () => {
+    it("are equal from JSON and from text", () => {
       const typed: Fields = BASE_VALUES;
       const text = Object.fromEntries(Object.entries(typed).map(([name, value]) => [name, String(value)]));
       expect(parse(text)).to.deep.equal(parse(typed));
     });
 
-    it("of integers may be fractions or their text, cut off", () => {
+    it("truncate fractions for integers, also as text", () => {
       for (const bpm of [120.9, "120.9", " 120 ", "1.2e2", "+120"]) expect(parse({ bpm }).bpm).to.equal(120);
       expect(parse({ inference_steps: 8.0 }).inferenceSteps).to.equal(8);
     });
 
-    it("of flags may be words or numbers", () => {
+    it("accept words and numbers for flags", () => {
       for (const thinking of [true, 1, 1.0, 2, "1", "true", "TRUE", "yes", "y", "on", " On ", "1.0"]) {
         expect(parse({ thinking }).thinking, JSON.stringify(thinking)).to.equal(true);
       }
@@ -41,11 +41,11 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("of text may be numbers", () => {
+    it("accept numbers for text", () => {
       expect(parse({ prompt: 5, time_signature: 4 })).to.include({ prompt: "5", timeSignature: "4" });
     });
 
-    it("that are no numbers are refused, whatever the policy for ranges", () => {
+    it("refuse values that are not numbers, with any range policy", () => {
       for (const rangePolicy of ["clamp", "refuse"] as const) {
         for (const guidance_scale of ["nan", "NaN", "inf", "-Infinity", Number.POSITIVE_INFINITY]) {
           expect(refusal({ guidance_scale }, { rangePolicy })).to.match(
@@ -74,7 +74,7 @@ describe("values of generation requests", () => {
       ["track_classes", "track_classes", 256],
     ];
     for (const [name, field, limit] of lengths) {
-      it(`of ${field} are text of at most ${limit} characters`, () => {
+      it(`limit ${field} to ${limit} characters`, () => {
         parse({ [field]: "é".repeat(limit) });
         const sent = field === name ? name : `${name} (sent as ${field})`;
         for (const rangePolicy of ["refuse", "clamp"] as const) {
@@ -85,26 +85,26 @@ describe("values of generation requests", () => {
       });
     }
 
-    it("of track_classes are at most 64", () => {
+    it("limit track_classes to 64", () => {
       expect(parse({ track_classes: Array(64).fill("drums") }).trackClasses).to.have.length(64);
       expect(refusal({ track_classes: Array(65).fill("drums") })).to.match(/at most 64 texts and holds 65/);
     });
 
-    it("of numbers and flags are read in no time, however long", () => {
+    it("parse long numbers and flags in linear time", () => {
       const digits = `${"1".repeat(900_000)}x`;
       expect(refusal({ bpm: digits })).to.match(/^bpm must be a number, got "1{60}…"$/);
       expect(refusal({ seed: digits })).to.include("seed must be an integer");
       expect(parse({ thinking: digits }).thinking).to.equal(false);
     });
 
-    it("in nested JSON text are bounded like those of the body", () => {
+    it("apply the JSON limits to nested JSON text", () => {
       for (const name of ["param_obj", "metas"]) {
         expect(refusal({ [name]: `${"[".repeat(65)}` })).to.equal(`${name} must nest at most 64 levels deep`);
         expect(refusal({ [name]: `{"a":[${"0,".repeat(30_000)}0]}` })).to.include("at most 30000 values");
       }
     });
 
-    it("that say less than they seem to leave a warning", () => {
+    it("warn about values that are used only in part", () => {
       const warnings = (fields: Fields) => parse(fields).warnings;
       expect(warnings({ thinking: "maybe" })).to.deep.equal([
         'thinking must be true or false, got "maybe"; false was used',
@@ -113,14 +113,16 @@ describe("values of generation requests", () => {
         'use_format (sent as format) must be true or false, got "wav"; false was used',
       ]);
       expect(warnings({ seed: 3.7, use_random_seed: false })).to.deep.equal([
-        "seed must hold integers from -1 to 9007199254740991, got 3.7; [3] was used",
+        "seed must hold integers from -1 to 18446744073709551615, got 3.7; [3] was used",
       ]);
-      expect(warnings({ key_scale: "H dur" })[0]).to.include('no key_scale "H dur"');
-      expect(warnings({ vocal_language: "klingon" })[0]).to.include('no vocal_language "klingon"');
+      expect(warnings({ key_scale: "H dur" })[0]).to.include('key_scale "H dur" is unknown');
+      expect(warnings({ vocal_language: "klingon" })[0]).to.include('vocal_language "klingon" is unknown');
       for (const fields of [{ key_scale: "F# Minor" }, { key_scale: "Am" }, { vocal_language: "EN" }]) {
         expect(warnings(fields)).to.deep.equal([]);
       }
-      expect(warnings({ vocal_language: "unknown", seed: 42, thinking: "off" })).to.deep.equal([]);
+      expect(warnings({ vocal_language: "unknown", seed: 42, thinking: "off" })).to.deep.equal([
+        "seed was ignored: use_random_seed is true",
+      ]);
     });
 
     const wrong: [Fields, string][] = [
@@ -132,18 +134,21 @@ describe("values of generation requests", () => {
       [{ caption: ["a"] }, 'prompt (sent as caption) must be text, got ["a"]'],
       [{ lyrics: true }, "lyrics must be text, got true"],
       [{ thinking: {} }, "thinking must be true or false, got an object"],
-      [{ audio_format: "xyz" }, 'audio_format must be one of flac, mp3, opus, aac, wav, wav32, got "xyz"'],
+      [
+        { audio_format: "xyz" },
+        'audio_format must be one of mp3, flac, opus, aac, ogg, wav, wav24, wav32, got "xyz"',
+      ],
       [{ batch_size: "x".repeat(500) }, `batch_size must be a number, got "${"x".repeat(60)}…"`],
     ];
     for (const [fields, detail] of wrong) {
-      it(`of a wrong type are refused: ${JSON.stringify(fields).slice(0, 40)}`, () => {
+      it(`refuse a wrong type: ${JSON.stringify(fields).slice(0, 40)}`, () => {
         expect(refusal(fields)).to.equal(detail);
       });
     }
   });
 
   describe("ranges", () => {
-    /** The interface's limits. */
+    /** Limits of the API. */
     const ranges: [string, keyof ReturnType<typeof parse>, number, number, number][] = [
       ["bpm", "bpm", 30, 300, 1],
       ["audio_duration", "audioDurationSeconds", 10, 600, 0.5],
@@ -155,7 +160,7 @@ describe("values of generation requests", () => {
       ["audio_cover_strength", "audioCoverStrength", 0, 1, 0.01],
     ];
     for (const [name, key, min, max, step] of ranges) {
-      it(`of ${name} are ${min} to ${max}, ends included`, () => {
+      it(`allow ${name} from ${min} to ${max}, inclusive`, () => {
         expect(parse({ [name]: min })[key]).to.equal(min);
         expect(parse({ [name]: String(max) })[key]).to.equal(max);
         for (const value of [min - step, max + step, max * 1e9]) {
@@ -163,14 +168,15 @@ describe("values of generation requests", () => {
         }
       });
 
-      it(`of ${name} are clamped by policy, with a warning`, () => {
-        // Fewer than one step is no wish for a bad song.
+      it(`clamp ${name} with a warning`, () => {
+        // Fewer than one step means the default.
         const least = name === "inference_steps" ? 8 : min;
         for (const [value, used] of [
           [min - step, least],
           [max + step, max],
         ] as const) {
-          const request = parse({ [name]: value }, { rangePolicy: "clamp" });
+          const sent = name === "audio_cover_strength" ? { task_type: "cover", src_audio_path: "a.wav" } : {};
+          const request = parse({ ...sent, [name]: value }, { rangePolicy: "clamp" });
           expect(request[key]).to.equal(used);
           expect(request.warnings).to.deep.equal([
             `${name} must be from ${min} to ${max}, got ${value}; ${used} was used`,
@@ -179,7 +185,7 @@ describe("values of generation requests", () => {
       });
     }
 
-    it("of inference_steps are 1 to 200 for base models", () => {
+    it("allow inference_steps from 1 to 200 for base models", () => {
       const model = "acestep-v15-base";
       expect(parse({ inference_steps: 200, model }).inferenceSteps).to.equal(200);
       expect(refusal({ inference_steps: 201, model })).to.equal(
@@ -188,21 +194,21 @@ describe("values of generation requests", () => {
       expect(parse({ inference_steps: 900, model }, { rangePolicy: "clamp" }).inferenceSteps).to.equal(200);
     });
 
-    it("of the guidance interval begin before they end", () => {
+    it("require the guidance interval to start before its end", () => {
       expect(refusal({ cfg_interval_start: 0.8, cfg_interval_end: 0.2 })).to.equal(
         "cfg_interval_start must not be above cfg_interval_end, got 0.8 and 0.2",
       );
       expect(parse({ cfg_interval_start: 0.5, cfg_interval_end: 0.5 }).cfgIntervalEnd).to.equal(0.5);
     });
 
-    it("name the parameter as the client did", () => {
+    it("name the parameter by the name of the client", () => {
       expect(refusal({ duration: 5 })).to.equal(
         "audio_duration (sent as duration) must be from 10 to 600, got 5",
       );
       expect(refusal({ metas: { bpm: 9999 } })).to.include("bpm");
     });
 
-    it("do not bind the values that mean auto", () => {
+    it("do not apply to values that mean automatic", () => {
       for (const auto of [0, -1, "0", "-1", -0.5]) {
         expect(parse({ bpm: auto, audio_duration: auto })).to.include({
           bpm: null,
@@ -217,7 +223,7 @@ describe("values of generation requests", () => {
       expect(parse({ bpm: 0, audio_duration: -1, seed: -1, lm_top_k: 0 }).warnings).to.deep.equal([]);
     });
 
-    it("keep the sampling temperature where the core can use it", () => {
+    it("limit the sampling temperature to values that the core supports", () => {
       const request = parse({ lm_temperature: 9 }, { rangePolicy: "clamp" });
       expect(request.lmTemperature).to.equal(2);
       expect(request.warnings[0]).to.include("lm_temperature");
@@ -226,7 +232,7 @@ describe("values of generation requests", () => {
   });
 
   describe("music", () => {
-    it("has time signatures by numerator", () => {
+    it("normalises time signatures to the numerator", () => {
       const read = (time_signature: unknown) => parse({ time_signature }).timeSignature;
       expect(["2", "3", "4", "6", 4, "2/4", "3/4", "4/4", "6/8", " 6 / 8 "].map(read)).to.deep.equal([
         "2",
@@ -243,7 +249,7 @@ describe("values of generation requests", () => {
       expect(read("N/A")).to.equal("");
     });
 
-    it("leaves an unknown time signature open, with a warning", () => {
+    it("ignores an unknown time signature, with a warning", () => {
       for (const time_signature of ["5/4", "4/8", "waltz"]) {
         const request = parse({ time_signature });
         expect(request.timeSignature).to.equal("");
@@ -251,12 +257,12 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("takes N/A for no key", () => {
+    it("treats N/A as no key", () => {
       expect(parse({ key_scale: "n/a" }).keyScale).to.equal("");
       expect(parse({ key_scale: " A minor " }).keyScale).to.equal("A minor");
     });
 
-    it("keeps format and audio_format apart", () => {
+    it("distinguishes format from audio_format", () => {
       expect(parse({ format: "wav" })).to.include({ audioFormat: "mp3", useFormat: false });
       expect(parse({ format: true, audio_format: "FLAC" })).to.include({
         audioFormat: "flac",
@@ -264,13 +270,14 @@ describe("values of generation requests", () => {
       });
     });
 
-    it("falls back to ode for other solver names, with a warning", () => {
-      const request = parse({ infer_method: "heun" });
+    it("uses ode for unknown solver names, with a warning", () => {
+      const request = parse({ infer_method: "unipc" });
       expect(request.inferMethod).to.equal("ode");
-      expect(request.warnings[0]).to.include('got "heun"');
+      expect(request.warnings[0]).to.include('got "unipc"');
+      expect(parse({ infer_method: "euler" })).to.deep.include({ inferMethod: "ode", warnings: [] });
     });
 
-    it("keeps the name of a model as it is: what it means is settled when the task runs", () => {
+    it("keeps a model name unchanged, because it is looked up when the task runs", () => {
       expect(parse({ model: "acestep/acestep-v15-turbo" }).model).to.equal("acestep/acestep-v15-turbo");
       expect(parse({ model: " whatever " }).model).to.equal("whatever");
       expect(parse({ model: "" }).model).to.equal(null);
@@ -285,7 +292,7 @@ describe("values of generation requests", () => {
     const seeds = (seed: unknown, rest: Fields = {}) =>
       parse({ seed, use_random_seed: false, ...rest }).seeds;
 
-    it("are given by number, text or list, one per item", () => {
+    it("may be a number, text or list, one per item", () => {
       expect(seeds(42)).to.deep.equal([42, DRAWN]);
       expect(seeds("42")).to.deep.equal([42, DRAWN]);
       expect(seeds("42, 123.9")).to.deep.equal([42, 123]);
@@ -294,27 +301,64 @@ describe("values of generation requests", () => {
       expect(seeds(0)).to.deep.equal([0, DRAWN]);
     });
 
-    it("keep their positions beside random ones", () => {
+    it("keep their positions among random ones", () => {
       expect(seeds("-1,7")).to.deep.equal([DRAWN, 7]);
       expect(seeds(",7")).to.deep.equal([DRAWN, 7]);
       expect(seeds([-1, 7, 8], { batch_size: 4 })).to.deep.equal([DRAWN, 7, 8, DRAWN]);
     });
 
-    it("are random without a seed, and where use_random_seed says so", () => {
+    it("are random without a seed and with use_random_seed", () => {
       for (const seed of [undefined, null, "", -1]) expect(seeds(seed)).to.deep.equal([DRAWN, DRAWN]);
       expect(parse({ seed: 42 }).seeds).to.deep.equal([DRAWN, DRAWN]);
     });
 
-    it("that cannot be read among others are random, with a warning", () => {
+    it("are random with a warning for invalid elements of a list", () => {
       const request = parse({ seed: "7,abc", use_random_seed: false });
       expect(request.seeds).to.deep.equal([7, DRAWN]);
       expect(request.warnings[0]).to.include("seed must hold integers");
     });
 
-    it("beyond the largest are random by policy, else refused", () => {
-      const beyond = { seed: 2 ** 60, use_random_seed: false };
+    it("above the maximum are random or refused, by range policy", () => {
+      const beyond = { seed: "18446744073709551616", use_random_seed: false };
       expect(parse(beyond, { rangePolicy: "clamp" }).seeds).to.deep.equal([DRAWN, DRAWN]);
-      expect(refusal(beyond)).to.include("seed must hold integers from -1 to 9007199254740991");
+      expect(refusal(beyond)).to.include("seed must hold integers from -1 to 18446744073709551615");
+    });
+
+    it("are exact up to 64 bits, also as JSON numbers", () => {
+      const digits = ["18446744073709551615", "9007199254740993", "4294967301"];
+      const used = [digits[0], digits[1], 4294967301];
+      for (const body of [
+        `{"use_random_seed":false,"batch_size":3,"seed":[${digits.join(", ")}]}`,
+        `{"use_random_seed":false,"batch_size":3,"seed":"${digits.join(",")}"}`,
+        `{"use_random_seed":false,"batch_size":3,"param_obj":{"seed":[${digits.join(",")} ]}}`,
+      ]) {
+        const request = parse(parseClientJson(body, "the body") as Fields);
+        expect(request.seeds, body).to.deep.equal(used);
+        expect(request.warnings).to.deep.equal([]);
+      }
+      const one = parseClientJson(`{"seed":${digits[0]},"use_random_seed":false}`, "the body") as Fields;
+      expect(parse(one).seeds).to.deep.equal([digits[0], DRAWN]);
+      for (const text of [
+        '{"a":1,12345678901234567890:2}',
+        "[1 12345678901234567890]",
+        "[012345678901234567890]",
+      ]) {
+        expect(() => parseClientJson(text, "the body"), text).to.throw(SyntaxError);
+      }
+      expect(parseClientJson('["12345678901234567890", 0.12345678901234567890, -1]', "")).to.deep.equal([
+        "12345678901234567890",
+        0.12345678901234568,
+        -1,
+      ]);
+    });
+
+    it("beyond batch_size are ignored with a warning", () => {
+      const sent = { seed: "1,2,3", lm_seed: [4, 5, 6], use_random_seed: false };
+      expect(parse(sent).warnings).to.deep.equal([
+        "seed holds 3 seeds for batch_size 2: extra seeds were ignored",
+        "lm_seed holds 3 seeds for batch_size 2: extra seeds were ignored",
+      ]);
+      expect(parse({ ...sent, batch_size: 3 }).warnings).to.deep.equal([]);
     });
 
     it("of other types are refused", () => {
@@ -324,7 +368,7 @@ describe("values of generation requests", () => {
   });
 
   describe("timesteps", () => {
-    it("are read from text or a list, the closing 0 added", () => {
+    it("may be text or a list; a missing final 0 is added", () => {
       const standard = "0.97,0.76,0.615,0.5,0.395,0.28,0.18,0.085,0";
       expect(parse({ timesteps: standard }).timesteps).to.deep.equal(standard.split(",").map(Number));
       expect(parse({ timesteps: " 1, 0.5, " }).timesteps).to.deep.equal([1, 0.5, 0]);
@@ -348,7 +392,9 @@ describe("values of generation requests", () => {
       true,
     ]) {
       it(`refuse ${JSON.stringify(timesteps)}`, () => {
-        expect(refusal({ timesteps })).to.match(/^timesteps must be up to 200 numbers from 1 down to 0/);
+        expect(refusal({ timesteps })).to.match(
+          /^timesteps must be up to 200 descending numbers from 1 to 0/,
+        );
       });
     }
 
@@ -362,7 +408,7 @@ describe("values of generation requests", () => {
     const codes = (audio_code_string: unknown, rest: Fields = {}) =>
       parse({ audio_code_string, use_audio_codes: true, ...rest }).audioCodes;
 
-    it("act with thinking or use_audio_codes, and are else ignored with a warning", () => {
+    it("are used with thinking or use_audio_codes, otherwise ignored with a warning", () => {
       for (const task_type of ["text2music", "cover"]) {
         const sent = { task_type, src_audio_path: "a.wav", audio_code_string: "<|audio_code_1|>" };
         const ignored = parse({ ...sent, thinking: false });
@@ -378,7 +424,7 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("never take the place of a source but in a cover", () => {
+    it("replace a source only in a cover", () => {
       for (const task_type of ["repaint", "lego", "extract", "complete"]) {
         const sent = { task_type, src_audio_path: "a.wav", audio_code_string: "1", thinking: true };
         const request = parse(sent);
@@ -393,10 +439,10 @@ describe("values of generation requests", () => {
         thinking: true,
       });
       expect(cover.sourceAudio).to.equal(null);
-      expect(cover.warnings).to.deep.equal(["src_audio was ignored: audio_code_string takes its place"]);
+      expect(cover.warnings).to.deep.equal(["src_audio was ignored: replaced by audio_code_string"]);
     });
 
-    it("set the length where they act", () => {
+    it("set the length if they are used", () => {
       const sent = { audio_code_string: "1,2,3", audio_duration: 10 };
       expect(parse({ ...sent, thinking: true }).warnings).to.deep.equal([
         "audio_duration was ignored: audio_code_string sets the length",
@@ -405,20 +451,20 @@ describe("values of generation requests", () => {
       expect(parse({ audio_code_string: "1,2,3", thinking: true }).warnings).to.deep.equal([]);
     });
 
-    it("are not written for tasks that work on a source, which is told of those with a language model", () => {
+    it("are not written for tasks with a source, with a warning for thinking", () => {
       for (const task_type of ["lego", "complete"]) {
-        const sent = { task_type, src_audio_path: "a.wav" };
-        const warning = `thinking wrote no audio codes: task_type ${task_type} works on a source`;
+        const sent = { task_type, track_name: task_type === "lego" ? "bass" : "", src_audio_path: "a.wav" };
+        const warning = `thinking writes no audio codes: task_type ${task_type} uses a source`;
         expect(parse({ ...sent, thinking: true }).warnings).to.deep.equal([warning]);
         expect(parse(sent).warnings).to.deep.equal([]);
       }
       expect(parse({ thinking: true }).warnings).to.deep.equal([]);
     });
 
-    it("are read from tokens, comma lists and integers, one text for every item", () => {
-      expect(codes("<|audio_code_70000|>x<|audio_code_5|>")).to.deep.equal([
-        [63999, 5],
-        [63999, 5],
+    it("may be tokens, comma-separated text or integers, one for all items", () => {
+      expect(codes("<|audio_code_4095|>x<|audio_code_5|>")).to.deep.equal([
+        [4095, 5],
+        [4095, 5],
       ]);
       expect(codes("1, 2,3")).to.deep.equal([
         [1, 2, 3],
@@ -430,12 +476,37 @@ describe("values of generation requests", () => {
       ]);
     });
 
-    it("are read from a list of one text per item", () => {
+    it("must be within the model's codebook", () => {
+      const detail = (range: string, stray: number) =>
+        `audio_code_string must hold codes of the model, from ${range}, got ${stray}`;
+      const strays: [sent: unknown, stray: number][] = [
+        ["1,4096", 4096],
+        ["<|audio_code_0|><|audio_code_999999999|>", 999_999_999],
+        [[0, -1], -1],
+        ["0,-1", -1],
+        ["<|audio_code_-1|>", -1],
+        [[2 ** 40 + 5], 2 ** 40 + 5],
+        [["1", "4096"], 4096],
+      ];
+      for (const [audio_code_string, stray] of strays) {
+        const sent = { audio_code_string, use_audio_codes: true };
+        for (const rangePolicy of ["clamp", "refuse"] as const) {
+          expect(refusal(sent, { rangePolicy })).to.equal(detail("0 to 4095", stray));
+        }
+      }
+      const unloaded = { slotOf: () => ({ isTurbo: true, codebookSize: null }) };
+      expect(refusal({ audio_code_string: "64000", use_audio_codes: true }, unloaded)).to.equal(
+        detail("0 to 63999", 64_000),
+      );
+      expect(codes("0,4095")?.[0]).to.deep.equal([0, 4095]);
+    });
+
+    it("may be a list of one text per item", () => {
       expect(codes(["<|audio_code_1|>", "2"])).to.deep.equal([[1], [2]]);
       expect(codes(["7"], { batch_size: 3 })).to.deep.equal([[7], [7], [7]]);
     });
 
-    it("must fit the batch and be of one length", () => {
+    it("must match batch_size and have equal lengths", () => {
       expect(refusal({ audio_codes: ["1", "2"], use_audio_codes: true, batch_size: 3 })).to.include(
         "batch_size 3",
       );
@@ -443,16 +514,17 @@ describe("values of generation requests", () => {
     });
 
     for (const value of [[], [""], [" ", "", null], "", null]) {
-      it(`are none in ${JSON.stringify(value)}`, () => {
+      it(`are absent for ${JSON.stringify(value)}`, () => {
         for (const asking of [{}, { thinking: true }, { use_audio_codes: true }]) {
           const { audioCodes, warnings } = parse({ audio_code_string: value, ...asking });
-          expect([audioCodes, warnings]).to.deep.equal([null, []]);
+          expect(audioCodes).to.equal(null);
+          expect(warnings.join()).to.not.include("audio_code_string was ignored");
         }
       });
     }
 
     for (const value of ["no codes", "<|audio_code_|>", ["1", ""], [{}], {}, true, "1,".repeat(3001)]) {
-      it(`refuse ${JSON.stringify(value).slice(0, 30)} where they act, and ignore it where they do not`, () => {
+      it(`refuse ${JSON.stringify(value).slice(0, 30)} only if they are used`, () => {
         for (const asking of [{ thinking: true }, { use_audio_codes: true }]) {
           expect(refusal({ audio_code_string: value, ...asking })).to.match(/^audio_code_string must hold/);
         }
@@ -462,15 +534,15 @@ describe("values of generation requests", () => {
         ]) {
           const { audioCodes, warnings } = parse({ audio_code_string: value, ...resting });
           expect(audioCodes).to.equal(null);
-          expect(warnings).to.have.length(1);
-          expect(warnings[0]).to.include("audio_code_string was ignored");
+          expect(warnings[0]).to.match(/^audio_code_string was ignored|^thinking was ignored/);
+          expect(warnings.join()).to.include("audio_code_string was ignored");
         }
       });
     }
   });
 
   describe("tasks", () => {
-    it("of unknown types are refused", () => {
+    it("with an unknown type are refused", () => {
       for (const task_type of ["stem_separation", "ai_mix", "midi_generate"]) {
         expect(refusal({ task_type })).to.equal(
           `task_type must be one of text2music, cover, repaint, lego, extract, complete, got "${task_type}"`,
@@ -479,11 +551,11 @@ describe("values of generation requests", () => {
     });
 
     for (const task_type of ["cover", "repaint", "lego", "extract", "complete"]) {
-      it(`of type ${task_type} need a source`, () => {
+      it(`${task_type} needs a source`, () => {
         expect(refusal({ task_type })).to.match(
           new RegExp(`^task_type ${task_type} needs a source: .*src_audio_path`),
         );
-        // A default or a length of the form is no source.
+        // A length is not a source.
         expect(refusal({ task_type, src_audio_path: " ", audio_duration: 2 })).to.include("needs a source");
         expect(parse({ task_type, src_audio_path: "a.wav" }).sourceAudio).to.deep.equal({
           path: "a.wav",
@@ -491,9 +563,10 @@ describe("values of generation requests", () => {
         });
       });
 
-      it(`of type ${task_type} take the length of the source`, () => {
+      it(`${task_type} uses the length of the source`, () => {
         for (const audio_duration of [2, 30, 600]) {
-          const request = parse({ task_type, src_audio_path: "a.wav", audio_duration });
+          const track_name = ["lego", "extract"].includes(task_type) ? "bass" : "";
+          const request = parse({ task_type, track_name, src_audio_path: "a.wav", audio_duration });
           expect(request.audioDurationSeconds).to.equal(null);
           expect(request.warnings).to.deep.equal(["audio_duration was ignored: the source sets the length"]);
         }
@@ -501,13 +574,13 @@ describe("values of generation requests", () => {
       });
     }
 
-    it("of type cover do with codes that act, and say so where they do not", () => {
+    it("cover accepts codes in place of a source if they are used", () => {
       expect(refusal({ task_type: "cover", audio_code_string: "1" })).to.include("use_audio_codes");
       const cover = parse({ task_type: "cover", audio_code_string: "1", use_audio_codes: true });
       expect([cover.sourceAudio, cover.audioCodes]).to.deep.equal([null, [[1], [1]]]);
     });
 
-    it("prefer an upload to a path", () => {
+    it("use an upload rather than a path", () => {
       const uploads = { sourceAudio: { path: "/tmp/a.wav" }, referenceAudio: { path: "/tmp/b.wav" } };
       const paths = { src_audio_path: "../x", reference_audio_path: "../y" };
       const request = parse({ task_type: "repaint", ...paths }, { uploads });
@@ -515,7 +588,7 @@ describe("values of generation requests", () => {
       expect(request.referenceAudio).to.deep.equal({ path: "/tmp/b.wav", isUpload: true });
     });
 
-    it("say that a file came before the key", () => {
+    it("report a file that came before the key", () => {
       for (const [kind, field] of [
         ["sourceAudio", "src_audio"],
         ["referenceAudio", "reference_audio"],
@@ -525,7 +598,7 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("have a window that begins before it ends, and perhaps before the source", () => {
+    it("require the repaint window to start before its end; it may start before the source", () => {
       const repaint = { task_type: "repaint", src_audio_path: "a.wav" };
       for (const [repainting_start, repainting_end] of [
         [5, 5],
@@ -543,17 +616,107 @@ describe("values of generation requests", () => {
           null,
         );
       }
-      expect(parse({ repainting_start: 5, repainting_end: 2 }).warnings).to.deep.equal([]);
+      expect(parse({ repainting_start: 5, repainting_end: 2 }).warnings).to.deep.equal([
+        "repainting_start, repainting_end were ignored: not used by task_type text2music, only by repaint, lego",
+      ]);
     });
 
-    it("know three ways to repaint and two to tell the window", () => {
+    it("accept sample rates of the format, and mp3_bitrate for mp3", () => {
+      expect(refusal({ audio_format: "opus", sample_rate: 44_100 })).to.equal(
+        "sample_rate must be 48000 for audio_format opus, got 44100",
+      );
+      expect(refusal({ audio_format: "mp3", sample_rate: "96000" })).to.equal(
+        "sample_rate must be one of 32000, 44100, 48000 for audio_format mp3, got 96000",
+      );
+      expect(parse({ audio_format: "flac", mp3_sample_rate: "96000" }).sampleRate).to.equal(96_000);
+      for (const mp3_bitrate of ["192k", 192, "192", " 192 kbps", "192K"]) {
+        expect(parse({ mp3_bitrate })).to.deep.include({ mp3Bitrate: "192k", warnings: [] });
+      }
+      expect(refusal({ mp3_bitrate: 1000 })).to.match(/^mp3_bitrate must be one of 32k, .*, 320k, got 1000$/);
+      expect(parse({ audio_format: "wav", mp3_bitrate: 192 }).warnings).to.deep.equal([
+        "mp3_bitrate was ignored: audio_format is wav",
+      ]);
+    });
+
+    it("accept a level in dBFS and fades of up to ten minutes", () => {
+      const clamp = { rangePolicy: "clamp" } as const;
+      expect(parse({ normalization_db: 3, fade_in: -1, fade_out: 1e6 }, clamp)).to.deep.include({
+        normalizationDb: 0,
+        fadeInSeconds: 0,
+        fadeOutSeconds: 600,
+      });
+      expect(refusal({ normalization_db: -61 })).to.match(/^normalization_db must be from -60 to 0/);
+      expect(refusal({ fade_in: "long" })).to.equal('fade_in must be a number, got "long"');
+      const repaint = { task_type: "repaint", src_audio_path: "a.wav", normalization_db: -1 };
+      expect(parse(repaint).warnings.join()).to.match(
+        /^normalization_db changes the level of the whole song/,
+      );
+    });
+
+    it("accept several windows in any common list form", () => {
+      const repaint = { task_type: "repaint", src_audio_path: "a.wav" };
+      const windowsOf = (repainting_windows: unknown) =>
+        parse({ ...repaint, repainting_windows }).repaintingWindows;
+      const two = [
+        [2, 4],
+        [6.5, 8],
+      ];
+      for (const spelled of [
+        two,
+        JSON.stringify(two),
+        ["2,4", "6.5, 8"],
+        [
+          { start: 2, end: 4 },
+          { start: "6.5", end: "8" },
+        ],
+      ]) {
+        expect(windowsOf(spelled)).to.deep.equal(two);
+      }
+      for (const one of ["2,4", [2, 4], "[2, 4]", [[2, 4]]]) expect(windowsOf(one)).to.deep.equal([[2, 4]]);
+      for (const end of [null, 0, -1])
+        expect(
+          windowsOf([
+            [-3, 2],
+            [5, end],
+          ]),
+        ).to.deep.equal([
+          [-3, 2],
+          [5, null],
+        ]);
+      for (const wrong of [
+        [[4, 2]],
+        [[1, 1]],
+        [[1]],
+        [[1, 2, 3]],
+        "abc",
+        [["a", "b"]],
+        [[1, 2], null],
+        [{ start: 1 }, 7],
+      ]) {
+        expect(refusal({ ...repaint, repainting_windows: wrong })).to.match(
+          /^repainting_windows must hold windows/,
+        );
+      }
+      expect(refusal({ repainting_windows: Array(33).fill([1, 2]) })).to.include("at most 32 windows");
+      const both = parse({ ...repaint, repainting_windows: two, repainting_start: 1, repainting_end: 3 });
+      expect(both).to.deep.include({
+        repaintingStartSeconds: 0,
+        repaintingEndSeconds: null,
+        repaintingWindows: two,
+      });
+      expect(both.warnings).to.deep.equal([
+        "repainting_start, repainting_end were ignored: replaced by repainting_windows",
+      ]);
+    });
+
+    it("accept three repaint modes and two mask modes", () => {
       expect(refusal({ repaint_mode: "wild" })).to.match(/^repaint_mode must be one of conservative/);
       expect(refusal({ chunk_mask_mode: "none" })).to.match(/^chunk_mask_mode must be one of explicit, auto/);
       expect(refusal({ repaint_strength: 1.5 })).to.match(/^repaint_strength must be from 0 to 1/);
       expect(parse({ repaint_strength: 1.5 }, { rangePolicy: "clamp" }).repaintStrength).to.equal(1);
     });
 
-    it("take stems as text, as a list, and as JSON text of one", () => {
+    it("accept stems as text, list or JSON text", () => {
       const classes = (track_classes: unknown) => parse({ track_classes }).trackClasses;
       expect(classes("drums")).to.deep.equal(["drums"]);
       expect(classes(["drums", " bass ", ""])).to.deep.equal(["drums", "bass"]);
@@ -565,7 +728,7 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("that only analyse need a source but for metadata, and ask for the least where flags compete", () => {
+    it("for analysis need a source except for metadata; the cheapest flag wins", () => {
       expect(refusal({ extract_codes_only: true })).to.match(/^extract_codes_only needs a source/);
       expect(refusal({ full_analysis_only: true })).to.match(/^full_analysis_only needs a source/);
       const source = { src_audio_path: "a.wav" };
@@ -582,13 +745,13 @@ describe("values of generation requests", () => {
       expect(parse({ ...all, extract_codes_only: false }).analysis).to.equal("full");
     });
 
-    it("take text2music in any case", () => {
+    it("accept text2music in any letter case", () => {
       expect(parse({ taskType: " Text2Music " }).taskType).to.equal("text2music");
     });
 
-    it("of text2music do without a source, however it is sent", () => {
+    it("of type text2music ignore a source", () => {
       const uploads = { ...NO_UPLOADS, sourceAudio: { path: "/tmp/a.wav" } };
-      const warnings = ["src_audio was ignored: task_type text2music works without one"];
+      const warnings = ["src_audio was ignored: task_type text2music uses no source"];
       expect(parse({}, { uploads })).to.deep.equal({ ...parse({}), warnings });
       expect(parse({ src_audio_path: "relative/../x.wav" })).to.deep.equal({ ...parse({}), warnings });
       expect(parse({ reference_audio_path: "" })).to.deep.equal(parse({}));

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -5,7 +6,7 @@ import { expect } from "chai";
 import { loadConfig } from "../../../src/config.js";
 import { Checkpoints } from "../../../src/engine/checkpoints.js";
 import { createEngine } from "../../../src/index.js";
-import { listModels } from "../../../src/music/models.js";
+import { listModels } from "../../../src/music/models/models.js";
 import { type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
@@ -20,7 +21,7 @@ describe("the service endpoints", () => {
 
   after(() => server.close());
 
-  it("GET /health says that it is well, and what is loaded", async () => {
+  it("GET /health reports ok and the loaded models", async () => {
     const { status, body } = await client.get("/health");
     expect(status).to.equal(200);
     expect(body.data).to.deep.equal({
@@ -34,25 +35,27 @@ describe("the service endpoints", () => {
     });
   });
 
-  it("GET /v1/models lists what a task can name", async () => {
+  it("GET /v1/models lists models that a task can select", async () => {
     expect((await client.get("/v1/models")).body.data).to.deep.equal({
       models: [{ name: "carillon-nano", is_default: true }],
       default_model: "carillon-nano",
     });
   });
 
-  it("GET /v1/model_inventory lists what is installed", async () => {
+  it("GET /v1/model_inventory lists installed models", async () => {
     const { data } = (await client.get("/v1/model_inventory")).body;
     expect(data.models).to.deep.include({
       name: "carillon-nano",
       is_default: true,
       is_loaded: true,
       supported_task_types: ["text2music", "cover", "repaint", "lego", "extract", "complete"],
+      infer_methods: ["ode", "sde", "heun", "dpm3m", "stork4"],
+      sings: false,
     });
     expect(data).to.include.all.keys("default_model", "lm_models", "loaded_lm_model", "llm_initialized");
   });
 
-  it("GET /v1/stats starts at nothing", async () => {
+  it("GET /v1/stats starts at zero", async () => {
     expect((await client.get("/v1/stats")).body.data).to.deep.equal({
       jobs: { total: 0, queued: 0, running: 0, succeeded: 0, failed: 0 },
       queue_size: 0,
@@ -61,14 +64,14 @@ describe("the service endpoints", () => {
     });
   });
 
-  it("POST /create_random_sample gives an example of either kind, simple without a body", async () => {
+  it("POST /create_random_sample returns an example of either kind, simple by default", async () => {
     const bare = await fetch(`${server.url}/create_random_sample`, { method: "POST" });
     expect(((await bare.json()) as { data: object }).data).to.have.property("description");
     const custom = await client.post("/create_random_sample", { sample_type: "custom_mode" });
     expect(custom.body.data).to.include.all.keys("caption", "lyrics", "key_scale", "keyscale");
   });
 
-  it("POST /v1/init answers for the model that is loaded already", async () => {
+  it("POST /v1/init accepts a model that is already loaded", async () => {
     const { status, body } = await client.post("/v1/init", { model: "carillon-nano" });
     expect(status).to.equal(200);
     expect(body.data).to.deep.include({
@@ -85,18 +88,22 @@ describe("the service endpoints", () => {
   });
 
   const initRefusals: [what: string, body: object, mentions: string][] = [
-    ["a slot that was not set up", { slot: 2 }, "SVC_CONFIG_PATH2"],
-    ["a slot that cannot be", { slot: 0 }, "slot"],
-    ["a slot that is no number", { slot: "two" }, "slot"],
-    ["a slot between two", { slot: 1.5 }, "slot must be an integer, got 1.5"],
-    ["a model that is not there", { model: "no-such-model" }, "no-such-model"],
-    ["a default that is not there", { model: "acestep-v15-turbo" }, "acestep-v15-turbo was not found"],
+    ["a slot that is not configured", { slot: 2 }, "SVC_CONFIG_PATH2"],
+    ["slot 0", { slot: 0 }, "slot"],
+    ["a slot that is not a number", { slot: "two" }, "slot"],
+    ["a fractional slot", { slot: 1.5 }, "slot must be an integer, got 1.5"],
+    ["an unknown model", { model: "no-such-model" }, "no-such-model"],
     [
-      "a default language model that is not there",
+      "a default model that is not installed",
+      { model: "acestep-v15-turbo" },
+      "acestep-v15-turbo was not found",
+    ],
+    [
+      "a default language model that is not installed",
       { init_llm: true, lm_model_path: "acestep-5Hz-lm-0.6B" },
       "acestep-5Hz-lm-0.6B was not found",
     ],
-    ["a language model that is not there", { init_llm: true, lm_model_path: "no-such-lm" }, "no-such-lm"],
+    ["an unknown language model", { init_llm: true, lm_model_path: "no-such-lm" }, "no-such-lm"],
   ];
   for (const [what, body, mentions] of initRefusals) {
     it(`POST /v1/init answers 400 to ${what}`, async () => {
@@ -106,6 +113,32 @@ describe("the service endpoints", () => {
       expect((await client.get("/health")).body.data.loaded_model).to.equal("carillon-nano");
     });
   }
+
+  it("answers under the paths of other servers", async () => {
+    const ask = async (path: string, options: RequestInit = {}) => {
+      const response = await fetch(server.url + path, options);
+      // biome-ignore lint/suspicious/noExplicitAny: read as the clients do
+      return { status: response.status, data: ((await response.json()) as any).data };
+    };
+    const json = { method: "POST", headers: { "Content-Type": "application/json" } };
+    const sample = await ask("/create_sample", { ...json, body: JSON.stringify({ query: "a waltz" }) });
+    expect(sample.status).to.equal(200);
+    expect(sample.data).to.include.keys("caption", "lyrics", "keyscale");
+    expect((await ask("/server_stats")).data).to.include.keys("jobs", "queue_size");
+    const { data } = await ask("//release_task", { ...json, body: JSON.stringify(shortSong) });
+    const removed = await ask(`/cleanup/${data.task_id}`, { method: "DELETE" });
+    expect(removed.data).to.include({ task_id: data.task_id });
+  });
+
+  it("forbids scripts and external resources on the API page", async () => {
+    const { status, headers, body } = await client.get("/docs");
+    expect(status).to.equal(200);
+    const policy = headers.get("content-security-policy") as string;
+    expect(policy).to.include("default-src 'none'").and.include("script-src 'none'");
+    const style = /<style>([\s\S]*?)<\/style>/.exec(body)?.[1] as string;
+    const hash = createHash("sha256").update(style).digest("base64");
+    expect(policy).to.include(`style-src 'sha256-${hash}'`);
+  });
 
   it("answers 404 to unknown paths, 405 to wrong methods, 415 to unknown types, 400 to bad JSON", async () => {
     expect((await client.get("/nowhere")).body).to.deep.equal({ detail: "Not Found", error: "Not Found" });
@@ -125,7 +158,7 @@ describe("the service endpoints", () => {
   });
 });
 
-describe("a server whose models rest where nobody uses them", () => {
+describe("a server that unloads idle models", () => {
   let server: LiveServer;
   before(async () => {
     server = await startLiveServer(temporaryDirectory(), { SVC_MODEL_IDLE_MINUTES: "0.01" });
@@ -139,7 +172,7 @@ describe("a server whose models rest where nobody uses them", () => {
     ["/v1/init", { model: "carillon-nano" }],
     ["/v1/reinitialize", {}],
   ] as const) {
-    it(`loads them at once where POST ${path} of ${JSON.stringify(body)} asks for it`, async () => {
+    it(`reloads them on POST ${path} with ${JSON.stringify(body)}`, async () => {
       while (await isLoaded()) await sleep(50);
       expect((await server.client.get("/health")).body.data.loaded_model).to.equal("carillon-nano");
       const { data } = (await server.client.post(path, body)).body;
@@ -157,7 +190,7 @@ describe("a server with several models", () => {
 
   before(async () => {
     const checkpoints = temporaryDirectory();
-    const { directory } = new Checkpoints(checkpoints).renderer("carillon-nano");
+    const { path: directory } = new Checkpoints(checkpoints).renderer("carillon-nano").model;
     mkdirSync(join(checkpoints, "elsewhere"));
     for (const name of names) symlinkSync(directory, join(checkpoints, name));
     const settings = {
@@ -180,7 +213,7 @@ describe("a server with several models", () => {
     });
   });
 
-  it("lists the default first, and lets a task choose, by name or with a vendor before it", async () => {
+  it("lists the default first, and selects a model by name, with or without a vendor prefix", async () => {
     expect((await client.get("/v1/models")).body.data).to.deep.equal({
       models: [
         { name: "acestep-v15-turbo", is_default: true },
@@ -195,7 +228,7 @@ describe("a server with several models", () => {
     }
   });
 
-  it("switches a slot while a song renders, which is finished all the same", async () => {
+  it("switches a slot while a song renders without interrupting the song", async () => {
     const rendering = await client.submit({ ...shortSong, inference_steps: 4 });
     const { status, body } = await client.post("/v1/init", { model: "acestep-v15-other" });
     expect(status, body.detail).to.equal(200);
@@ -204,7 +237,7 @@ describe("a server with several models", () => {
     expect((await client.makeOne(shortSong)).dit_model).to.equal("acestep-v15-other");
   });
 
-  it("keeps the old model where the new one cannot be read", async () => {
+  it("keeps the old model if the new one cannot be read", async () => {
     const broken = join(server.service.config.checkpointsDirectory, "acestep-v15-broken");
     cpSync(join(server.service.config.checkpointsDirectory, "acestep-v15-turbo"), broken, {
       recursive: true,
@@ -253,7 +286,7 @@ describe("a server with a key", () => {
   after(() => server.close());
 
   for (const path of posts) {
-    it(`guards POST ${path}`, async () => {
+    it(`requires the key for POST ${path}`, async () => {
       expect((await client.post(path, {})).status).to.equal(401);
       expect((await client.post(path, { ai_token: "k2" }, { Authorization: "Bearer k1" })).status).to.equal(
         401,
@@ -262,14 +295,14 @@ describe("a server with a key", () => {
   }
 
   for (const path of gets) {
-    it(`guards GET ${path}, before any parameter is looked at`, async () => {
+    it(`requires the key for GET ${path} before checking parameters`, async () => {
       expect((await client.get(path)).status).to.equal(401);
       expect((await client.get(path, { Authorization: "Bearer k2" })).status).to.equal(401);
       expect((await client.get(path, { Authorization: "Bearer k1" })).status).to.not.equal(401);
     });
   }
 
-  it("takes the key from body or header, and for audio from the query", async () => {
+  it("accepts the key in body or header, and for audio in the query", async () => {
     expect((await client.post("/query_result", { ai_token: "k1", task_id_list: [] })).status).to.equal(200);
     const header = { Authorization: "Bearer k1" };
     expect((await client.post("/query_result", { task_id_list: [] }, header)).status).to.equal(200);
@@ -277,7 +310,7 @@ describe("a server with a key", () => {
     expect((await client.get("/v1/stats?ai_token=k1")).status).to.equal(401);
   });
 
-  it("names no directory of the server in its refusals, but the settings that do", async () => {
+  it("replaces server directories in errors by the names of their settings", async () => {
     const { checkpointsDirectory } = server.service.config;
     const { status, body } = await client.post("/v1/init", { model: "absent", ai_token: "k1" });
     expect(status).to.equal(400);
@@ -289,7 +322,7 @@ describe("a server with a key", () => {
     expect(refused.body.detail).to.include("SVC_TRAINING_ROOT").and.not.include(process.cwd());
   });
 
-  it("tells its health to anyone without a key, but not to a wrong one", async () => {
+  it("answers /health without a key and refuses a wrong one", async () => {
     expect((await client.get("/health")).status).to.equal(200);
     expect((await client.get("/health", { Authorization: "Bearer k2" })).status).to.equal(401);
   });
@@ -304,13 +337,13 @@ describe("a server whose language model is broken", () => {
 
   after(() => server.close());
 
-  it("answers 500 where the model is needed, with one line and no trace", async () => {
+  it("answers 500 in one line without a stack trace if the model is needed", async () => {
     const { status, body } = await server.client.post("/format_input", { prompt: "x" });
     expect(status).to.equal(500);
     expect(body.detail).to.include("LLM init failed").and.include("/no/such/lm").and.not.include("\n");
   });
 
-  it("fails a task that thinks, and renders one that does not", async () => {
+  it("fails a task with thinking and renders one without", async () => {
     const thinking = await server.client.finished(
       await server.client.submit({ ...shortSong, thinking: true }),
     );

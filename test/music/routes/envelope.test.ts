@@ -13,7 +13,7 @@ import { sendEnvelope } from "../../../src/music/routes/route.js";
 const coded = (code: string, message: string) => Object.assign(new Error(message), { code });
 
 describe("envelope", () => {
-  it("is sent as JSON in UTF-8 with status 200, five keys in their order and a time in milliseconds", async () => {
+  it("is UTF-8 JSON with status 200, five keys in order and a timestamp in milliseconds", async () => {
     const before = Date.now();
     const app = express().get("/", (_, response) => sendEnvelope(response, ["né"]));
     const reply = await request(app).get("/");
@@ -47,16 +47,16 @@ describe("errors", () => {
     ["an absent model", coded("MODEL_NOT_FOUND", "There is no model x"), 500, "There is no model x"],
     ["an absent slot", coded("SLOT_UNAVAILABLE", "Slot 2 is not available"), 400, "Slot 2 is not available"],
     ["a bad checkpoint", coded("BAD_CHECKPOINT", "Tensor w is missing\nat x"), 500, "Tensor w is missing"],
-    ["too little memory", coded("OUT_OF_MEMORY", "Out of memory"), 500, "Out of memory"],
+    ["an out-of-memory error", coded("OUT_OF_MEMORY", "Out of memory"), 500, "Out of memory"],
     [
       "a full disk",
       coded("ENOSPC", "ENOSPC: no space left, write '/srv/x'"),
       507,
       "The server's disk is full",
     ],
-    ["an error of Node's own", coded("ERR_INVALID_ARG_TYPE", "secret"), 500, "Internal server error"],
+    ["an error of Node", coded("ERR_INVALID_ARG_TYPE", "secret"), 500, "Internal server error"],
     [
-      "a system error, whose message holds paths",
+      "a system error with paths in its message",
       Object.assign(coded("EACCES", "EACCES: /secret/path"), { syscall: "open" }),
       500,
       "Internal server error",
@@ -93,7 +93,7 @@ describe("errors", () => {
     expect(reply.body).to.deep.equal({ detail: "Method Not Allowed", error: "Method Not Allowed" });
   });
 
-  it("answers 400 to a path that cannot be decoded", async () => {
+  it("answers 400 to a path with invalid escapes", async () => {
     const reply = await answer(new Error("unused"), "/files/%ff");
     expect(reply.status).to.equal(400);
     expect(reply.body.detail).to.be.a("string");

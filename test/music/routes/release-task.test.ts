@@ -26,7 +26,7 @@ describe("POST /release_task and /query_result", () => {
     await client.finished(body.data.task_id);
   });
 
-  it("renders one record per item, with all that the interface promises", async () => {
+  it("returns one record per item, with all fields of the API", async () => {
     const records = await client.make({
       ...shortSong,
       prompt: "slow bossa nova",
@@ -69,13 +69,13 @@ describe("POST /release_task and /query_result", () => {
     expect(records[0]?.file).to.not.equal(records[1]?.file);
   });
 
-  it("makes eight songs at once", async () => {
+  it("makes a batch of eight songs", async () => {
     const records = await client.make({ ...shortSong, batch_size: 8 });
     expect(records).to.have.length(8);
     expect(new Set(records[0]?.seed_value.split(",")).size).to.equal(8);
   });
 
-  it("gives the same bytes of wav for the same seed, and others for another", async () => {
+  it("makes the same wav bytes from the same seed, and others from another", async () => {
     const wav = { ...shortSong, audio_format: "wav", use_random_seed: false };
     const bytes: Buffer[] = [];
     for (const seed of [7, 7, 8]) {
@@ -88,7 +88,7 @@ describe("POST /release_task and /query_result", () => {
     expect(first.equals(other)).to.equal(false);
   });
 
-  it("lets timesteps override the number of steps", async () => {
+  it("uses timesteps in place of inference_steps", async () => {
     const wav = { ...shortSong, audio_format: "wav", use_random_seed: false, seed: 3 };
     const custom = await client.makeOne({ ...wav, timesteps: "0.97,0.5,0.2,0", inference_steps: 8 });
     const plain = await client.makeOne({ ...wav, inference_steps: 8 });
@@ -97,7 +97,7 @@ describe("POST /release_task and /query_result", () => {
     expect((bytes[0] as Buffer).equals(bytes[1] as Buffer)).to.equal(false);
   });
 
-  it("falls back to the default model for an unknown name, and says so", async () => {
+  it("uses the default model for an unknown name, with a warning", async () => {
     const record = await client.makeOne({ ...shortSong, model: "acestep/acestep-v15-other" });
     expect(record.dit_model).to.equal("carillon-nano");
     expect(record.warnings.join()).to.include("acestep-v15-other");
@@ -122,7 +122,7 @@ describe("POST /release_task and /query_result", () => {
     await client.finished(second);
   });
 
-  it("answers ids in order, with repetitions and unknown ones", async () => {
+  it("answers ids in order, including repeated and unknown ones", async () => {
     const id = await client.submit(shortSong);
     await client.finished(id);
     const { body } = await client.post("/query_result", { task_id_list: JSON.stringify([id, "nope", id]) });
@@ -133,7 +133,7 @@ describe("POST /release_task and /query_result", () => {
     expect((await client.post("/query_result", { task_id_list: [] })).body.data).to.deep.equal([]);
   });
 
-  it("takes forms as well as JSON", async () => {
+  it("accepts forms as well as JSON", async () => {
     const form = new URLSearchParams({
       ...shortSong,
       audio_duration: "10",
@@ -146,13 +146,13 @@ describe("POST /release_task and /query_result", () => {
   });
 
   const refusals: [what: string, parameters: object, mentions: string[]][] = [
-    ["an unknown format", { audio_format: "ogg" }, ["audio_format"]],
+    ["an unknown format", { audio_format: "midi" }, ["audio_format"]],
     ["an unknown task type", { task_type: "stem_separation" }, ["task_type"]],
     ["a task without its source", { task_type: "cover" }, ["cover", "src_audio"]],
     ["a wrong type", { prompt: { text: "x" } }, ["prompt"]],
   ];
   for (const [what, parameters, mentions] of refusals) {
-    it(`refuses ${what}, naming the fault`, async () => {
+    it(`refuses ${what} and names the fault`, async () => {
       const { status, body } = await client.post("/release_task", { ...shortSong, ...parameters });
       expect(status).to.equal(400);
       expect(body).to.deep.equal({ detail: body.detail, error: body.detail });
@@ -160,7 +160,7 @@ describe("POST /release_task and /query_result", () => {
     });
   }
 
-  it("takes ids from forms of any kind, repeated or with brackets", async () => {
+  it("accepts ids in forms, as repeated fields, with or without brackets", async () => {
     const ids = ["one", "two"];
     const ask = async (body: URLSearchParams | FormData) => {
       const answer = await fetch(`${server.url}/query_result`, { method: "POST", body });
@@ -179,7 +179,7 @@ describe("POST /release_task and /query_result", () => {
     expect(await ask(new URLSearchParams({ task_id_list: "one" }))).to.deep.equal(["one"]);
   });
 
-  it("refuses a query without ids and one with nonsense", async () => {
+  it("refuses a query without ids or with invalid ones", async () => {
     const wrongName = await client.post("/query_result", { task_ids: ["one"], verbose: true });
     expect(wrongName.status).to.equal(400);
     expect(wrongName.body.detail).to.equal('task_id_list is missing; the body holds "task_ids", "verbose"');
@@ -200,7 +200,7 @@ describe("numbers out of range", () => {
 
   after(() => Promise.all([clamping.close(), refusing.close()]));
 
-  it("are clamped, and each change is told at submission and in the result", async () => {
+  it("are clamped, with warnings at submission and in the result", async () => {
     const { client } = clamping;
     const { data } = (await client.post("/release_task", outOfRange)).body;
     expect(data.warnings).to.have.length(2);
@@ -215,7 +215,7 @@ describe("numbers out of range", () => {
     [{ inference_steps: 21 }, ["inference_steps", "1", "20", "21"]],
     [{ batch_size: 9 }, ["batch_size", "8", "9"]],
   ] as const) {
-    it(`are refused where the policy says so: ${mentions[0]}`, async () => {
+    it(`are refused with SVC_RANGE_POLICY=refuse: ${mentions[0]}`, async () => {
       const { status, body } = await refusing.client.post("/release_task", { ...shortSong, ...parameters });
       expect(status).to.equal(400);
       for (const word of mentions) expect(body.detail).to.include(word);

@@ -1,10 +1,12 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { loadConfig } from "../../../src/config.js";
 import { createMusicServer } from "../../../src/index.js";
-import { createLogger } from "../../../src/log.js";
 import type { TaskEvent } from "../../../src/music/queue/task-events.js";
+import { createLogger } from "../../../src/system/log.js";
+import { writeRecording } from "../audio/recordings.js";
 import { Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
 import { stubEngine } from "../stub-engine.js";
 import { temporaryDirectory } from "../tasks.js";
@@ -31,7 +33,7 @@ describe("the list of tasks", () => {
     server = { ...music, client };
   }
 
-  /** Whose length only an end by somebody else bounds. */
+  /** A running song so long that only cancelling ends it. */
   async function endlessTask(): Promise<string> {
     renderMs.value = 600_000;
     const id = await client.submit(shortSong);
@@ -52,7 +54,7 @@ describe("the list of tasks", () => {
     renderMs.value = 5;
   });
 
-  it("holds the newest first, by pages, with all that makes each again", async () => {
+  it("pages through tasks, newest first, with the parameters to repeat each", async () => {
     const ids: string[] = [];
     for (const prompt of ["one", "two", "three"]) {
       ids.push(
@@ -95,7 +97,7 @@ describe("the list of tasks", () => {
     expect((await client.get(`/v1/tasks/${again}`)).body.data.parameters).to.deep.equal(newest.parameters);
   });
 
-  it("tells tasks that wait, run and failed, and outlives a restart", async () => {
+  it("shows waiting, running and failed tasks, also after a restart", async () => {
     const running = await endlessTask();
     const waiting = await client.submit(shortSong);
     const second = await client.submit(shortSong);
@@ -140,7 +142,7 @@ describe("the list of tasks", () => {
     });
   }
 
-  it("answers 404 for tasks that are not there", async () => {
+  it("answers 404 for unknown tasks", async () => {
     for (const path of [`/v1/tasks/${NO_SUCH_TASK}`, `/v1/tasks/${NO_SUCH_TASK}/events`]) {
       expect((await client.get(path)).status).to.equal(404);
     }
@@ -148,14 +150,21 @@ describe("the list of tasks", () => {
     expect([status, body.detail]).to.deep.equal([404, `No such task: "${NO_SUCH_TASK}"`]);
   });
 
-  it("lets a finished song go with its files, also while it is being downloaded", async () => {
+  it("deletes a finished task with its files, also during a download", async () => {
     const id = await client.submit({ ...shortSong, audio_format: "wav", audio_duration: 60 });
     await client.finished(id);
     const [song] = (await client.get(`/v1/tasks/${id}`)).body.data.songs;
     const names = readdirSync(join(directory, "api_audio")).filter((name) => name.startsWith(id));
     expect(names).to.have.length(1);
     const playing = await fetch(client.url + song.file);
-    const deleted = await client.delete(`/v1/tasks/${id}`);
+    const kept = await client.delete(`/v1/tasks/${id}`);
+    expect([kept.status, kept.body.detail]).to.deep.equal([
+      409,
+      "The task is succeeded: to remove it in this state, add ?state=succeeded",
+    ]);
+    expect((await client.delete(`/v1/tasks/${id}?state=running`)).status).to.equal(409);
+    expect(existsSync(join(directory, "api_audio", names[0] as string))).to.equal(true);
+    const deleted = await client.delete(`/v1/tasks/${id}?state=succeeded`);
     expect(deleted.body.data).to.deep.equal({ task_id: id, status: "deleted" });
     expect(existsSync(join(directory, "api_audio", names[0] as string))).to.equal(false);
     expect((await playing.arrayBuffer()).byteLength).to.equal(song.bytes);
@@ -165,7 +174,29 @@ describe("the list of tasks", () => {
     expect((await client.delete(`/v1/tasks/${id}`)).status).to.equal(404);
   });
 
-  it("is searched, and shows the names and favourites that people gave", async () => {
+  it("names downloads by title and version in any script, and says when songs are deleted", async () => {
+    const id = await client.submit({ ...shortSong, prompt: "a waltz", batch_size: 2, audio_format: "wav" });
+    await client.finished(id);
+    const { songs } = (await client.get(`/v1/tasks/${id}`)).body.data;
+    const header = async (path: string) => (await client.get(path)).headers.get("content-disposition");
+    expect(await header(songs[0].file)).to.equal('inline; filename="a waltz - A.wav"');
+    await client.patch(`/v1/tasks/${id}`, { title: "Nacht/夜" });
+    expect(await header(songs[1].file)).to.equal(
+      "inline; filename=\"Nacht ? - B.wav\"; filename*=UTF-8''Nacht%20%E5%A4%9C%20-%20B.wav",
+    );
+    expect(await header(`${songs[1].file}&format=wav32`)).to.match(/^attachment; .*%20-%20B\.wav$/);
+    const { bytes, max_bytes, max_age_seconds, expiries } = (await client.get(`/v1/retention?task_ids=${id}`))
+      .body.data;
+    expect(bytes).to.be.at.least(songs[0].bytes + songs[1].bytes);
+    expect([max_bytes, max_age_seconds]).to.deep.equal([10_240 * 2 ** 20, null]);
+    expect(expiries[id].time).to.equal(null);
+    expect(expiries[id].after_bytes).to.be.within(max_bytes - bytes, max_bytes);
+    await client.patch(`/v1/tasks/${id}`, { favorite: true });
+    expect((await client.get(`/v1/retention?task_ids=${id}`)).body.data.expiries).to.deep.equal({});
+    await client.delete(`/v1/tasks/${id}?state=succeeded`);
+  });
+
+  it("supports search, titles and favourites", async () => {
     const id = await client.submit({ ...shortSong, prompt: "Slow Bossa Nova", lyrics: "by the Sea" });
     await client.finished(id);
     const path = `/v1/tasks/${id}`;
@@ -185,7 +216,7 @@ describe("the list of tasks", () => {
       [{ title: 5 }, "title must be text, got 5"],
       [{ title: "x".repeat(201) }, "title must be at most 200 characters"],
       [{ favorite: "so" }, 'favorite must be true or false, got "so"'],
-      [{ name: "x" }, 'name is unknown: title and favorite can be set, got "x"'],
+      [{ name: "x" }, 'name is unknown: only title and favorite can be set, got "x"'],
     ] as const) {
       const { status, body: answer } = await client.patch(path, body);
       expect([status, answer.detail.includes(mentions)], answer.detail).to.deep.equal([400, true]);
@@ -193,7 +224,78 @@ describe("the list of tasks", () => {
     expect((await client.patch(`/v1/tasks/${NO_SUCH_TASK}`, {})).status).to.equal(404);
   });
 
-  it("cancels a task that runs", async () => {
+  it("makes retakes with other seeds and groups them with the first task", async () => {
+    const words = { ...shortSong, prompt: "retaken", bpm: 90, audio_format: "wav", batch_size: 2 };
+    const first = await client.submit({ ...words, seed: 7, use_random_seed: false });
+    await client.finished(first);
+    const retake = async (id: string, body: object = {}) => {
+      const answer = await client.post(`/v1/tasks/${id}/retake`, body);
+      expect([answer.status, answer.body.detail]).to.deep.equal([200, undefined]);
+      await client.finished(answer.body.data.task_id);
+      return (await client.get(`/v1/tasks/${answer.body.data.task_id}`)).body.data;
+    };
+    const rowOf = async (id: string) => (await client.get(`/v1/tasks/${id}`)).body.data;
+    const original = await rowOf(first);
+    const second = await retake(first);
+    const { seed: seeds, ...parameters } = second.parameters;
+    const { seed, ...asked } = original.parameters;
+    expect(parameters).to.deep.equal(asked);
+    expect(seeds).to.have.length(2).and.not.deep.equal(seed);
+    const third = await retake(second.task_id, { seed: "11,-1,12", batch_size: 3 });
+    expect(third.songs.map((song: { seed: number }) => song.seed))
+      .to.include.members([11, 12])
+      .with.length(3);
+    expect([original, second, third].map(({ retake_of }) => retake_of)).to.deep.equal([null, first, first]);
+    const { tasks, total } = await listed(`?retakes_of=${first}`);
+    expect(total).to.equal(3);
+    const ids = tasks.map(({ task_id }: { task_id: string }) => task_id);
+    expect(ids).to.deep.equal([third.task_id, second.task_id, first]);
+  });
+
+  it("refuses a retake of an unknown task, with other parameters, or without an upload that was not kept", async () => {
+    const missing = await client.post(`/v1/tasks/${NO_SUCH_TASK}/retake`, {});
+    expect(missing.status).to.equal(404);
+    const upload = new File(
+      [readFileSync(writeRecording(join(directory, "a.wav"), { seconds: 1 }))],
+      "a.wav",
+    );
+    const id = await client.submit({ ...shortSong, task_type: "cover", src_audio: upload });
+    await client.finished(id);
+    const other = await client.post(`/v1/tasks/${id}/retake`, { prompt: "other" });
+    expect([other.status, other.body.detail]).to.deep.equal([
+      400,
+      `"prompt" cannot be changed in a retake, only seed and batch_size: send the task's parameters to POST /release_task`,
+    ]);
+    const { status, body } = await client.post(`/v1/tasks/${id}/retake`, {});
+    expect(status).to.equal(200);
+    expect((await client.finished(body.data.task_id)).item.status).to.equal(1);
+    const running = await endlessTask();
+    const cancelled = await client.submit({ ...shortSong, task_type: "cover", src_audio: upload });
+    await client.delete(`/v1/tasks/${cancelled}`);
+    await client.delete(`/v1/tasks/${running}`);
+    renderMs.value = 5;
+    const without = await client.post(`/v1/tasks/${cancelled}/retake`, {});
+    expect([without.status, without.body.detail]).to.deep.equal([
+      409,
+      "The upload of the task is not kept: send src_audio again",
+    ]);
+    const sent = await client.postForm(`/v1/tasks/${cancelled}/retake`, { src_audio: upload });
+    expect(sent.status).to.equal(200);
+    await client.finished(sent.body.data.task_id);
+    for (const made of [id, body.data.task_id, sent.body.data.task_id])
+      await client.delete(`/v1/tasks/${made}?state=succeeded`);
+    // Uploads are deleted after the end of the task is reported.
+    while (readdirSync(server.service.uploadsDirectory).length > 0) await sleep(10);
+  });
+
+  it("makes one retake per Idempotency-Key", async () => {
+    const id = await client.submit(shortSong);
+    const again = () => client.post(`/v1/tasks/${id}/retake`, {}, { "Idempotency-Key": "a retake" });
+    const [one, two] = [await again(), await again()];
+    expect(one.body.data.task_id).to.equal(two.body.data.task_id);
+  });
+
+  it("cancels a running task", async () => {
     const id = await endlessTask();
     expect((await client.delete(`/v1/tasks/${id}`)).body.data).to.deep.equal({
       task_id: id,
@@ -203,7 +305,7 @@ describe("the list of tasks", () => {
     expect(item).to.include({ status: 2, error: "Cancelled by user" });
   });
 
-  it("tells those who follow a task when it moves up, and how it ends", async () => {
+  it("streams position, stages, progress and the end of a task", async () => {
     const running = await endlessTask();
     const first = await client.submit(shortSong);
     const second = await client.submit(shortSong);
@@ -238,7 +340,7 @@ describe("the list of tasks", () => {
     ]);
   });
 
-  it("tells one who comes back what was missed, once", async () => {
+  it("replays missed events once on reconnect", async () => {
     const running = await endlessTask();
     const seen: TaskEvent[] = [];
     for await (const event of client.events(running)) {
@@ -256,7 +358,7 @@ describe("the list of tasks", () => {
     expect((await fetch(`${client.url}/v1/tasks/${running}/events`, { headers })).status).to.equal(204);
   });
 
-  it("sends events that no proxy keeps back, and a sign of life where there are none", async () => {
+  it("disables proxy buffering of events and sends keep-alive comments", async () => {
     const id = await endlessTask();
     const response = await fetch(`${client.url}/v1/tasks/${id}/events`);
     expect(response.headers.get("content-type")).to.include("text/event-stream");
@@ -281,7 +383,7 @@ describe("tasks of a server with a key", () => {
 
   after(() => server.close());
 
-  it("are shown, followed and removed with it alone, by a page's EventSource in the query", async () => {
+  it("need the key to be listed, followed and deleted; EventSource sends it in the query", async () => {
     const { client } = server;
     const key = { "X-API-Key": "k1" };
     const { body } = await client.post("/release_task", shortSong, key);
@@ -293,6 +395,6 @@ describe("tasks of a server with a key", () => {
     const events = await (await fetch(`${client.url}${path}/events?ai_token=k1`)).text();
     expect(events).to.include("event: done");
     expect((await client.get("/v1/tasks", key)).body.data.total).to.equal(1);
-    expect((await client.delete(path, key)).body.data.status).to.equal("deleted");
+    expect((await client.delete(`${path}?state=succeeded`, key)).body.data.status).to.equal("deleted");
   });
 });

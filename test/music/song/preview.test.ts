@@ -1,3 +1,6 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { Preview, Previews } from "../../../src/music/song/preview.js";
 
@@ -6,10 +9,10 @@ const HEADER_BYTES = 44;
 /** -1 dB of full scale in 16 bits. */
 const PEAK = Math.round(10 ** (-1 / 20) * 32_768);
 
-/** Stereo of one value. */
+/** Constant stereo signal. */
 const tone = (value: number, seconds = 0.1) => new Float32Array(2 * seconds * SAMPLE_RATE).fill(value);
 
-/** What a listener gets until the sound ends. */
+/** All samples of a preview. */
 async function heard(preview: Preview): Promise<Int16Array> {
   const pieces: Uint8Array[] = [];
   for await (const piece of preview.wav(new AbortController().signal)) pieces.push(piece);
@@ -17,8 +20,8 @@ async function heard(preview: Preview): Promise<Int16Array> {
   return new Int16Array(Uint8Array.from(bytes.subarray(HEADER_BYTES)).buffer);
 }
 
-describe("a preview", () => {
-  it("has the decoder's level, and comes down where that would exceed the peak of songs", async () => {
+describe("Preview", () => {
+  it("plays at the decoder's level and lowers it when the peak would exceed -1 dB", async () => {
     const preview = new Preview();
     preview.add({ begin: 0, audio: tone(0.5) });
     preview.add({ begin: 4800, audio: tone(2) });
@@ -33,7 +36,7 @@ describe("a preview", () => {
     expect(Math.min(...samples)).to.be.greaterThan(0);
   });
 
-  it("keeps four minutes of a song, and what is decoded twice once", async () => {
+  it("keeps at most four minutes and ignores parts decoded twice", async () => {
     const preview = new Preview();
     for (let second = 0; second < 100; second += 50)
       preview.add({ begin: second * SAMPLE_RATE, audio: tone(0.1, 50) });
@@ -46,12 +49,38 @@ describe("a preview", () => {
     expect(await heard(preview)).to.have.length(240 * SAMPLE_RATE * 2);
   });
 
-  it("is let go with its task, but for the two last that are still being read", async () => {
+  it("frees previews of stalled readers, except the last two", async () => {
+    const previews = new Previews();
+    const readers: AsyncGenerator<Uint8Array>[] = [];
+    const parts: WeakRef<ArrayBufferLike>[] = [];
+    for (let song = 0; song < 34; song++) {
+      const preview = previews.of(String(song));
+      const { signal } = new AbortController();
+      preview.addListener(signal);
+      const audio = tone(0.1, 1);
+      parts.push(new WeakRef(audio.buffer));
+      preview.add({ begin: 0, audio });
+      const reader = preview.wav(signal);
+      // Reads the header and one piece, then stalls.
+      for (let piece = 0; piece < 2; piece++) await reader.next();
+      readers.push(reader);
+      previews.end(String(song));
+    }
+    await sleep(0);
+    setFlagsFromString("--expose-gc");
+    runInNewContext("gc")();
+    expect(parts.filter((part) => part.deref() !== undefined)).to.have.length.at.most(2);
+    expect(previews.bytes).to.equal(2 * tone(0, 1).byteLength);
+    expect((await readers[0]?.next())?.done).to.equal(true);
+    expect((await readers[33]?.next())?.done).to.equal(false);
+  });
+
+  it("is freed when its task ends, except the last two with readers", async () => {
     const previews = new Previews();
     const listener = new AbortController();
     const kept = ["unheard", "a", "b", "c"].map((id) => {
       const preview = previews.of(id);
-      if (id !== "unheard") preview.hold(listener.signal);
+      if (id !== "unheard") preview.addListener(listener.signal);
       preview.add({ begin: 0, audio: tone(0.1) });
       previews.end(id);
       expect(previews.of(id)).not.to.equal(preview);

@@ -1,14 +1,14 @@
 import { expect } from "chai";
-import { JobProgress, progressLine, type TaskProgress } from "../../../src/music/song/progress.js";
+import { progressLine, SongProgress, type TaskProgress } from "../../../src/music/song/progress.js";
 
-describe("JobProgress", () => {
-  function record(run: (progress: JobProgress) => void): TaskProgress[] {
+describe("SongProgress", () => {
+  function record(run: (progress: SongProgress) => void): TaskProgress[] {
     const seen: TaskProgress[] = [];
-    run(new JobProgress(3, (progress) => seen.push(progress)));
+    run(new SongProgress(3, (progress) => seen.push(progress)));
     return seen;
   }
 
-  it("rises through all steps of a job and stays below 1 until the task is recorded", () => {
+  it("rises through all steps and stays below 1", () => {
     const seen = record((progress) => {
       progress.enter("load")({ stage: "load", done: 1, total: 2 });
       progress.enter("sample")({ stage: "metadata", done: 50, total: 100 });
@@ -35,20 +35,24 @@ describe("JobProgress", () => {
     ]);
   });
 
-  it("goes through the steps of every song of a batch, each for its part of the way", () => {
+  it("shows that songs are planned together, and gives each an equal share of rendering", () => {
     const seen = record((progress) => {
+      progress.beginSongs(0, 3);
+      progress.enter("plan")({ stage: "codes", done: 50, total: 50 });
       for (const song of [0, 1, 2]) {
-        progress.beginSong(song);
-        progress.enter("plan")({ stage: "codes", done: 50, total: 50 });
+        progress.beginSongs(song, 1);
         progress.enter("render")({ stage: "decode", done: 1, total: 1 });
       }
     });
-    const ends = seen.filter((_, index) => index % 4 === 3);
-    expect(ends.map(({ value }) => Math.round(3 * value))).to.deep.equal([1, 2, 3]);
-    expect(seen.at(-3)?.stage).to.equal("Phase 2: Generating audio codes (song 3 of 3)...");
+    expect(seen[1]).to.include({
+      value: 0.5,
+      stage: "Phase 2: Generating audio codes (songs 1 to 3 of 3)...",
+    });
+    const ends = seen.filter(({ stage }) => stage === "Decoding audio...");
+    expect(ends.map(({ value }) => Math.round(6 * (value - 0.5)))).to.deep.equal([1, 2, 3]);
   });
 
-  it("does not fall when a stage comes again", () => {
+  it("does not fall when a stage repeats", () => {
     const seen = record((progress) => {
       const render = progress.enter("render");
       render({ stage: "decode", done: 2, total: 2 });
@@ -57,7 +61,7 @@ describe("JobProgress", () => {
     expect(seen.at(-1)?.value).to.equal(seen.at(-2)?.value);
   });
 
-  it("writes lines that clients of progress bars can read", () => {
+  it("writes tqdm progress lines", () => {
     const line = progressLine("DiT diffusion", 4, 8, 2.5);
     expect(line).to.equal("DiT diffusion: 50%|#####     | 4/8 [00:03<00:03, 1.60steps/s]");
     expect(progressLine("DiT diffusion", 0, 8, 0)).to.equal(

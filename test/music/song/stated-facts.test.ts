@@ -5,34 +5,32 @@ import { temporaryDirectory } from "../tasks.js";
 
 const warningsOf = (fields: object) => parse({ ...fields }).warnings;
 
-describe("facts that a prompt states", () => {
-  it("are told at submission, with the words that they were taken from", () => {
+describe("facts stated in the prompt", () => {
+  it("are listed in warnings at submission, with the words they come from", () => {
     expect(warningsOf({ prompt: "75bpm waltz in F# min" })).to.have.members([
       'bpm 75 was taken from the prompt\'s "75bpm"',
       'key_scale F# minor was taken from the prompt\'s "F# min"',
       'time_signature 3 was taken from the prompt\'s "waltz"',
     ]);
-    expect(warningsOf({ prompt: "lento" })).to.deep.equal([
-      'bpm was left open: 58 to 80 is usual for "lento"',
-    ]);
+    expect(warningsOf({ prompt: "lento" })).to.deep.equal(['bpm was not set: 58 to 80 is usual for "lento"']);
   });
 
-  it("give way to the fields, and contradictions are told", () => {
+  it("yield to fields; contradictions are listed in warnings", () => {
     const fields = { bpm: 90, key_scale: "Am", time_signature: "4/4" };
     expect(warningsOf({ ...fields, prompt: "a slow song, 90 bpm in A minor" })).to.deep.equal([]);
     expect(warningsOf({ ...fields, prompt: "120 bpm waltz in C major" })).to.have.members([
-      'bpm is 90 as it was sent, though the prompt says "120 bpm"',
-      'key_scale is A minor as it was sent, though the prompt says "C major"',
-      'time_signature is 4 as it was sent, though the prompt says "waltz"',
+      'bpm 90 was used as sent, although the prompt says "120 bpm"',
+      'key_scale A minor was used as sent, although the prompt says "C major"',
+      'time_signature 4 was used as sent, although the prompt says "waltz"',
     ]);
   });
 
-  it("are those of the wish where there is one", () => {
+  it("come from sample_query if there is one", () => {
     const { stated } = parse({ sample_query: "house at 124 in G minor", prompt: "90 bpm" });
     expect(stated).to.deep.equal({ tempo: { min: 124, max: 124 }, keyScale: "G minor", timeSignature: "" });
   });
 
-  it("do not come from a genre alone where a source or codes have a tempo of their own", () => {
+  it("ignore the usual tempo of a genre if there is a source or codes", () => {
     const source = { src_audio_path: "a.wav", task_type: "cover" };
     expect(parse({ ...source, prompt: "techno" }).stated?.tempo).to.equal(null);
     expect(parse({ ...source, prompt: "techno at 130 bpm" }).stated?.tempo).to.deep.equal({
@@ -56,7 +54,7 @@ describe("facts that a prompt states", () => {
     const facts = { bpm: 75, keyscale: "F# minor", timesignature: "3" };
 
     for (const thinking of [false, true]) {
-      it(`hold with thinking ${thinking}, and the record tells where they are from`, async () => {
+      it(`fill the metadata with thinking ${thinking} and are listed in the record's warnings`, async () => {
         const record = await server.client.makeOne({ ...stated, thinking });
         expect(record.metas).to.include(facts);
         expect(record.warnings).to.include('bpm 75 was taken from the prompt\'s "75bpm"');
@@ -65,7 +63,7 @@ describe("facts that a prompt states", () => {
       });
     }
 
-    it("change the song as fields do", async () => {
+    it("make the same song as the equivalent fields", async () => {
       const seeded = { ...shortSong, prompt: "75bpm", use_random_seed: false, seed: 5, audio_format: "wav" };
       const hear = async (fields: object) =>
         (await server.client.download(await server.client.makeOne({ ...seeded, ...fields }))).toString(
@@ -74,7 +72,7 @@ describe("facts that a prompt states", () => {
       expect(await hear({})).to.equal(await hear({ bpm: 75 }));
     });
 
-    it("leave a tempo to the seed where only a pace is named", async () => {
+    it("pick a tempo by the seed if only a pace is stated", async () => {
       const slow = { ...shortSong, prompt: "a slow song", use_random_seed: false };
       const batch = await server.client.make({ ...slow, batch_size: 2, seed: "3,4" });
       const alone = await server.client.makeOne({ ...slow, seed: 4 });
@@ -82,7 +80,7 @@ describe("facts that a prompt states", () => {
       expect(alone.metas.bpm).to.equal(62);
     });
 
-    it("hold the words that are written for a form", async () => {
+    it("apply to /format_input and /v1/create_sample", async () => {
       const written = await server.client.post("/format_input", { prompt: stated.prompt });
       expect(written.body.data).to.include({ bpm: 75, key_scale: "F# minor", time_signature: "3" });
       const sample = await server.client.post("/v1/create_sample", { query: stated.prompt });
@@ -90,7 +88,7 @@ describe("facts that a prompt states", () => {
       expect(sample.body.data.warnings.join()).to.include("F# min");
     });
 
-    it("hold an analysis of words", async () => {
+    it("apply to analysis_only", async () => {
       const record = await server.client.finished(
         await server.client.submit({ prompt: stated.prompt, analysis_only: true }),
       );

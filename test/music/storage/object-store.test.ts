@@ -1,5 +1,8 @@
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
@@ -39,7 +42,7 @@ describe("object store", () => {
     Object.assign(process.env, before);
   });
 
-  it("gives back what was put, whole and in parts, and lets it go", async () => {
+  it("returns objects whole and by range, and removes them", async () => {
     const bytes = randomBytes(3 * 2 ** 20 + 17);
     await store.put("audio/one.flac", await file(bytes));
     expect((await store.head("audio/one.flac"))?.bytes).to.equal(bytes.length);
@@ -55,14 +58,14 @@ describe("object store", () => {
     expect(await store.head("audio/one.flac")).to.equal(null);
   });
 
-  it("says that there is none, and leaves nothing behind", async () => {
+  it("returns null for a missing object and leaves no partial file", async () => {
     expect(await store.head("audio/none.flac")).to.equal(null);
     expect(await store.read("audio/none.flac")).to.equal(null);
     expect(await store.fetch("audio/none.flac", join(directory, "none.flac"))).to.equal(false);
     expect(await readdir(directory)).to.deep.equal([]);
   });
 
-  it("lists by prefix, page after page, and keeps to its own prefix", async () => {
+  it("lists all pages of a prefix, and only its own prefix", async () => {
     const path = await file(Buffer.from("x"));
     const names = Array.from({ length: 12 }, (_, index) => `uploads/${index}.wav`).sort();
     for (const name of [...names, "audio/other.wav"]) await store.put(name, path);
@@ -78,7 +81,7 @@ describe("object store", () => {
     expect(listed.sort()).to.deep.equal(names);
   });
 
-  it("signs addresses that anyone may read for a while", async () => {
+  it("signs URLs that anyone can read until they expire", async () => {
     const bytes = randomBytes(1000);
     await store.put("audio/one.flac", await file(bytes));
     const url = await store.signedUrl("audio/one.flac", 'inline; filename="one.flac"');
@@ -87,14 +90,14 @@ describe("object store", () => {
     expect(Buffer.from(await answer.arrayBuffer()).equals(bytes.subarray(0, 10))).to.equal(true);
   });
 
-  it("says in one line what is wrong with the bucket, the keys or the address", async () => {
+  it("reports a wrong bucket, key or endpoint in one line", async () => {
     const absent = await failure(() => ObjectStore.open("s3://no-such-bucket"));
-    expect(absent.message).to.equal("SVC_STORAGE: there is no bucket at s3://no-such-bucket");
+    expect(absent.message).to.equal("SVC_STORAGE: the bucket s3://no-such-bucket does not exist");
 
     process.env.AWS_ACCESS_KEY_ID = "unknown";
     process.env.AWS_SECRET_ACCESS_KEY = "secret";
     const refused = await failure(() => ObjectStore.open(`s3://${BUCKET}`));
-    expect(refused.message).to.match(/refuses these credentials .*AWS_ACCESS_KEY_ID/);
+    expect(refused.message).to.match(/rejects the credentials .*AWS_ACCESS_KEY_ID/);
     expect(refused.message).to.not.contain("secret");
 
     process.env.AWS_ENDPOINT_URL_S3 = "http://127.0.0.1:9";
@@ -103,7 +106,43 @@ describe("object store", () => {
     expect(silent.message).to.not.contain("\n");
   });
 
-  it("tells a store that went away from a file that is not there", async () => {
+  it("counts as unavailable while it answers 500 or truncates answers", async () => {
+    const path = await file(Buffer.from("x"));
+    await store.put("audio/one.flac", path);
+    const { AWS_ENDPOINT_URL_S3: endpoint } = process.env;
+    let answer = (response: ServerResponse) => void response.writeHead(500).end("<Error/>");
+    const failing = createServer((request, response) => {
+      request.resume();
+      request.on("end", () => answer(response));
+    }).listen(0, "127.0.0.1");
+    await once(failing, "listening");
+    try {
+      process.env.AWS_ENDPOINT_URL_S3 = `http://127.0.0.1:${(failing.address() as AddressInfo).port}`;
+      // `open` checks the bucket.
+      answer = (response) => void response.writeHead(200).end();
+      const other = await ObjectStore.open(`s3://${BUCKET}`);
+      answer = (response) => void response.writeHead(500).end("<Error/>");
+      for (const work of [() => other.head("audio/one.flac"), () => other.put("audio/two.flac", path)]) {
+        const error = await failure(work);
+        expect(error).to.include({ name: "StoreError", code: "UNREACHABLE" });
+      }
+      answer = (response) => {
+        response.writeHead(200, { "Content-Length": 100 }).write("half");
+        setTimeout(() => response.destroy(), 20);
+      };
+      const copy = join(directory, "copies", "one.flac");
+      const error = await failure(() => other.fetch("audio/one.flac", copy));
+      expect(error).to.include({ name: "StoreError", code: "UNREACHABLE" });
+      expect(await readdir(join(directory, "copies"))).to.deep.equal([]);
+      other.close();
+    } finally {
+      process.env.AWS_ENDPOINT_URL_S3 = endpoint;
+      failing.close();
+      failing.closeAllConnections();
+    }
+  });
+
+  it("distinguishes an unavailable store from a missing object", async () => {
     const path = await file(Buffer.from("x"));
     await store.put("audio/one.flac", path);
     await server.close();

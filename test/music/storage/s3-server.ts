@@ -1,4 +1,4 @@
-/** A store that speaks S3, in a folder of its own. */
+/** An S3-compatible server for tests. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
@@ -19,18 +19,18 @@ const ACCESS = {
 };
 
 export interface S3Server {
-  /** What the SDK reads to find it. */
+  /** Environment variables that point the SDK to it. */
   environment: Record<string, string>;
-  /** Whether it refuses what is signed for something else, as S3 does. Requests for a bucket it then refuses all. */
+  /** Whether it checks signatures, as S3 does. It then rejects all requests for a bucket. */
   checkSignatures(isChecking: boolean): void;
   close(): Promise<void>;
 }
 
-/** @param port 0: any free one */
+/** @param port 0: any free port */
 export async function startS3(port = 0): Promise<S3Server> {
   const directory = await mkdtemp(join(tmpdir(), "carillon-s3-"));
   const configureBuckets = [{ name: BUCKET }];
-  // It reckons the signatures of requests for a bucket itself otherwise than S3 does.
+  // It computes signatures of bucket requests differently from S3.
   const allowMismatchedSignatures = true;
   const server = new S3rver({
     ...{ address: "127.0.0.1", port, directory, silent: true, configureBuckets },

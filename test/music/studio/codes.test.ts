@@ -1,4 +1,4 @@
-/** What the language model planned, as the studio shows it and takes it again. */
+/** The plan of a song in the studio: metadata and audio codes. */
 import { expect } from "chai";
 import { shortSong } from "../live-server.js";
 import { button, Studio } from "./studio-fixture.js";
@@ -7,7 +7,7 @@ describe("the plan of a song in the studio", function () {
   this.timeout(180_000);
   const studio = new Studio();
 
-  it("shows facts and codes, which make the same song again once they are used", async () => {
+  it("shows metadata and codes, which make the same song again", async () => {
     const { client } = studio.server;
     const planned = await client.makeOne({ ...shortSong, thinking: true, audio_format: "wav" });
     const page = await studio.open();
@@ -27,7 +27,7 @@ describe("the plan of a song in the studio", function () {
     expect(await client.download(newest.songs[0])).to.deep.equal(await client.download(planned));
   });
 
-  it("takes codes that a person writes, and tells what is wrong with them", async () => {
+  it("accepts edited codes and shows errors", async () => {
     const page = await studio.open();
     await page.getByLabel("Sound").fill("three bells");
     await page.getByText("Audio codes").click();

@@ -1,16 +1,16 @@
-/** What the form of the studio offers beside the words that a person writes. */
+/** The form of the studio. */
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
 import { document as description } from "../openapi-check.js";
 import { button, Studio } from "./studio-fixture.js";
 
-/** They are no fields by their name: files, ticks, the area of audio codes. */
+/** Parameters without a field of that name: files, checkboxes, audio codes. */
 const OTHER_CONTROLS: Readonly<Record<string, string>> = {
   prompt: "Sound",
   lyrics: "Lyrics",
   thinking: "Plan with the language model",
-  get_lrc: "Tell when each line is sung",
+  get_lrc: "Lyric timestamps",
   src_audio_path: "Recording to work on",
   reference_audio_path: "Reference recording",
   audio_code_string: "Codes, five a second",
@@ -22,9 +22,9 @@ describe("the form of the studio", function () {
   const studio = new Studio();
   const value = (page: Page, label: string) => page.getByLabel(label, { exact: true }).inputValue();
 
-  it("has a control for every parameter of a song", async () => {
+  it("has a control for every song parameter", async () => {
     const page = await studio.open();
-    for (const group of ["Length, tempo, key", "Sound of a recording", "Audio codes", "All settings"])
+    for (const group of ["Tempo, key, language", "Reference recording", "Audio codes", "All settings"])
       await page.getByText(group).click();
     await page.getByLabel("Inference steps").waitFor();
     const content = description.paths["/release_task"]?.post?.requestBody?.content["application/json"];
@@ -43,14 +43,14 @@ describe("the form of the studio", function () {
     const recording = { name: "tune.wav", mimeType: "audio/wav", buffer: Buffer.alloc(44) };
     await page.getByLabel("Recording to work on").setInputFiles(recording);
     const { length } = await page.getByLabel("What to do").locator("option").all();
-    for (let index = 1; index < length; index++) {
+    for (let index = 0; index < length; index++) {
       await page.getByLabel("What to do").selectOption({ index });
       await tick();
     }
     expect([...wanted]).to.deep.equal([]);
   });
 
-  it("is filled from one sentence, by an example, and with what a language model makes of it", async () => {
+  it("is filled from a sentence, from an example, and by the language model", async () => {
     const page = await studio.open();
     await button(page, "Surprise me").click();
     await page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#prompt")?.value);
@@ -59,7 +59,7 @@ describe("the form of the studio", function () {
     await page.getByLabel("In one sentence").fill("a waltz in D minor at 90 bpm");
     await button(page, "Write it").click();
     await page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#prompt")?.value);
-    await page.getByText("Length, tempo, key").click();
+    await page.getByText("Tempo, key, language").click();
     expect(await value(page, "Tempo BPM")).to.equal("90");
     expect(await page.locator("[name=key_scale]").inputValue()).to.equal("D minor");
     await button(page, "Clear").click();
@@ -69,7 +69,7 @@ describe("the form of the studio", function () {
     expect(await value(page, "Tempo BPM")).to.equal("75");
   });
 
-  it("puts the tag of a section where one writes", async () => {
+  it("inserts a section tag at the cursor", async () => {
     const page = await studio.open();
     await page.getByLabel("Lyrics").fill("la la");
     await button(page, "Chorus").click();
@@ -77,12 +77,12 @@ describe("the form of the studio", function () {
     expect(await value(page, "Lyrics")).to.equal("la la\n\n[Chorus]\nhey");
   });
 
-  it("queues several songs, of which each moves up, and makes one again as it was", async () => {
+  it("queues several songs, shows their positions, and repeats one", async () => {
     const { client } = studio.server;
     const first = await client.submit({ ...shortSong, audio_duration: 600, batch_size: 8 });
     await client.begun(first);
     const page = await studio.open();
-    await page.getByText("Length, tempo, key").click();
+    await page.getByText("Tempo, key, language").click();
     await page.getByLabel("Length s").fill("10");
     await page.getByLabel("Versions").fill("1");
     await page.getByLabel("File").selectOption("wav");

@@ -1,4 +1,4 @@
-/** The words of a song in the studio, while they are sung. */
+/** Lyrics in the studio, following playback. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { shortSong } from "../live-server.js";
@@ -7,21 +7,25 @@ import { temporaryDirectory } from "../tasks.js";
 import { button, Studio } from "./studio-fixture.js";
 
 const LINES = ["Sleep, the tide is low", "boats lie in a row", "hush"];
+/** A seed whose lines the model can time; for one in six it cannot. */
+const SUNG_SEED = 47_517;
 
 describe("lyrics in the studio", function () {
   this.timeout(180_000);
   const studio = new Studio(lyricModel(temporaryDirectory()));
 
-  it("are asked for with their times, follow what plays, and are a file", async () => {
+  it("have timestamps, follow playback and can be downloaded", async () => {
     const page = await studio.open();
     await page.getByLabel("Sound").fill("a lullaby");
-    await page.getByLabel("Lyrics").fill(LINES.join("\n"));
-    await page.getByText("Length, tempo, key").click();
-    await page.getByLabel("Tell when each line is sung").check();
+    await page.getByRole("textbox", { name: "Lyrics" }).fill(LINES.join("\n"));
+    await page.getByText("Tempo, key, language").click();
+    await page.getByLabel("Lyric timestamps").check();
     await page.getByLabel("Length s").fill(String(shortSong.audio_duration));
     await page.getByText("All settings").click();
     await page.getByLabel("Inference steps").fill("1");
-    await page.getByRole("textbox", { name: "Model", exact: true }).fill(LYRIC_MODEL);
+    await page.getByLabel("Use random seed").selectOption("no");
+    await page.getByLabel("Seed", { exact: true }).fill(String(SUNG_SEED));
+    await page.getByRole("combobox", { name: "Model", exact: true }).selectOption(LYRIC_MODEL);
     await button(page, "Make").click();
     await button(page, "Play a lullaby").click();
 

@@ -1,4 +1,4 @@
-/** Models of the studio: downloads with progress, and which slot has which. */
+/** Models in the studio: downloads with progress, and slots. */
 import { expect } from "chai";
 import { HubServer } from "../../models/hub-server.js";
 import { mainRepository } from "../../models/repositories.js";
@@ -19,7 +19,7 @@ describe("models in the studio", function () {
   });
   const studio = new Studio(settings);
 
-  it("are pulled with progress, cancelled, pulled again, and put into a slot", async () => {
+  it("are downloaded with progress, cancelled, downloaded again and loaded into a slot", async () => {
     hub.cuts[WEIGHTS] = { afterBytes: 300_000, hangs: true };
     const page = await studio.open();
     await page.getByText("Models and adapters").click();
@@ -42,7 +42,7 @@ describe("models in the studio", function () {
     expect(slots[1]).to.deep.equal({ slot: 2, model: "acestep-v15-turbo", is_loaded: true });
   });
 
-  it("that are none are refused in words", async () => {
+  it("show an error for an invalid name", async () => {
     const page = await studio.open();
     await page.getByText("Models and adapters").click();
     await page.getByLabel("Further models").fill("acestep-v99");

@@ -1,4 +1,4 @@
-/** Recordings in the studio: a song that is made longer at either end, and one whose sound another takes. */
+/** Source and reference recordings in the studio. */
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
@@ -9,10 +9,9 @@ describe("recordings in the studio", function () {
   const studio = new Studio();
   before(() => studio.server.client.make(shortSong));
 
-  /** Makes one version of what the form says, in one step; resolves with the task once it has succeeded. */
+  /** Makes one version from the form, with one step; resolves with the succeeded task. */
   async function make(page: Page, sound: string) {
     await page.getByLabel("Sound").fill(sound);
-    await page.getByText("Length, tempo, key").click();
     await page.getByLabel("Versions").fill("1");
     await page.getByText("All settings").click();
     await page.getByLabel("Inference steps").fill("1");
@@ -24,10 +23,10 @@ describe("recordings in the studio", function () {
   }
 
   for (const [end, told] of [
-    ["beginning", "Adds 10 s ahead of it, makes 0:00 to 0:01 anew."],
-    ["end", "Makes 0:09 to 0:10 anew, adds 10 s behind it."],
+    ["beginning", "Adds 10 s before it, replaces 0:00 to 0:01."],
+    ["end", "Replaces 0:09 to 0:10, adds 10 s after it."],
   ]) {
-    it(`make a song ten seconds longer at its ${end}, and say so before`, async () => {
+    it(`extend a song by ten seconds at its ${end}, and show this before`, async () => {
       const page = await studio.open();
       await button(page, "More of a short song").click();
       await button(page, "Edit").click();
@@ -45,7 +44,7 @@ describe("recordings in the studio", function () {
     ["Extract a stem", "track_name", { task_type: "extract", track_name: "bass" }],
     ["Complete", "track_classes", { task_type: "complete", track_classes: ["drums", "bass"] }],
   ] as const) {
-    it(`are dropped for what is called ${what}`, async () => {
+    it(`can be dropped as the source of "${what}"`, async () => {
       const { client } = studio.server;
       const [song] = (await client.get("/v1/tasks?search=short")).body.data.tasks[0].songs;
       const page = await studio.open();
@@ -64,24 +63,25 @@ describe("recordings in the studio", function () {
       if (field === "track_name") await input.selectOption("bass");
       else await input.pressSequentially("drums, bass");
       const task = await make(page, `${what} to it`);
-      expect(task.uploads).to.deep.equal(["src_audio"]);
+      expect(task.parameters.src_audio_path).to.match(/^upload:ctx_audio_/);
       expect({ task_type: task.task_type, ...task.parameters }).to.deep.include(wanted);
     });
   }
 
-  it("lend their sound to a song, which keeps what it works on", async () => {
+  it("can be the timbre reference of a song that has another source", async () => {
     const { client } = studio.server;
     const [song] = (await client.get("/v1/tasks?search=short")).body.data.tasks[0].songs;
     const buffer = await client.download(song);
     const page = await studio.open();
     const file = (name: string) => ({ name, mimeType: "audio/mpeg", buffer });
-    await page.getByText("Sound of a recording").click();
+    await page.getByText("Reference recording").click();
     await page.getByLabel("Reference recording").setInputFiles(file("violin.mp3"));
     await page.getByText("violin.mp3").waitFor();
     await page.getByLabel("Recording to work on").setInputFiles(file("tune.mp3"));
     await page.getByText("tune.mp3").waitFor();
     const cover = await make(page, "the tune on a violin");
     expect(cover.task_type).to.equal("cover");
-    expect(cover.uploads.toSorted()).to.deep.equal(["reference_audio", "src_audio"]);
+    expect(cover.parameters.src_audio_path).to.match(/^upload:ctx_audio_/);
+    expect(cover.parameters.reference_audio_path).to.match(/^upload:ref_audio_/);
   });
 });

@@ -1,4 +1,4 @@
-/** The studio in a real browser, before a real server; what the browser complains of fails the test, as does a request to another host. */
+/** The studio in a real browser with a real server. Browser errors and requests to other hosts fail the test. */
 import { expect } from "chai";
 import type { Browser, Locator, Page } from "playwright-core";
 import { launchBrowser } from "../../browser.js";
@@ -10,11 +10,11 @@ const DESKTOP = { width: 1200, height: 800 };
 export class Studio {
   readonly directory = temporaryDirectory();
   server!: LiveServer;
-  /** Errors of all pages since the test began; a test that expects some empties it. */
+  /** Errors of all pages since the test began. A test that expects errors clears it. */
   readonly complaints: string[] = [];
   #browser!: Browser;
 
-  /** For a `describe`: one server and one browser for all its tests. */
+  /** One server and one browser for all tests of a `describe`. */
   constructor(readonly settings: Record<string, string> = {}) {
     before(async () => {
       this.#browser = await launchBrowser();
@@ -30,13 +30,13 @@ export class Studio {
     });
   }
 
-  /** A page of its own browser profile, once it says `ready`. */
-  async open(ready = "Online"): Promise<Page> {
-    const context = await this.#browser.newContext({ viewport: DESKTOP });
+  /** Opens a page in a new browser profile and waits for `ready`. */
+  async open(ready = "Online", locale = "en-US"): Promise<Page> {
+    const context = await this.#browser.newContext({ viewport: DESKTOP, locale });
     return this.openTab(await context.newPage(), ready);
   }
 
-  /** Shows the studio in a page, which may share its profile with others. */
+  /** Opens the studio in a page, which may share its profile. */
   async openTab(page: Page, ready = "Online"): Promise<Page> {
     page.setDefaultTimeout(150_000);
     page.on("console", (message) => {

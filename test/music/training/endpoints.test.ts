@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { expect } from "chai";
 import { loadConfig } from "../../../src/config.js";
 import { createEngine } from "../../../src/index.js";
-import { PermittedRoot } from "../../../src/music/permitted-root.js";
+import { PermittedRoot } from "../../../src/music/storage/permitted-root.js";
 import { checkRun } from "../../../src/music/training/trainer.js";
 import { type SampleTensors, sampleTensors, writeSample } from "./sample-files.js";
 import { type Kind, shortRun, startTrainingServer, type Trainer, type TrainingServer } from "./trainer.js";
@@ -47,7 +47,7 @@ describe("the training endpoints", () => {
     });
   });
 
-  it("have nothing to stop, with or without a body", async () => {
+  it("report that there is nothing to stop, with or without a body", async () => {
     expect(await trainer.stop()).to.equal("No training in progress");
     const bare = await fetch(`${server.url}/v1/training/stop`, { method: "POST" });
     expect(bare.status).to.equal(200);
@@ -68,13 +68,13 @@ describe("the training endpoints", () => {
     expect(plain.body.data).to.include({ dataset_name: "Unknown", num_samples: 1, custom_tag: "" });
   });
 
-  it("say why a directory cannot be described", async () => {
+  it("report why a directory is unusable", async () => {
     mkdirSync(trainer.path("empty"), { recursive: true });
     const cases: [path: string, detail: string][] = [
       ["absent", "Directory not found: absent"],
       ["set/manifest.json", "Not a directory: set/manifest.json"],
       ["empty", "No .pt tensor files found in empty"],
-      ["..", "lies outside"],
+      ["..", "is outside"],
       ["", "tensor_dir is required"],
     ];
     for (const [tensor_dir, detail] of cases) {
@@ -84,7 +84,7 @@ describe("the training endpoints", () => {
     }
   });
 
-  it("answer 404 to an export of nothing", async () => {
+  it("answer 404 to an export without a trained adapter", async () => {
     const answer = await trainer.client.post("/v1/training/export", {
       export_path: "mine",
       lora_output_dir: "absent",
@@ -96,7 +96,7 @@ describe("the training endpoints", () => {
     });
   });
 
-  it("find everything loaded when asked to reinitialize", async () => {
+  it("report on reinitialize that everything is loaded", async () => {
     const { body } = await trainer.client.post("/v1/reinitialize", {});
     expect(body.data.message).to.match(/^✅ Service reinitialized/);
     expect(body.data.reloaded).to.deep.equal([]);
@@ -104,7 +104,7 @@ describe("the training endpoints", () => {
 
   const kinds: Kind[] = ["start", "start_lokr"];
   for (const kind of kinds) {
-    it(`refuse what ${kind} cannot do, and name the field`, async () => {
+    it(`reject unsupported parameters of ${kind} and name the field`, async () => {
       const cases: [field: string, value: unknown][] = [
         ["tensor_dir", undefined],
         ["tensor_dir", 5],
@@ -126,7 +126,7 @@ describe("the training endpoints", () => {
       expect((await trainer.status()).state).to.equal("idle");
     });
 
-    it(`refuse directories that ${kind} cannot use, before it says that it started`, async () => {
+    it(`reject directories that ${kind} cannot use before the run starts`, async () => {
       mkdirSync(trainer.path("nothing"), { recursive: true });
       writeFileSync(trainer.path("file"), "");
       symlinkSync("/", trainer.path(`way-out-${kind}`));
@@ -137,11 +137,11 @@ describe("the training endpoints", () => {
         [{ tensor_dir: ".." }, "Rejected unsafe tensor directory: .."],
         [{ tensor_dir: "/" }, "Rejected unsafe tensor directory: /"],
         [{ tensor_dir: `way-out-${kind}/tmp` }, "Rejected unsafe tensor directory"],
-        [{ output_dir: "../elsewhere" }, "lies outside"],
+        [{ output_dir: "../elsewhere" }, "is outside"],
         [{ output_dir: "file" }, "file cannot be created"],
         [{ output_dir: "file/below" }, "file/below cannot be created"],
         [{ resume_from: "absent" }, "resume_from is not a directory: absent"],
-        [{ resume_from: "/" }, "lies outside"],
+        [{ resume_from: "/" }, "is outside"],
       ];
       for (const [change, detail] of cases) {
         const answer = await trainer.start({ ...shortRun, ...change }, kind);
@@ -186,7 +186,7 @@ describe("the training endpoints", () => {
     ],
   ];
   for (const [what, change, mentions] of broken) {
-    it(`refuse a sample with ${what}, and name the file`, async () => {
+    it(`reject a sample with ${what} and name the file`, async () => {
       writeSample(trainer.path("broken/good.pt"), sampleTensors(1));
       writeSample(trainer.path("broken/spoiled.pt"), change(sampleTensors(2)));
       const answer = await trainer.start({ ...shortRun, tensor_dir: "broken" });
@@ -195,7 +195,7 @@ describe("the training endpoints", () => {
     });
   }
 
-  it("refuse a sample that is no such file at all", async () => {
+  it("reject a file that is not a sample", async () => {
     mkdirSync(trainer.path("texts"), { recursive: true });
     for (const text of ["", "a diary", "PK\x03\x04 but no archive"]) {
       writeFileSync(trainer.path("texts/diary.pt"), text);
@@ -212,7 +212,7 @@ describe("the training endpoints", () => {
     expect((await post("application/json", "{")).status).to.equal(400);
   });
 
-  it("answer 500 where no model is loaded", async () => {
+  it("answer 500 without a loaded model", async () => {
     const engine = createEngine(loadConfig({ SVC_DEVICE: "cpu" }));
     const paths = { tensorDir: "set", outputDir: "out", resumeFrom: null };
     const failure = await checkRun(engine, new PermittedRoot(trainer.root), paths).catch(
@@ -244,7 +244,7 @@ describe("the training endpoints of a server with a key", () => {
     (name) => `training/${name}`,
   );
   for (const path of [...posts, "reinitialize"]) {
-    it(`ask for it at /v1/${path}: in the header or the body`, async () => {
+    it(`require it at /v1/${path}, in the header or the body`, async () => {
       const { client } = server;
       for (const [body, headers, isRight] of [
         [{}, {}, false],
@@ -259,7 +259,7 @@ describe("the training endpoints of a server with a key", () => {
     });
   }
 
-  it("ask for it at /v1/training/status", async () => {
+  it("require it at /v1/training/status", async () => {
     const path = "/v1/training/status";
     expect((await server.client.get(path)).status).to.equal(401);
     expect((await server.client.get(path, { Authorization: "Bearer k1" })).status).to.equal(200);

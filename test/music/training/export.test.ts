@@ -10,7 +10,7 @@ import {
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { HttpError } from "../../../src/music/errors.js";
-import { PermittedRoot } from "../../../src/music/permitted-root.js";
+import { PermittedRoot } from "../../../src/music/storage/permitted-root.js";
 import { exportAdapter } from "../../../src/music/training/export.js";
 import { temporaryDirectory } from "../tasks.js";
 
@@ -47,7 +47,7 @@ describe("the export of adapters", () => {
     return failure as HttpError;
   }
 
-  it("copies the final adapter to both levels, without what only a trainer needs", async () => {
+  it("copies the final adapter to both folder levels, without the trainer's state", async () => {
     writeLora("out/checkpoints/epoch_5_loss_0.1000", "five");
     writeLora("out/final", "final");
     expect(await run()).to.deep.equal({
@@ -63,7 +63,7 @@ describe("the export of adapters", () => {
     expect(readdirSync(directory).sort()).to.deep.equal(["mine", "out"]);
   });
 
-  it("takes the highest epoch by number where there is no final adapter", async () => {
+  it("takes the highest epoch without a final adapter", async () => {
     for (const epoch of [2, 10, 9]) {
       write(`out/checkpoints/epoch_${epoch}_loss_0.1000/lokr_weights.safetensors`, `epoch ${epoch}`);
     }
@@ -78,25 +78,25 @@ describe("the export of adapters", () => {
       return read("mine/lokr_weights.safetensors");
     };
 
-    it("takes what the stop left where no epoch was finished", async () => {
+    it("takes the checkpoint of the stop if no epoch was finished", async () => {
       checkpoint("stopped_epoch_1_step_3");
       expect(await exported()).to.equal("stopped_epoch_1_step_3");
     });
 
-    it("takes what the stop left rather than the epoch before it", async () => {
+    it("prefers the checkpoint of the stop to the epoch before it", async () => {
       checkpoint("epoch_10_loss_0.1000");
       checkpoint("stopped_epoch_11_step_9");
       checkpoint("stopped_epoch_11_step_40");
       expect(await exported()).to.equal("stopped_epoch_11_step_40");
     });
 
-    it("takes the epoch that a resumed run finished after the stop", async () => {
+    it("prefers the epoch that a resumed run finished after the stop", async () => {
       checkpoint("stopped_epoch_11_step_40");
       checkpoint("epoch_11_loss_0.1000");
       expect(await exported()).to.equal("epoch_11_loss_0.1000");
     });
 
-    it("takes what the stop left rather than the final adapter of the run before", async () => {
+    it("prefers the checkpoint of the stop to the final adapter of an earlier run", async () => {
       write("out/final/lokr_weights.safetensors", "final");
       utimesSync(join(directory, "out/final"), 1_700_000_000, 1_700_000_000);
       checkpoint("stopped_epoch_21_step_90");
@@ -115,14 +115,14 @@ describe("the export of adapters", () => {
     expect(read("empty/adapter/adapter_model.safetensors")).to.equal("second");
   });
 
-  it("answers 404 where nothing was trained", async () => {
+  it("answers 404 without a trained adapter", async () => {
     const nothing = await refusalOf(run());
     expect(nothing).to.include({ status: 404, detail: "No trained model found in out" });
     mkdirSync(join(directory, "out/checkpoints/notes"), { recursive: true });
     expect(await refusalOf(run())).to.include({ status: 404, detail: "No checkpoints found" });
   });
 
-  it("never overwrites what is no export", async () => {
+  it("overwrites only exports", async () => {
     writeLora("out/final", "final");
     write("songs/mine.mp3", "a song");
     write("mixed/lokr_weights.safetensors", "an adapter");
@@ -138,7 +138,7 @@ describe("the export of adapters", () => {
     expect(read("file")).to.equal("a file");
   });
 
-  it("refuses the trained adapter itself, what is in it, and paths outside the root", async () => {
+  it("rejects the trained adapter itself, paths in it, and paths outside the root", async () => {
     writeLora("out/final", "final");
     for (const path of ["out/final", "out/final/adapter", "out/final/new", "../elsewhere", "/elsewhere"]) {
       expect(await refusalOf(run(path)), path).to.have.property("status", 400);
@@ -147,7 +147,7 @@ describe("the export of adapters", () => {
     expect(read("out/final/adapter/adapter_model.safetensors")).to.equal("final");
   });
 
-  it("says why it failed, and leaves the earlier export and no traces", async () => {
+  it("reports why it failed, keeps the earlier export and leaves no temporary files", async () => {
     writeLora("out/final", "final");
     write("blocked", "a file");
     const failure = await refusalOf(run("blocked/mine"));

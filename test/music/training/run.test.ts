@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import type { TrainingCall, TrainingEvent, TrainingResult } from "../../../src/engine/addon.js";
-import { completedLine, failedLine, linesOf, TrainingRun } from "../../../src/music/training/run.js";
+import { completedLine, failedLine, progressLines, TrainingRun } from "../../../src/music/training/run.js";
 import { type RunPlan, trainingStatus } from "../../../src/music/training/status.js";
 
-/** Stands in for the trainer where a test must decide what it tells and when it ends. */
+/** Fake trainer: the test controls its events and its end. */
 class ScriptedTrainer {
   call!: TrainingCall;
   resolve!: (result: TrainingResult) => void;
@@ -65,7 +65,7 @@ describe("a training run", () => {
     run = new TrainingRun(plan, trainer.train);
   });
 
-  it("starts, and says so", () => {
+  it("reports that it starts", () => {
     expect(status()).to.include({
       is_training: true,
       should_stop: false,
@@ -81,9 +81,9 @@ describe("a training run", () => {
     expect(status().config).to.deep.equal({ lora_rank: 4 });
   });
 
-  it("runs from the first step on: steps, rates and the time that is left", async () => {
+  it("reports steps, rates and the remaining time from the first step on", async () => {
     trainer.tell(started);
-    await run.begun;
+    await run.started;
     expect(status().state).to.equal("running");
     trainer.tell(step(1, 3), step(2, 2));
     const tenSecondsOn = (run.record.firstStepAtMs ?? 0) + 10_000;
@@ -120,7 +120,7 @@ describe("a training run", () => {
     expect(line).to.equal("Epoch 6/10, Step 1200, Loss: 1200.0000");
   });
 
-  it("has null for a loss and a norm that are not finite", () => {
+  it("reports null for a loss or norm that is not finite", () => {
     trainer.tell(started, {
       ...step(1, Number.NaN),
       gradientNorm: Number.POSITIVE_INFINITY,
@@ -128,7 +128,7 @@ describe("a training run", () => {
     expect(status()).to.include({ current_loss: null, grad_norm: null });
   });
 
-  it("completes with the adapter's place", async () => {
+  it("completes with the adapter's path", async () => {
     trainer.tell(started, step(1));
     trainer.resolve({ outcome: "completed", path: "/data/out/final", steps: 1 });
     await run.ended;
@@ -143,7 +143,7 @@ describe("a training run", () => {
     });
   });
 
-  it("stops when asked to, and keeps what it has told", async () => {
+  it("stops on request and keeps its record", async () => {
     trainer.tell(started, step(1));
     run.stop();
     expect(status()).to.include({ state: "stopping", should_stop: true, status: "Stopping..." });
@@ -156,7 +156,7 @@ describe("a training run", () => {
     expect(status().state).to.equal("stopped");
   });
 
-  it("counts as stopped where it was stopped before there was anything to save", async () => {
+  it("counts as stopped even if there was nothing to save", async () => {
     run.stop();
     trainer.reject(codedError("CANCELLED", "cancelled"));
     await run.ended;
@@ -164,7 +164,7 @@ describe("a training run", () => {
     expect(run.failure).to.equal(null);
   });
 
-  it("fails with a reason of one line, also while it stops", async () => {
+  it("fails with a one-line reason, also while it stops", async () => {
     trainer.tell(started, step(1));
     run.stop();
     trainer.reject(codedError("STORAGE", "no room\nat somewhere"));
@@ -208,22 +208,21 @@ describe("progress lines of training", () => {
     [{ kind: "notice", text: "the plan is longer" }, ["ℹ️ the plan is longer"]],
   ];
   for (const [event, lines] of cases) {
-    it(`tell of ${JSON.stringify(event)}`, () => {
-      expect(linesOf(event, run)).to.deep.equal(lines);
+    it(`report ${JSON.stringify(event)}`, () => {
+      expect(progressLines(event, run)).to.deep.equal(lines);
     });
   }
 
-  it("tell that gradients are computed again", () => {
-    expect(linesOf({ kind: "loaded", samples: 1 }, { ...run, gradientCheckpointing: true })).to.deep.equal([
-      "📂 Loaded 1 preprocessed samples",
-      "🧠 Gradient checkpointing enabled for decoder",
-    ]);
+  it("report gradient checkpointing", () => {
+    expect(
+      progressLines({ kind: "loaded", samples: 1 }, { ...run, gradientCheckpointing: true }),
+    ).to.deep.equal(["📂 Loaded 1 preprocessed samples", "🧠 Gradient checkpointing enabled for decoder"]);
   });
 
-  it("tell of skipped steps and of the end", () => {
-    expect(linesOf({ kind: "skipped", epoch: 1, step: 3, notFinite: 2, parameters: 64 }, run)).to.deep.equal([
-      "⚠️ Non-finite gradients (2/64); skipping optimizer step",
-    ]);
+  it("report skipped steps and the end", () => {
+    expect(
+      progressLines({ kind: "skipped", epoch: 1, step: 3, notFinite: 2, parameters: 64 }, run),
+    ).to.deep.equal(["⚠️ Non-finite gradients (2/64); skipping optimizer step"]);
     expect(completedLine("lora", "/o/final")).to.equal("✅ Training complete! LoRA saved to /o/final");
     expect(completedLine("lokr", "/o/final")).to.equal("✅ Training complete! LoKr saved to /o/final");
     expect(failedLine("no room")).to.equal("❌ Training failed: no room");

@@ -14,7 +14,7 @@ import {
   type TrainingServer,
 } from "./trainer.js";
 
-/** The quickest LoKr there is. */
+/** The fastest LoKr configuration. */
 const shortLokr = { ...shortRun, lokr_linear_dim: 4, lokr_linear_alpha: 8, lokr_factor: 4 };
 
 /** The same song every time. */
@@ -31,7 +31,7 @@ describe("training runs", () => {
 
   after(() => server.close());
 
-  /** What a run of its own leaves. */
+  /** Output of a complete run. */
   async function trained(name: string, change: object = {}, kind: Kind = "start"): Promise<Buffer> {
     const base = kind === "start" ? shortRun : shortLokr;
     await trainer.complete({ ...base, output_dir: name, ...change }, kind);
@@ -42,8 +42,8 @@ describe("training runs", () => {
     return server.client.download(await server.client.makeOne({ ...sameSong, ...parameters }));
   }
 
-  describe("that are left alone", () => {
-    it("train a LoRA: answer, files, status", async () => {
+  describe("without interruption", () => {
+    it("train a LoRA, with the expected answer, files and status", async () => {
       const { status, body } = await trainer.start({
         ...shortRun,
         train_epochs: 5,
@@ -91,7 +91,7 @@ describe("training runs", () => {
       }
     });
 
-    it("train a LoKr: answer, files, status", async () => {
+    it("train a LoKr, with the expected answer, files and status", async () => {
       const { status, body } = await trainer.start({ ...shortLokr, output_dir: "lokr" }, "start_lokr");
       expect(status).to.equal(200);
       const config = {
@@ -128,7 +128,7 @@ describe("training runs", () => {
       expect(info.training_config).to.include({ epochs: 4, learning_rate: 0.01 });
     });
 
-    it("tell in order what they do", async () => {
+    it("log their progress in order", async () => {
       await trainer.complete({
         ...shortRun,
         output_dir: "told",
@@ -138,7 +138,7 @@ describe("training runs", () => {
       const lines = (await trainer.status()).training_log.split("\n");
       const patterns = [
         /^Starting\.\.\.$/,
-        /^ℹ️ .*songs are made meanwhile/,
+        /^ℹ️ .*songs can be made meanwhile/,
         /^📂 Loaded 2 preprocessed samples$/,
         /^🧠 Gradient checkpointing enabled for decoder$/,
         /^🚀 Starting training \(device: cpu, precision: (32-true|bf16-mixed)\)\.\.\.$/,
@@ -152,7 +152,7 @@ describe("training runs", () => {
       for (const [index, pattern] of patterns.entries()) expect(lines[index]).to.match(pattern);
     });
 
-    it("make the same adapter of safetensors samples", async () => {
+    it("make the same adapter from safetensors samples", async () => {
       for (const seed of [1, 2]) {
         writeSafetensorsSample(trainer.path(`same/sample${seed}.safetensors`), sampleTensors(seed));
       }
@@ -160,7 +160,7 @@ describe("training runs", () => {
       expect((await trained("of-safetensors", { tensor_dir: "same" })).equals(ofPickles)).to.equal(true);
     });
 
-    it("train on the padding of a condition, unless it is left out", async () => {
+    it("train on the padding of a condition, unless trim_condition removes it", async () => {
       for (const seed of [1, 2]) {
         const tensors = sampleTensors(seed);
         const states = tensors.encoder_hidden_states as SampleTensor;
@@ -183,7 +183,7 @@ describe("training runs", () => {
       expect(trimmed.equals(cut)).to.equal(true);
     });
 
-    it("leave the loss of every step", async () => {
+    it("record the loss of every step", async () => {
       const { loss_history, current_loss } = await trainer.complete({ ...shortRun, output_dir: "losses" });
       expect(loss_history.map(({ step }) => step)).to.deep.equal([1, 2, 3, 4, 5, 6, 7, 8]);
       expect(loss_history.at(-1)?.loss).to.equal(current_loss);
@@ -220,14 +220,14 @@ describe("training runs", () => {
     });
 
     for (const [kind, change] of cases) {
-      it(`${kind} makes another adapter of ${JSON.stringify(change)}`, async () => {
+      it(`${kind} makes a different adapter with ${JSON.stringify(change)}`, async () => {
         const weights = await trained(`changed-${JSON.stringify(change).replace(/\W/g, "")}`, change, kind);
         expect(weights.equals(base.get(kind) as Buffer)).to.equal(false);
       });
     }
 
     for (const kind of ["start", "start_lokr"] as const) {
-      it(`${kind} makes the same adapter again, also when it saves memory and more checkpoints`, async () => {
+      it(`${kind} is reproducible, also with gradient checkpointing and more checkpoints`, async () => {
         const change = { gradient_checkpointing: true, save_every_n_epochs: 1 };
         const weights = await trained(`same-${kind}`, change, kind);
         expect(weights.equals(base.get(kind) as Buffer)).to.equal(true);
@@ -236,8 +236,8 @@ describe("training runs", () => {
     }
   });
 
-  describe("that are stopped", () => {
-    it("end within a step, leave a checkpoint to go on from and no final adapter, and let another run start", async () => {
+  describe("that were stopped", () => {
+    it("end within a step with a checkpoint and no final adapter, and another run can start", async () => {
       await trainer.start({ ...longRun, output_dir: "stopped" });
       await trainer.until((status) => status.current_step >= 3);
       expect(await trainer.stop()).to.equal("Stopping training...");
@@ -256,7 +256,7 @@ describe("training runs", () => {
       await trainer.complete({ ...shortRun, output_dir: "after-stop" });
     });
 
-    it("end before their first step where the stop came while the start was still checked", async () => {
+    it("end before their first step if the stop came during the checks of the start", async () => {
       const { training } = server.service;
       const starting = training.startLora(parseLoraTraining({ ...longRun, output_dir: "at-once" }));
       expect(training.stop()).to.deep.equal({ message: "Stopping training..." });
@@ -265,7 +265,7 @@ describe("training runs", () => {
       expect(existsSync(trainer.path("at-once/final"))).to.equal(false);
     });
 
-    it("let the next run be where the stop came to a start that is refused", async () => {
+    it("do not affect the next run if the stopped start is rejected", async () => {
       const { training } = server.service;
       const starting = training.startLora(parseLoraTraining({ ...shortRun, tensor_dir: "absent" }));
       training.stop();
@@ -275,7 +275,7 @@ describe("training runs", () => {
     });
 
     for (const kind of ["start", "start_lokr"] as const) {
-      it(`${kind} goes on from a stop to the adapter of an uninterrupted run, bit for bit`, async () => {
+      it(`${kind} resumes from a stop to the same bits as an uninterrupted run`, async () => {
         const plan = { ...shortLokr, lora_dropout: 0.1, gradient_accumulation: 2, train_epochs: 20 };
         const whole = await trained(`whole-${kind}`, plan, kind);
         await trainer.start({ ...plan, output_dir: `halted-${kind}` }, kind);
@@ -290,7 +290,7 @@ describe("training runs", () => {
       });
     }
 
-    it("go on from the checkpoint of an epoch as well", async () => {
+    it("resume from the checkpoint of an epoch", async () => {
       const plan = { ...shortRun, train_epochs: 6, save_every_n_epochs: 3 };
       const whole = await trained("whole-epochs", plan);
       const checkpoint = trainer.checkpoints("whole-epochs").find((name) => name.startsWith("epoch_3_"));
@@ -304,7 +304,7 @@ describe("training runs", () => {
       expect(resumed.equals(whole)).to.equal(true);
     });
 
-    it("go on from an adapter alone, after the epoch of its name, and say what is missing", async () => {
+    it("resume from an adapter without trainer state, after the epoch in its name, and report the missing state", async () => {
       await trained("alone");
       const checkpoint = trainer.checkpoints("alone").find((name) => name.startsWith("epoch_2_")) as string;
       const from = trainer.path("alone/checkpoints", checkpoint);
@@ -322,7 +322,7 @@ describe("training runs", () => {
       expect(answer.body.detail).to.include("the rank, factor");
     });
 
-    it("go on with another dropout", async () => {
+    it("resume with another dropout", async () => {
       await trained("dropout", { lora_dropout: 0.1 });
       const checkpoint = trainer.checkpoints("dropout").find((name) => name.startsWith("epoch_2_"));
       const resume_from = `dropout/checkpoints/${checkpoint}`;
@@ -330,7 +330,7 @@ describe("training runs", () => {
       expect((await trainer.status()).loss_history[0]?.step).to.equal(5);
     });
 
-    it("are refused where the checkpoint has all the epochs that are asked for", async () => {
+    it("are rejected if the checkpoint already has all requested epochs", async () => {
       await trained("all-epochs");
       const checkpoint = trainer.checkpoints("all-epochs").find((name) => name.startsWith("epoch_4_"));
       const resume_from = `all-epochs/checkpoints/${checkpoint}`;
@@ -340,7 +340,7 @@ describe("training runs", () => {
       expect(existsSync(trainer.path("no-epochs/final"))).to.equal(false);
     });
 
-    it("are refused where the checkpoint is another adapter's", async () => {
+    it("are rejected if the checkpoint is of another adapter", async () => {
       await trained("rank-4", { save_every_n_epochs: 1 });
       const resume_from = `rank-4/checkpoints/${trainer.checkpoints("rank-4")[0]}`;
       for (const [change, kind] of [
@@ -360,8 +360,8 @@ describe("training runs", () => {
     });
   });
 
-  describe("of which there is one at a time", () => {
-    it("refuse a second start of either kind", async () => {
+  describe("one at a time", () => {
+    it("reject a second start of either kind", async () => {
       await trainer.start({ ...longRun, output_dir: "one" }, "start_lokr");
       for (const kind of ["start", "start_lokr"] as const) {
         const second = await trainer.start({ ...shortRun, output_dir: "two" }, kind);
@@ -377,7 +377,7 @@ describe("training runs", () => {
       expect(existsSync(trainer.path("two"))).to.equal(false);
     });
 
-    it("let exactly one of several simultaneous starts win", async () => {
+    it("accept exactly one of several simultaneous starts", async () => {
       const starts = Array.from({ length: 5 }, (_, index) =>
         trainer.start({ ...longRun, output_dir: `race-${index}` }, index % 2 === 0 ? "start" : "start_lokr"),
       );
@@ -388,8 +388,8 @@ describe("training runs", () => {
     });
   });
 
-  describe("that go wrong", () => {
-    it("fail with a reason where the loss is no number, and the server serves on", async () => {
+  describe("that fail", () => {
+    it("fail with a reason if the loss is NaN, and the server keeps running", async () => {
       const { status } = await trainer.start({
         ...shortRun,
         output_dir: "wild",
@@ -407,8 +407,8 @@ describe("training runs", () => {
     });
   });
 
-  describe("beside songs", () => {
-    it("let songs be made, and change none of their bytes", async () => {
+  describe("while songs are made", () => {
+    it("do not change the bytes of songs", async () => {
       const before = await song();
       await trainer.start({ ...longRun, output_dir: "beside" });
       await trainer.until((status) => status.current_step >= 1);
@@ -425,7 +425,7 @@ describe("training runs", () => {
       ["start_lokr", ["exported-start_lokr", "heard-start_lokr/final"]],
     ];
     for (const [kind, names] of exports) {
-      it(`${kind} makes an adapter that is exported, heard, and let go of`, async () => {
+      it(`${kind} makes an adapter that can be exported, loaded and unloaded`, async () => {
         const plan = { ...shortLokr, train_epochs: 20, learning_rate: 0.05 };
         await trained(`heard-${kind}`, plan, kind);
         const paths = { export_path: `exported-${kind}`, lora_output_dir: `heard-${kind}` };

@@ -1,6 +1,5 @@
 /**
- * Sample files as other trainers write them, byte by byte: small sets for tests, and
- * broken ones.
+ * Writes small sample files in the format of other trainers, and broken ones.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,12 +16,12 @@ export type SampleTensors = Record<string, SampleTensor>;
 
 /** Widths of the embedded model. */
 function widths(): { latent: number; condition: number } {
-  const { directory } = new Checkpoints("absent").renderer(EMBEDDED_MODEL);
+  const { path: directory } = new Checkpoints("absent").renderer(EMBEDDED_MODEL).model;
   const config = JSON.parse(readFileSync(join(directory, "config.json"), "utf8"));
   return { latent: config.audio_acoustic_hidden_dim, condition: config.hidden_size };
 }
 
-/** What a sample of the embedded model's data set holds; the same seed gives the same numbers. */
+/** Tensors of a sample for the embedded model, determined by the seed. */
 export function sampleTensors(seed: number, frames = 16, tokens = 6): SampleTensors {
   const { latent, condition } = widths();
   const draw = numbersBetween(seed);
@@ -44,7 +43,7 @@ export function sampleTensors(seed: number, frames = 16, tokens = 6): SampleTens
   };
 }
 
-/** Evenly spread in -1 .. 1 (a linear congruential generator). */
+/** Uniform in -1 .. 1 (a linear congruential generator). */
 function numbersBetween(seed: number): () => number {
   let state = seed;
   return () => {
@@ -80,7 +79,7 @@ export function writeSample(path: string, tensors: SampleTensors): void {
   writeFileSync(path, storedZip(files.map(([name, bytes]) => [`sample/${name}`, bytes])));
 }
 
-/** The same as a safetensors file; masks become floats. */
+/** The sample as a safetensors file; masks become floats. */
 export function writeSafetensorsSample(path: string, tensors: SampleTensors): void {
   mkdirSync(join(path, ".."), { recursive: true });
   const entries = Object.entries(tensors).map(([name, { shape, values }]) => [

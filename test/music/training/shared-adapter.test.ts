@@ -44,7 +44,7 @@ describe("adapters exported for other programs", () => {
     return bytes;
   }
 
-  /** The song of a program that reads a file of weights and nothing beside it. */
+  /** A song made with the weights file alone, as other programs read it. */
   async function songOfFileAlone(path: string): Promise<Buffer> {
     const alone = trainer.path("alone", path.replaceAll("/", "-"));
     mkdirSync(trainer.path("alone"), { recursive: true });
@@ -58,12 +58,12 @@ describe("adapters exported for other programs", () => {
 
   const configOf = (folder: string) => JSON.parse(readFileSync(trainer.path(folder, CONFIG), "utf8"));
 
-  it("act at less than their strength where they are copied as they are", async () => {
+  it("act at reduced strength in a plain copy", async () => {
     expect((await exportTo("plain")).status).to.equal(200);
     expect((await songOfFileAlone(`plain/${WEIGHTS}`)).equals(styled)).to.equal(false);
   });
 
-  it("act at their strength everywhere with fold_alpha, at both levels of the folder", async () => {
+  it("act at full strength with fold_alpha, at both folder levels", async () => {
     const { status, body } = await exportTo("folded", { fold_alpha: true });
     expect(status, body.detail).to.equal(200);
     expect(body.data).to.deep.equal({
@@ -83,7 +83,7 @@ describe("adapters exported for other programs", () => {
     expect((await songUnder("folded")).equals(styled)).to.equal(true);
   });
 
-  it("are one file that says its alpha itself with comfy_single_file", async () => {
+  it("are one file with its alpha with comfy_single_file", async () => {
     const { status, body } = await exportTo("single", { comfySingleFile: "true" });
     expect(status, body.detail).to.equal(200);
     expect(readdirSync(trainer.path("single"))).to.deep.equal([SINGLE_FILE]);
@@ -98,7 +98,7 @@ describe("adapters exported for other programs", () => {
     expect(tensors.size).to.equal(1.5 * original.size);
   });
 
-  it("scale lora_B by alpha over the rank, also within one file", async () => {
+  it("scale lora_B by alpha / rank, also in a single file", async () => {
     cpSync(trainer.path("out/final/adapter"), trainer.path("odd/final"), { recursive: true });
     writeFileSync(
       trainer.path("odd/final", CONFIG),
@@ -134,7 +134,7 @@ describe("adapters exported for other programs", () => {
   };
   const config = { peft_type: "LORA", r: RANK, lora_alpha: ALPHA };
   const refusals: [what: string, write: (folder: string) => void, mentions: string][] = [
-    ["a LoKr", (folder) => writeLokr(join(folder, "lokr_weights.safetensors")), "a LoKr is one file already"],
+    ["a LoKr", (folder) => writeLokr(join(folder, "lokr_weights.safetensors")), "a LoKr is already one file"],
     ["a scale by the root of the rank", writePeft({ ...config, use_rslora: true }), "use_rslora"],
     [
       "an alpha of its own for a module",
@@ -144,7 +144,7 @@ describe("adapters exported for other programs", () => {
     [
       "a rank that is not the config's",
       writePeft({ ...config, r: 2 }),
-      "q_proj.lora_A.weight is of another rank",
+      "q_proj.lora_A.weight has another rank",
     ],
     [
       "tensors of another kind",
@@ -164,7 +164,7 @@ describe("adapters exported for other programs", () => {
   }
 
   for (const [index, [what, write, mentions]] of refusals.entries()) {
-    it(`have no such form with ${what}: 400, and nothing is written`, async () => {
+    it(`are rejected with 400 and write nothing with ${what}`, async () => {
       const outputDir = `refused-${index}`;
       mkdirSync(trainer.path(outputDir, "final"), { recursive: true });
       write(trainer.path(outputDir, "final"));
@@ -185,7 +185,7 @@ interface ReadTensor {
   values: Float32Array;
 }
 
-/** The tensors of a safetensors file of float32, which must lie side by side and fill it. */
+/** Tensors of a float32 safetensors file, which must be contiguous and fill it. */
 function tensorsOf(path: string): Map<string, ReadTensor> {
   const bytes = readFileSync(path);
   const begin = 8 + Number(bytes.readBigUInt64LE());

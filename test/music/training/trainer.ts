@@ -1,4 +1,4 @@
-/** A server that trains in a folder of its own, and what tests ask of it. */
+/** A server for training tests with its own folder. */
 import { mkdirSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,7 +9,7 @@ import { writeSampleSet } from "./sample-files.js";
 
 const POLL_INTERVAL_MS = 10;
 
-/** A run that takes moments. */
+/** A very short run. */
 export const shortRun = {
   tensor_dir: "set",
   train_epochs: 4,
@@ -20,12 +20,12 @@ export const shortRun = {
   learning_rate: 0.01,
 };
 
-/** Runs until it is stopped, for all that a test waits. */
+/** Practically endless: runs until it is stopped. */
 export const longRun = { ...shortRun, train_epochs: 1_000_000, save_every_n_epochs: 1_000_000 };
 
 export type Kind = "start" | "start_lokr";
 
-/** Speaks the training interface; paths are those below SVC_TRAINING_ROOT. */
+/** Client of the training API; paths are relative to SVC_TRAINING_ROOT. */
 export class Trainer {
   constructor(
     readonly client: Client,
@@ -49,7 +49,7 @@ export class Trainer {
     return (await this.client.post("/v1/training/stop", {})).body.data.message;
   }
 
-  /** Polls until `condition` holds of the status. */
+  /** Polls until the status fulfils `condition`. */
   async until(condition: (status: TrainingStatus) => boolean): Promise<TrainingStatus> {
     for (;;) {
       const status = await this.status();
@@ -58,12 +58,12 @@ export class Trainer {
     }
   }
 
-  /** The status once no run is under way. */
+  /** Status once no run is in progress. */
   ended(): Promise<TrainingStatus> {
     return this.until((status) => !status.is_training);
   }
 
-  /** Runs to the end, which is expected to be `completed`. */
+  /** Runs to the end and expects `completed`. */
   async complete(parameters: object, kind: Kind = "start"): Promise<TrainingStatus> {
     const { status: code, body } = await this.start(parameters, kind);
     if (code !== 200) throw new Error(`refused with ${code}: ${body.detail}`);
@@ -72,7 +72,7 @@ export class Trainer {
     return status;
   }
 
-  /** The weights that a run left in the output directory. */
+  /** Weights in a run's output directory. */
   weights(outputDir: string, folder = "final"): Buffer {
     const directory = this.path(outputDir, folder);
     const isLora = readdirSync(directory).includes("adapter");
@@ -89,7 +89,7 @@ export interface TrainingServer extends LiveServer {
   trainer: Trainer;
 }
 
-/** Starts a server whose root holds the data set `set` of two samples. */
+/** Starts a server with a data set `set` of two samples in its root. */
 export async function startTrainingServer(settings: Record<string, string> = {}): Promise<TrainingServer> {
   const root = realpathSync(temporaryDirectory());
   mkdirSync(join(root, "set"));

@@ -5,7 +5,7 @@ import { RandomSamples } from "../../../src/music/words/random-samples.js";
 describe("RandomSamples", () => {
   const samples = RandomSamples.load();
 
-  it("come in at least fifty, no two alike", () => {
+  it("contains at least fifty distinct examples", () => {
     const texts = [
       ...samples.simple.map(({ description }) => description),
       ...samples.custom.map(({ lyrics }) => lyrics),
@@ -14,7 +14,7 @@ describe("RandomSamples", () => {
     expect(new Set(texts).size).to.equal(texts.length);
   });
 
-  it("vary in language, metre and structure", () => {
+  it("varies in language, metre and structure", () => {
     expect(new Set(samples.custom.map(({ language }) => language)).size).to.be.at.least(8);
     expect(new Set(samples.custom.map(({ timesignature }) => timesignature))).to.have.all.keys(
       "2",
@@ -26,7 +26,7 @@ describe("RandomSamples", () => {
     expect(samples.simple.some(({ instrumental }) => instrumental)).to.equal(true);
   });
 
-  it("name keys and languages that the models know, and mark the sections of their lyrics", () => {
+  it("uses keys and languages known to the models, and section tags in lyrics", () => {
     for (const { caption, keyscale, language, lyrics } of samples.custom) {
       expect(canonicalKeyScale(keyscale), caption).to.be.a("string");
       expect(LANGUAGES, caption).to.include(language);
@@ -34,7 +34,7 @@ describe("RandomSamples", () => {
     }
   });
 
-  it("answer with the keys of the interface and those that older clients read", () => {
+  it("returns current keys and those of older clients", () => {
     const custom = samples.draw("custom_mode");
     expect(custom).to.include.all.keys("caption", "lyrics", "bpm", "duration", "vocal_language", "think");
     expect(custom).to.include.all.keys(

@@ -1,4 +1,4 @@
-"""The measures, of sounds whose tempo, key, harmony and form are known."""
+"""The measures, on sounds whose tempo, key, harmony, melody and form are known."""
 
 import tempfile
 import unittest
@@ -77,7 +77,7 @@ class Rhythm(unittest.TestCase):
                 level = min((0.5, 1, 2), key=lambda level: abs(found / (bpm * level) - 1))
                 self.assertAlmostEqual(found / (bpm * level), 1, delta=0.02, msg=f"{make.__name__} at {bpm}: {found}")
 
-    def test_a_beat_peak_tells_what_repeats_from_what_does_not(self):
+    def test_a_beat_peak_separates_repetition_from_scattered_onsets(self):
         def peak(audio):
             return signals.beat_peak(signals.onset_autocorrelation(audio))
 
@@ -88,7 +88,7 @@ class Rhythm(unittest.TestCase):
 
 
 class Harmony(unittest.TestCase):
-    def test_a_cadence_tells_its_key(self):
+    def test_a_cadence_has_its_key(self):
         for tonic, name in enumerate(signals.PITCH_CLASSES):
             self.assertEqual(signals.key(cadence(tonic, MAJOR)), f"{name} major")
             self.assertEqual(signals.key(cadence(tonic, MINOR)), f"{name} minor")
@@ -107,7 +107,7 @@ class Harmony(unittest.TestCase):
         self.assertGreater(far, 1.5 * near)
         self.assertGreater(far, 3 * slow)
 
-    def test_low_flatness_tells_tones_from_noise(self):
+    def test_low_flatness_separates_tones_from_noise(self):
         self.assertLess(signals.low_flatness(chord([-24, -17, -12], 8)), 0.02)
         self.assertAlmostEqual(signals.low_flatness(noise(8)), 0.56, delta=0.02)
         both = chord([-24, -17, -12], 8) + 0.1 * noise(8)
@@ -125,6 +125,42 @@ class Form(unittest.TestCase):
         self.assertGreater(likeness[0] - likeness[1], 0.2)
         self.assertGreater(likeness[1] - likeness[2], 0.2)
         self.assertLess(signals.recurrence(noise(24)), 0.15)
+
+
+    def test_a_second_chorus_is_nearer_to_the_first_unless_it_plays_the_verse(self):
+        verse, chorus, other = (melody(32, seed) for seed in (1, 2, 3))
+        sections = [("Verse", 0, 8), ("Chorus", 8, 16), ("Verse", 16, 24), ("Chorus", 24, 32)]
+        returning = np.concatenate([verse, chorus, verse, chorus])
+        self.assertTrue(signals.chorus_returns(returning, sections))
+        late = np.concatenate([verse, chorus, verse, np.zeros(RATE // 2, dtype=np.float32), chorus])
+        self.assertTrue(signals.chorus_returns(late[: len(returning)], sections))
+        self.assertFalse(signals.chorus_returns(np.concatenate([verse, chorus, other, verse]), sections))
+        self.assertIsNone(signals.chorus_returns(returning, sections[:3]))
+
+
+class Melodies(unittest.TestCase):
+    SCALE = (0, 2, 4, 5, 7, 9, 11, 12)
+
+    def played(self, pitches, under=0.0):
+        tune = np.concatenate([chord([pitch], 0.4) for pitch in pitches])
+        chords = progression([(-12, MAJOR), (-7, MAJOR), (-5, MAJOR), (-12, MAJOR)], 1.6, 4)
+        return tune + under * np.resize(chords, len(tune))
+
+    def test_a_scale_is_a_melody_with_and_without_chords(self):
+        scale = [*self.SCALE, *reversed(self.SCALE)] * 3
+        self.assertGreater(signals.stepwise_melody(self.played(scale)), 0.75)
+        self.assertGreater(signals.stepwise_melody(self.played(scale, 0.3)), 0.6)
+
+    def test_arpeggios_leaps_chords_and_noise_are_none(self):
+        arpeggio = [0, 4, 7, 12, 7, 4] * 7
+        leaps = [0, 9, 2, 11, 4, 12, 5] * 6
+        for audio in (self.played(arpeggio), self.played(leaps), progression([(0, MAJOR), (5, MAJOR)], 4, 2), noise(16)):
+            self.assertLess(signals.stepwise_melody(audio), 0.2)
+
+    def test_steps_outside_the_key_do_not_count(self):
+        chromatic = [*range(13), *range(11, 0, -1)] * 2
+        scale = [*self.SCALE, *reversed(self.SCALE)] * 3
+        self.assertLess(signals.stepwise_melody(self.played(chromatic)), 0.8 * signals.stepwise_melody(self.played(scale)))
 
 
 class Levels(unittest.TestCase):

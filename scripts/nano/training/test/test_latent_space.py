@@ -1,21 +1,12 @@
-"""What latents say of audio, and what a decoder reads of them before it has learnt."""
+"""The latents of known sounds, and the oscillators that play them."""
 import math
 import unittest
 
 import torch
 
-from first_weights import begin_decoder, initialise
-from latent_space import MEL_BANDS, LogMel, Parts, PitchClasses, timbre_components
-from oobleck import Decoder
+from latent_space import MEL_BANDS, LogMel, PitchClasses
 from semitones import Semitones, play
 from tiny import HOP, hiss, tone, vae_config
-
-
-def begun(config):
-    module = torch.nn.Module()
-    module.part = Decoder(config)
-    initialise(module, 1)
-    return module.part
 
 
 class LatentSpaces(unittest.TestCase):
@@ -24,7 +15,7 @@ class LatentSpaces(unittest.TestCase):
         torch.set_grad_enabled(False)
         self.addCleanup(torch.set_grad_enabled, True)
 
-    def test_spectra_of_timbre_say_which_band_sounds_and_in_which_quarter_of_a_frame(self):
+    def test_log_mel_spectra_locate_a_band_and_a_quarter_of_a_frame(self):
         log_mel = LogMel(vae_config(80, 8))
 
         def spectra(audio):
@@ -42,17 +33,7 @@ class LatentSpaces(unittest.TestCase):
         click[..., 4 * HOP + 1200:4 * HOP + 1202] = 0.5  # the middle of the fifth frame's third quarter
         self.assertEqual(int(spectra(click).sum(0)[:, 4].argmax()), 2)
 
-    def test_timbre_is_what_spectra_vary_in_most_and_all_of_useful_size(self):
-        shapes = torch.linalg.qr(torch.randn(4 * MEL_BANDS, 3))[0]
-        amounts = torch.randn(4000, 3) * torch.tensor([90.0, 40, 10])
-        spectra = amounts @ shapes.T + torch.randn(4 * MEL_BANDS) - 4
-        mean, components = timbre_components(spectra, 3)
-        timbre = components @ (spectra - mean).T
-        self.assertTrue(torch.allclose(timbre.std(1), torch.tensor([3.0, 2, 1]), 0.05))
-        correlation = torch.corrcoef(torch.cat([timbre, amounts.T]))[:3, 3:].abs()
-        self.assertTrue(torch.allclose(correlation, torch.eye(3), 0, 0.05))
-
-    def test_pitch_classes_name_what_sounds_and_hardly_change_where_everything_gets_louder(self):
+    def test_pitch_classes_name_the_note_and_hardly_depend_on_loudness(self):
         pitch_classes = PitchClasses(vae_config(80, 8))
 
         def classes(audio):
@@ -62,17 +43,8 @@ class LatentSpaces(unittest.TestCase):
         self.assertEqual(int(classes(tone(392, 50)).argmax()), 10)  # G
         self.assertLess(float((classes(2 * hiss(1, 50)) - classes(0.2 * hiss(1, 50))).max()), 2)
 
-    def test_nothing_in_the_decoder_reads_the_clock(self):
-        config, parts = vae_config(100, 8), Parts.of(100)
-        self.assertEqual(parts, (42, 6, 40, 12))
-        decoder = begun(config)
-        begin_decoder(decoder, config)
-        lows, beats, timbre, pitches = (decoder.conv1.weight[:, channels] for channels in parts.slices)
-        self.assertFalse(beats.any())
-        self.assertTrue(lows.any() and timbre.any() and pitches.any())
-
-    def test_semitones_are_told_apart_and_played_as_they_were(self):
-        semitones = Semitones(42, HOP, 48000)
+    def test_semitones_are_separated_and_played_back(self):
+        semitones = Semitones(42, HOP, 48000, 3e-4)
         for index in (0, 15, 33):  # E1, G2, C#4
             hertz = 440 * 2 ** ((index - 41) / 12)
             heard = semitones(tone(hertz, 50).mean(1))
@@ -84,7 +56,18 @@ class LatentSpaces(unittest.TestCase):
             self.assertAlmostEqual(int(spectrum.argmax()), hertz, delta=1)
             self.assertAlmostEqual(float(made.square().mean()), 0.02, delta=0.004)
 
-    def test_oscillators_have_a_frames_level_in_its_middle(self):
+    def test_a_floor_silences_what_is_below_it_and_keeps_what_is_above(self):
+        floor, quiet, loud = 2e-3, 5e-4, 0.2
+        semitones = Semitones(42, HOP, 48000, floor)
+        levels = [float(semitones(tone(220, 50, amplitude).mean(1))[0, 29, 25]) for amplitude in (quiet, loud)]
+        self.assertAlmostEqual(levels[0], math.log(floor), delta=0.1)
+        self.assertAlmostEqual(levels[1], math.log(loud), delta=0.1)
+        made = play(semitones(torch.zeros(1, 20 * HOP)), HOP, 48000, floor)
+        self.assertLess(float(made.abs().max()), 1e-4)
+        made = play(semitones(tone(220, 50, loud).mean(1)), HOP, 48000, floor)[0, 24000:72000]
+        self.assertAlmostEqual(float(made.square().mean()), loud**2 / 2, delta=0.004)
+
+    def test_oscillators_reach_the_level_of_a_frame_in_its_middle(self):
         levels = torch.tensor([0.1, 0.1, 0.4, 0.1])
         made = play(levels.log()[None, None], HOP, 48000)[0]
         self.assertEqual(made.shape, (4 * HOP,))

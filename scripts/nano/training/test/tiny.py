@@ -1,4 +1,4 @@
-"""A data set of a few seconds and the configs of a model of a few thousand weights, packed in a fresh folder."""
+"""A data set of a few seconds, and a model and a checkpoint of a few thousand weights, in a temporary folder."""
 import json
 import math
 import tempfile
@@ -8,9 +8,15 @@ from pathlib import Path
 
 import torch
 
+import checkpoint
 import pack
 import train
+from audio_tokenizer import AudioTokenizer
 from data import Data
+from dit import AceStep
+from latent_space import MEL_ROWS, Parts
+from oobleck import Decoder
+from transformer import Qwen3
 
 HOP = 1920
 torch.set_num_threads(1)  # its tensors are small
@@ -40,12 +46,20 @@ DIT = {**TRANSFORMER, "in_channels": 12, "audio_acoustic_hidden_dim": 4, "patch_
        "num_timbre_encoder_hidden_layers": 1, "num_attention_pooler_hidden_layers": 1, "pool_window_size": 5,
        "fsq_input_levels": [4, 4]}
 QWEN3 = {**TRANSFORMER, "vocab_size": 40}
+ADDED = {16: "<|im_end|>", 20: "<|audio_code_0|>"}
+
+
+def tokenizer(names):
+    """Token i of 40 is called names(i)."""
+    return {"model": {"vocab": {names(id): id for id in range(40) if id not in ADDED}},
+            "added_tokens": [{"id": id, "content": content} for id, content in ADDED.items()]}
+
+
+VAE = {**vae_config(4, 4), "downsampling_ratios": [8, 4, 6, 10], "channel_multiples": [1, 2, 2, 2]}
 MODEL = {
-    "config.json": DIT, "text_encoder/config.json": QWEN3, "lm/config.json": QWEN3,
-    "vae/config.json": {**vae_config(4, 4), "downsampling_ratios": [8, 4, 6, 10], "channel_multiples": [1, 2, 2, 2]},
-    "lm/tokenizer.json": {"added_tokens": [{"id": 16, "content": "<|im_end|>"},
-                                           {"id": 20, "content": "<|audio_code_0|>"}]},
-    "training.json": {"unconditionalPrompt": [15, 13, 14], "stages": {}},
+    "config.json": DIT, "text_encoder/config.json": QWEN3, "lm/config.json": QWEN3, "vae/config.json": VAE,
+    "lm/tokenizer.json": tokenizer(lambda id: f"token {id}"),
+    "training.json": {"unconditionalPrompt": [15, 13, 14], "genres": ["folk", "jazz"]},
 }
 
 
@@ -75,47 +89,73 @@ def write_wav(path, hertz, samples):
 
 
 def write_files(root):
-    data, records = root / "data", [record(index) for index in range(4)]
-    data.mkdir()
+    pieces, records = root / "pieces", [record(index) for index in range(4)]
+    pieces.mkdir()
     for index in range(4):
         for track, hertz in {"mix": 220, "bass": 110, "drums": 330}.items():
-            write_wav(data / f"piece{index}/{track}.wav", hertz * (1 + index), 96000 + 9600 * index)
-    for name in ("pieces.jsonl", "words.jsonl"):
-        (data / name).write_text("".join(json.dumps(line) + "\n" for line in records))
-    (data / "genres.json").write_text('["folk", "jazz"]')
+            write_wav(pieces / f"piece{index}/{track}.wav", hertz * (1 + index), 96000 + 9600 * index)
+    (pieces / "pieces.jsonl").write_text("".join(json.dumps(line) + "\n" for line in records))
     for name, value in MODEL.items():
         path = root / "model" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(value))
 
 
+def write_checkpoint(start):
+    """Random weights, a latent space without a floor of its own, and a tokenizer of other ids."""
+    torch.manual_seed(1)
+
+    def random_weights(module):
+        """Zeros would keep gradients from other weights."""
+        for weight in module.parameters():
+            if not weight.any():
+                torch.nn.init.normal_(weight, std=0.1)
+        return module.state_dict()
+
+    lows, timbre = Parts.of(VAE["decoder_input_channels"]).lows, Parts.of(VAE["decoder_input_channels"]).timbre
+    weights = {
+        checkpoint.DIT: {**random_weights(AceStep(DIT)), **random_weights(AudioTokenizer(DIT))},
+        checkpoint.TEXT_ENCODER: random_weights(Qwen3(QWEN3)), checkpoint.LM: random_weights(Qwen3(QWEN3)),
+        checkpoint.VAE: {**{f"decoder.{name}": weight for name, weight in random_weights(Decoder(VAE)).items()},
+                         "encoder.timbre_mean": torch.zeros(MEL_ROWS),
+                         "encoder.timbre_components": torch.randn(timbre, MEL_ROWS) / 20},
+    }
+    for name, tensors in weights.items():
+        checkpoint.write_safetensors(start / name, tensors)
+    oscillators = {"mean": [-6.0] * lows, "deviation": [1.5] * lows}
+    (start / "vae/config.json").write_text(json.dumps({**VAE, "oscillators": oscillators}))
+    (start / checkpoint.TOKENIZER).write_text(json.dumps(tokenizer(lambda id: f"token {39 - id}")))
+
+
 class Tiny:
-    """Its folder goes with it. Stages run in it as train.py runs them."""
+    """A temporary folder in which stages run as train.py runs them."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory()
         self.root = Path(self.folder.name)
+        self.start = self.root / "start"
         write_files(self.root)
-        self.pack = self.root / "data.pt"
-        self.data = self.packed(self.pack)
+        write_checkpoint(self.start)
+        self.data = self.packed(self.root / "data", self.start)
 
-    def packed(self, out, *options):
-        pack.main(["--data", str(self.root / "data"), "--model", str(self.root / "model"), "--out", str(out), *options])
-        return Data(out)
+    def packed(self, out, start, *options):
+        places = {"--pieces": self.root / "pieces", "--data": out, "--start": start, "--shard": 0}
+        pack.main([*(str(word) for place in places.items() for word in place), *options])
+        return Data(out, self.root / "model")
 
     def options(self, stage, steps=0):
         work = self.root / "work"
         work.mkdir(exist_ok=True)
-        return Namespace(stage=stage, state=work / f"{stage}.pt", work=work, out=self.root / "out", start=None,
-                         device="cpu", minutes=None, hours=None, steps=steps, compile=False, batch=4, crop_seconds=0.2,
-                         learning_rate=3e-4, warmup_steps=1, average_decay=0, save_minutes=9, log_steps=1,
-                         measure_steps=0, seed=1)
+        return Namespace(stage=stage, stages=[stage], state=work / f"{stage}.pt", work=work, out=self.root / "out",
+                         start=self.start, device="cpu", threads=1, steps=steps, crop_seconds=0.2, learning_rate=3e-4,
+                         batch=1 if stage in ("dit", "guidance") else 4,
+                         average_decay=0, save_minutes=9, log_steps=1, measure_steps=0, seed=1)
 
     def train(self, stage, steps):
         train.train(self.data, self.options(stage, steps), lambda figures: None)
 
     def prepared(self, stage):
-        """Its module, where the stages before have hardly run."""
+        """Its module, after a step or two of the stages before it."""
         if stage in train.WITH_TOKENIZER and not self.options("tokenizer").state.exists():
             self.train("tokenizer", 2)
         if stage == "guidance" and not self.options("dit").state.exists():

@@ -6,12 +6,13 @@
 import type { BuildingPrefab } from "../../game.js";
 import type { GrowableService, Level, Service, SubService } from "../../terms.js";
 
-/** What the embedded city knows about a kind of building beyond what the interface shows. */
+/** Properties of a building prefab that the interface does not show. */
 export interface SimBuildingPrefab extends BuildingPrefab {
-  /** Null unless zones grow it. */
+  /** Null unless it is growable. */
   readonly growable: GrowableClass | null;
-  /** Null unless it does something for the city. */
+  /** Null unless it is a civic building. */
   readonly civic: Civic | null;
+  /** Of a placed one; what grows by itself costs the city nothing. */
   readonly cost: number;
   readonly upkeepPerWeek: number;
 }
@@ -37,11 +38,11 @@ export const COVERAGES = [
   "leisure",
 ] as const;
 export type Coverage = (typeof COVERAGES)[number];
-/** Those that drive out or are driven to; to parks people walk. */
+/** Services reached by road; parks are reached on foot. */
 export const ROAD_COVERAGES = COVERAGES.filter((kind) => kind !== "leisure");
 
 export interface Civic {
-  /** Electric output at best. */
+  /** Maximum electric output. */
   readonly powerKw?: number;
   /** The output follows the wind. */
   readonly wind?: boolean;
@@ -54,11 +55,11 @@ export interface Civic {
   /** Works only beside or in water. */
   readonly shore?: boolean;
   readonly coverage?: { readonly kind: Coverage; readonly radiusMeters: number; readonly capacity: number };
-  /** What it can hold for good: rubbish as it piles up in buildings, or graves. */
+  /** Storage capacity: garbage in gauge points, or graves. */
   readonly storage?: number;
-  /** It makes power from fuel that comes over the road. */
+  /** Needs fuel delivered by road. */
   readonly burnsFuel?: boolean;
-  /** Ground pollution it spreads, 0 to 100 at its door. */
+  /** Ground pollution at its door, 0 to 100. */
   readonly pollution?: number;
   /** Works without a road. */
   readonly roadless?: boolean;
@@ -86,11 +87,11 @@ const CIVIC_ROWS: Partial<Record<Service, readonly CivicRow[]>> = {
     ["Nuclear Power Plant", "16x14", 200_000, 8_000, { powerKw: 640_000, jobs: 100 }],
     ["Dam Power House = Hydro Power Plant", "4x4", 100_000, 3_200, { powerKw: 80_000, ...SHORE }],
     ["Fusion Power Plant", "16x16", 1_000_000, 16_000, { powerKw: 16_000_000, jobs: 100 }],
-    ["Electricity Pole", "1x1", 0, 0, { roadless: true }],
+    ["Electricity Pole", "1x1", 40, 0, { roadless: true }],
   ],
   Water: [
     ["Water Intake = Water Pumping Station", "3x3", 2_500, 160, { waterM3: 120_000, ...SHORE }],
-    ["Water Tower", "2x2", 3_500, 160, { waterM3: 60_000, roadless: true }],
+    ["Water Tower", "2x2", 3_500, 80, { waterM3: 60_000, roadless: true }],
     ["Water Outlet = Water Drain Pipe", "3x3", 2_500, 320, { sewageM3: 120_000, pollution: 60, ...SHORE }],
     [
       "Water Treatment Plant",
@@ -103,7 +104,7 @@ const CIVIC_ROWS: Partial<Record<Service, readonly CivicRow[]>> = {
       "Inland Water Treatment Plant 01 = Inland Water Treatment Plant",
       "5x7",
       20_000,
-      800,
+      240,
       { sewageM3: 80_000, pollution: 10, jobs: 10 },
     ],
     ["Boiler Station", "4x4", 10_000, 400, { heatKw: 40_000, pollution: 20, jobs: 8 }],
@@ -181,7 +182,7 @@ const CIVIC_ROWS: Partial<Record<Service, readonly CivicRow[]>> = {
 };
 
 const BLOCKED_NAMES = "Block Services - Utility Yard_Data = Block Services - Utility Yard";
-/** The one asset of the known broken family: listed nowhere, never placed, switched off on request. */
+/** The asset of the known broken family: never listed or placed. */
 export const BLOCKED_PREFAB = civic("Water", [BLOCKED_NAMES, "4x4", 0, 0, { blocked: true }]);
 
 const CIVIC_PREFABS = Object.entries(CIVIC_ROWS).flatMap(([service, rows]) =>
@@ -224,13 +225,17 @@ interface GrowableFamily extends Partial<Omit<GrowableClass, "highDensity">> {
   readonly known: string;
 }
 
+/** Price of each home and job of a growable that a builder places: about three years of its taxes. Builders pay for what grows. */
+const HOME_WORTH = 1_000;
+const JOB_WORTH = 400;
+
 const LOT_SIZES = [1, 2, 3, 4].flatMap((width) => [1, 2, 3, 4].map((length) => `${width}x${length}`));
 
 const FAMILIES: readonly GrowableFamily[] = [
   {
     service: "Residential",
     subService: "ResidentialLow",
-    homes: [20, 25, 30, 35, 40],
+    homes: [65, 70, 75, 80, 85],
     highDensity: false,
     kinds: "Detached01, Detached05, Semi-detachedhouse02, Villa02, Villa01",
     displayNames: "Small Home, Family Home, Semi-Detached House, Villa, Grand Villa",
@@ -326,7 +331,7 @@ export const BUILDING_PREFABS: readonly SimBuildingPrefab[] = [
   ),
 ];
 
-/** The longest side of any. */
+/** Longest side of any building. */
 export const LARGEST_FOOTPRINT_CELLS = Math.max(
   ...BUILDING_PREFABS.flatMap(({ width, length }) => [width, length]),
 );
@@ -385,5 +390,7 @@ function growable(
 ): SimBuildingPrefab {
   const kind = { name, displayName, service, subService, ...size, blocked: false, helper: false };
   const places = { homes, jobs, visitors, highDensity };
-  return { ...kind, growable: places, civic: null, cost: 0, upkeepPerWeek: 0 };
+  const perCell = (homes[size.level - 1] ?? 0) * HOME_WORTH + (jobs[size.level - 1] ?? 0) * JOB_WORTH;
+  const cost = (size.width * size.length * perCell) / 100;
+  return { ...kind, growable: places, civic: null, cost, upkeepPerWeek: 0 };
 }

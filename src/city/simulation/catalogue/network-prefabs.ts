@@ -5,14 +5,16 @@
 import type { NetworkPrefab } from "../../game.js";
 
 export interface SimNetworkPrefab extends NetworkPrefab {
-  /** What flows through it. */
+  /** Traffic or utility that it carries. */
   readonly carries: "traffic" | "water" | "heat" | "power" | "other";
-  /** Buildings may have their access from it. */
+  /** Buildings can connect to it. */
   readonly frontage: boolean;
   readonly costPerCell: number;
-  /** The speed of cars when nothing is in their way; 0 where none drive. */
+  /** Money a week; 0 for highways, which the state maintains. */
+  readonly upkeepPerCell: number;
+  /** Free speed of cars; 0 without cars. */
   readonly speedKmh: number;
-  /** Vehicles per hour that pass without delay, on all lanes together; 0 where none drive. */
+  /** Vehicles per hour without delay, all lanes together; 0 without cars. */
   readonly capacityPerHour: number;
 }
 
@@ -55,7 +57,7 @@ const BASE_ROADS: readonly RoadRow[] = [
   ["HighwayRamp", "Highway Ramp", 1, 16, 60, "HighwayRampElevated"],
 ];
 
-/** By the beginning of the name, the first that fits: lanes for cars and the speed on them. */
+/** Car lanes and speed by name prefix; the first match counts. */
 const ROAD_CLASSES: readonly (readonly [prefix: string, carLanes: number, speedKmh: number])[] = [
   ["HighwayRamp", 1, 80],
   ["Highway", 3, 100],
@@ -64,7 +66,9 @@ const ROAD_CLASSES: readonly (readonly [prefix: string, carLanes: number, speedK
   ["Gravel", 2, 30],
   ["", 2, 40],
 ];
-/** What a lane carries, between crossings and without any. */
+/** Weekly upkeep as a share of the price: the game asks 0.32 a cell for a two-lane road. */
+const UPKEEP_SHARE = 0.008;
+/** Capacity of a lane with and without crossings. */
 const LANE_CAPACITY_PER_HOUR = { street: 700, highway: 1_800 };
 
 const RAISED = [
@@ -142,6 +146,7 @@ function road(
     carries: "traffic",
     frontage: isStreet,
     costPerCell: cost * costFactor,
+    upkeepPerCell: isHighway ? 0 : cost * costFactor * UPKEEP_SHARE,
     speedKmh,
     capacityPerHour: carLanes * LANE_CAPACITY_PER_HOUR[isHighway ? "highway" : "street"],
   };
@@ -153,6 +158,7 @@ function other(
   costPerCell: number,
   elevation: Elevation = "ground",
 ): SimNetworkPrefab {
+  const upkeepPerCell = costPerCell * UPKEEP_SHARE;
   const noCars = { zoning: false, frontage: false, speedKmh: 0, capacityPerHour: 0 };
-  return { name, displayName: name, ...kind, elevation, costPerCell, ...noCars };
+  return { name, displayName: name, ...kind, elevation, costPerCell, upkeepPerCell, ...noCars };
 }

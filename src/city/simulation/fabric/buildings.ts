@@ -1,21 +1,22 @@
-/** Buildings: how they come into being, what they hold, whether they work, what troubles them, and how they go. */
-import type { GroundPoint, Position } from "../../game.js";
+/** Creates, upgrades and removes buildings; their capacities, flags and problems. */
+import type { Position } from "../../game.js";
 import { footprintRadius, squareAround } from "../../geometry.js";
+import type { GroundPoint } from "../../terms.js";
 import { FLAG, PROBLEMS_1, PROBLEMS_2, type ProblemName, type Severity } from "../../terms.js";
 import type { SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { moveOut } from "./citizens.js";
-import { attach } from "./reach.js";
+import { attach, isAtShore } from "./reach.js";
 import { forgetOccupiedNear, occupyNear } from "./zone-blocks.js";
 
-/** Nobody lives or works here any more. */
+/** Abandoned, collapsed or burned down. */
 export const DOWN = FLAG.Abandoned | FLAG.Collapsed | FLAG.BurnedDown;
 
 const MIN_HOMES_HUNDREDTHS = 100;
 const MIN_JOBS_HUNDREDTHS = 200;
 
-/** Puts a building down. Growables begin as building sites, everything else works at once. */
+/** Growables start as building sites; other buildings work at once. */
 export function createBuilding(
   world: World,
   prefab: SimBuildingPrefab,
@@ -24,15 +25,16 @@ export function createBuilding(
   lot: { readonly blockId: number; readonly mask: number } = { blockId: 0, mask: 0 },
 ): SimBuilding {
   const flooded = world.terrain.isWater(point.x, point.z) && !prefab.civic?.shore;
+  const isDry = prefab.civic?.shore === true && !isAtShore(world.terrain, { position: point, prefab });
   const position = { x: point.x, y: world.terrain.surfaceHeight(point.x, point.z), z: point.z };
   const building: SimBuilding = Object.assign(blankBuilding(world.buildings.nextId(), prefab, position), {
     angleDegrees,
-    flags: initialFlags(prefab, flooded),
+    flags: initialFlags(prefab, flooded) & (isDry ? ~FLAG.Active : -1),
     builtFrame: world.frame,
     declineFrame: world.frame,
     blockId: lot.blockId,
     lotMask: lot.mask,
-    ...capacities(world, prefab),
+    ...capacitiesOf(prefab, () => world.random.below(100)),
     fuel: prefab.civic?.burnsFuel ? 1 : 0,
   });
   world.putBuilding(building);
@@ -42,14 +44,14 @@ export function createBuilding(
   return building;
 }
 
-/** Takes a building away; who lived there leaves the city, who worked there is out of work. */
+/** Its residents leave the city; its workers lose their jobs. */
 export function removeBuilding(world: World, building: SimBuilding): void {
   empty(world, building);
   world.dropBuilding(building);
   forgetOccupiedNear(world, squareAround(building.position, footprintRadius(building)));
 }
 
-/** Every building begins as this one literal, a loaded one too: objects of one shape are several times as fast. */
+/** The only place that creates the record: objects of one shape are several times as fast in V8. */
 export function blankBuilding(id: number, prefab: SimBuildingPrefab, position: Position): SimBuilding {
   return {
     id,
@@ -93,7 +95,7 @@ export function blankBuilding(id: number, prefab: SimBuildingPrefab, position: P
   };
 }
 
-/** Sends everybody away. */
+/** Removes residents and workers. */
 export function empty(world: World, building: SimBuilding): void {
   for (const id of [...building.householdIds]) moveOut(world, world.households.at(id));
   for (const id of building.workerIds) world.citizens.at(id).workId = 0;
@@ -102,9 +104,9 @@ export function empty(world: World, building: SimBuilding): void {
   building.visitors = 0;
 }
 
-/** Turns a growable into the next level of itself: same footprint, and room for at least as many as before. */
+/** Upgrades a growable to the next level: same footprint, at least the same capacity. */
 export function upgrade(world: World, building: SimBuilding, prefab: SimBuildingPrefab): void {
-  const drawn = capacities(world, prefab);
+  const drawn = capacitiesOf(prefab, () => world.random.below(100));
   building.prefab = prefab;
   building.homes = Math.max(building.homes, drawn.homes);
   building.jobs = Math.max(building.jobs, drawn.jobs);
@@ -112,17 +114,22 @@ export function upgrade(world: World, building: SimBuilding, prefab: SimBuilding
   building.visitorPlaces = Math.max(building.visitorPlaces, drawn.visitorPlaces);
 }
 
-/** Complete, and neither switched off, abandoned, collapsed nor flooded. */
+/** Completed and not switched off, abandoned, collapsed or flooded. */
 export function isActive(building: SimBuilding): boolean {
   return (building.flags & FLAG.Active) !== 0;
 }
 
-/** Given up, and still standing. */
+/** Abandoned and still standing. */
 export function isAbandoned(building: SimBuilding): boolean {
   return (building.flags & FLAG.Abandoned) !== 0;
 }
 
-/** Active and supplied with all it needs to do its work. */
+/** Has power, water and drains. */
+export function isSupplied({ supply }: SimBuilding): boolean {
+  return supply.power && supply.water && supply.sewage;
+}
+
+/** Active and fully supplied. */
 export function isWorking(building: SimBuilding): boolean {
   const { power, water } = building.supply;
   const reachable = building.roadId !== 0 || building.prefab.civic?.roadless === true;
@@ -135,7 +142,7 @@ function acceptsMore({ prefab, flags, stored }: SimBuilding): boolean {
   return storage === undefined || (stored < storage && (flags & FLAG.Downgrading) === 0);
 }
 
-/** The name of the road a building opens to, or a stand-in. */
+/** Name of the building's road, or a placeholder. */
 export function streetOf(world: World, building: SimBuilding): string {
   return world.segments.get(building.roadId)?.name || "our street";
 }
@@ -147,16 +154,16 @@ function initialFlags(prefab: SimBuildingPrefab, flooded: boolean): number {
 }
 
 /** `max(floor, cells * k + rnd(0..99)) / 100`, truncated, per kind of place; civic buildings have fixed jobs. */
-function capacities(
-  world: World,
+export function capacitiesOf(
   prefab: SimBuildingPrefab,
+  draw: () => number,
 ): Pick<SimBuilding, "homes" | "jobs" | "visitorPlaces"> {
   const { growable, civic, level } = prefab;
   if (!growable) return { homes: 0, jobs: civic?.jobs ?? 0, visitorPlaces: 0 };
   const cells = prefab.width * prefab.length;
   const places = (perCell: readonly number[], floor: number) => {
     const k = perCell[level - 1];
-    return k === undefined ? 0 : Math.floor(Math.max(floor, cells * k + world.random.below(100)) / 100);
+    return k === undefined ? 0 : Math.floor(Math.max(floor, cells * k + draw()) / 100);
   };
   return {
     homes: places(growable.homes, MIN_HOMES_HUNDREDTHS),
@@ -169,11 +176,11 @@ const ORDER = new Map<ProblemName, number>(
   [...PROBLEMS_1, ...PROBLEMS_2].map((name, index) => [name, index]),
 );
 
-/** Shares of the time a grave problem is borne, after which it is major and fatal. */
+/** Shares of `patience` after which a grave problem becomes major, then fatal. */
 const MAJOR_AFTER = 1 / 4;
 const FATAL_AFTER = 2 / 3;
 
-/** Problems nobody puts up with for ever. The others stay warnings. */
+/** Problems that escalate. All others stay warnings. */
 const GRAVE: ReadonlySet<ProblemName> = new Set<ProblemName>([
   "Electricity",
   "Water",
@@ -188,7 +195,7 @@ const GRAVE: ReadonlySet<ProblemName> = new Set<ProblemName>([
   "NoPlaceforGoods",
 ]);
 
-/** Raises or clears one problem; a problem already there keeps its age. */
+/** Sets or clears one problem. A problem that is set already keeps its age. */
 export function setProblem(building: SimBuilding, name: ProblemName, present: boolean, frame: number): void {
   const { names } = building.problems;
   const at = names.indexOf(name);
@@ -214,7 +221,7 @@ export function gravest(building: SimBuilding, frame: number): { name: ProblemNa
   return worst;
 }
 
-/** Lets the severity follow the age of the gravest problem. @param patience frames for which one is borne */
+/** Updates the severity by the age of the oldest grave problem. @param patience frames until it is fatal */
 export function updateSeverity(building: SimBuilding, frame: number, patience: number): void {
   if (building.problems.names.length === 0) return;
   const age = (gravest(building, frame)?.age ?? 0) / patience;

@@ -1,12 +1,12 @@
-/** Citizens and their households: arriving, leaving, dying, and what follows from it for homes and jobs. */
+/** Citizens and households: arrivals, departures and deaths, with their effect on homes and jobs. */
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Citizen, Household, SimBuilding } from "../state/entities.js";
 import { pick } from "../state/random.js";
 import type { World } from "../state/world.js";
 
-/** Citizens age one unit in a week and a half: a life of 240 units lasts about seven years. */
+/** Citizens age one unit in a week and a half; a life of 240 units lasts about seven years. */
 const FRAMES_PER_AGE_UNIT = 1.5 * FRAMES_PER_WEEK;
-/** In units: where a stage of life begins, and where none is left. */
+/** Age limits of life stages, in units. */
 export const AGE = { teen: 15, adult: 45, tooOldForChildren: 90, retired: 180, oldest: 240 };
 
 /** Shares in percent of newcomers' education: none, elementary, high school; the rest come from university. */
@@ -21,7 +21,7 @@ const LAST_NAMES = (
   "Nilsson Ortega Pike Quist Reyes Stone Tanaka Ulrich Vance Winter Young Zeller Ashdown Birch Corbin"
 ).split(" ");
 
-/** A function of who it is, so that it need not be stored. */
+/** Derived from the citizen's id, so it is not stored. */
 export function citizenName(seed: number, { id, bornFrame }: Citizen): string {
   return `${pick(FIRST_NAMES, seed + 11, id, bornFrame)} ${pick(LAST_NAMES, seed + 12, id, bornFrame)}`;
 }
@@ -30,7 +30,7 @@ export function ageOf(citizen: Citizen, frame: number): number {
   return (frame - citizen.bornFrame) / FRAMES_PER_AGE_UNIT;
 }
 
-/** A family arrives from outside and takes a free home. No one arrives when the city is full. */
+/** A family moves in from outside, if the pools have room. */
 export function moveIn(world: World, home: SimBuilding): void {
   const { random, citizens, households } = world;
   const adults = random.percent(70) ? 2 : 1;
@@ -52,7 +52,7 @@ export function moveIn(world: World, home: SimBuilding): void {
   world.statistics.week.arrivals += adults + children;
 }
 
-/** @param age in age units at this moment */
+/** @param age current age in age units */
 export function addCitizen(world: World, household: Household, age: number, education: number): void {
   const citizen: Citizen = {
     id: world.citizens.nextId(),
@@ -65,7 +65,7 @@ export function addCitizen(world: World, household: Household, age: number, educ
   household.memberIds.push(citizen.id);
 }
 
-/** A family leaves the city. */
+/** A household moves out of the city. */
 export function moveOut(world: World, household: Household): void {
   world.statistics.week.departures += household.memberIds.length;
   for (const id of household.memberIds) {
@@ -75,7 +75,7 @@ export function moveOut(world: World, household: Household): void {
   dissolve(world, household);
 }
 
-/** One citizen dies; a household without members is no more. */
+/** Removes a citizen, and its household if that is empty. */
 export function die(world: World, citizen: Citizen): void {
   world.statistics.week.deaths++;
   const household = world.households.at(citizen.householdId);

@@ -1,14 +1,24 @@
-/** Nodes and segments: how they come into being, share nodes, and go. */
-import { CommandRefusedError, type GroundPoint, type Position, type Problems } from "../../game.js";
-import { cosineBetween, distance, middle, squareAround } from "../../geometry.js";
+/** Creates and removes nodes and segments. */
+import type { Position, Problems } from "../../game.js";
+import {
+  boxAround,
+  cosineBetween,
+  crossingOf,
+  distance,
+  middle,
+  type Span,
+  squareAround,
+} from "../../geometry.js";
+import { CommandRefusedError } from "../../refusal.js";
+import type { GroundPoint } from "../../terms.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { NO_PROBLEMS, newTraffic, type SimNode, type SimSegment } from "../state/entities.js";
 import { pick } from "../state/random.js";
 import type { World } from "../state/world.js";
 import { reattachNear } from "./reach.js";
-import { createBlocks, forgetUsableNear, removeBlocks } from "./zone-blocks.js";
+import { createBlocks, forgetUsableNear, moveBlocks, removeBlocks } from "./zone-blocks.js";
 
-/** An end this close to a compatible node uses it. */
+/** An end this close to a compatible node reuses it. */
 const NODE_REUSE_METERS = 2;
 export const MAX_SEGMENTS_PER_NODE = 8;
 /** Two pieces of road whose directions differ by less than this cosine continue one street. */
@@ -26,6 +36,16 @@ const STREET_KINDS = ["Street", "Road", "Avenue", "Lane", "Way", "Drive"];
 /** Whether a segment of one prefab may end on a node that was made for another. */
 export function isCompatible(own: SimNetworkPrefab, other: SimNetworkPrefab): boolean {
   return own === other || (own.service === "Road" && other.service === "Road");
+}
+
+/**
+ * Segments with the same traffic or utility that this one crosses without a shared node: nothing passes between them.
+ */
+export function crossedSegments(world: World, prefab: SimNetworkPrefab, span: Span): SimSegment[] {
+  return world.segments.near(boxAround(span, 0)).filter((other) => {
+    const isAlike = prefab.carries !== "other" && other.prefab.carries === prefab.carries;
+    return isAlike && crossingOf(span, other) !== null;
+  });
 }
 
 /** The first node by id that a segment of this prefab ending here would use. */
@@ -80,11 +100,11 @@ export interface SegmentPlan {
   readonly prefab: SimNetworkPrefab;
   readonly start: SimNode;
   readonly end: SimNode;
-  /** Empty for a generated one. */
+  /** Empty: generated. */
   readonly name: string;
 }
 
-/** Many at once: what is near any of them is worked out anew once, not for each. */
+/** Creates many at once, so that nearby buildings are updated once and not per segment. */
 export function createSegments(world: World, plans: readonly SegmentPlan[]): SimSegment[] {
   for (const { prefab, start, end } of plans) {
     forgetUsableNear(world, { prefab, start: start.position, end: end.position });
@@ -118,7 +138,23 @@ function addSegment(world: World, plan: SegmentPlan): SimSegment {
   return segment;
 }
 
-/** Removes a segment, its zone blocks and, unless they are to be kept, end nodes that nothing uses any more. */
+/** Gives a road another prefab. Its id, name, traffic, zones and all buildings stay. */
+export function upgradeSegment(world: World, segment: SimSegment, prefab: SimNetworkPrefab): void {
+  forgetUsableNear(world, segment);
+  world.segments.remove(segment.id);
+  const [start, end] = [world.nodes.at(segment.startNodeId), world.nodes.at(segment.endNodeId)];
+  const problems = isUnderWater(world, { prefab, start, end, name: "" }) ? FLOODED_ROAD : NO_PROBLEMS;
+  const upgraded: SimSegment = { ...segment, prefab, problems };
+  world.segments.put(upgraded);
+  world.buildIndex += 2;
+  if (!prefab.zoning) removeBlocks(world, upgraded);
+  else if (upgraded.blockIds.length === 0) createBlocks(world, upgraded);
+  else moveBlocks(world, upgraded);
+  forgetUsableNear(world, upgraded);
+  reattachNear(world, [upgraded]);
+}
+
+/** Removes a segment, its zone blocks and, unless `keepNodes`, unused end nodes. */
 export function removeSegment(world: World, segment: SimSegment, keepNodes: boolean): void {
   removeBlocks(world, segment);
   world.segments.remove(segment.id);
@@ -131,7 +167,7 @@ export function removeSegment(world: World, segment: SimSegment, keepNodes: bool
   }
 }
 
-/** Removes a node with every segment attached to it, and the far ends that nothing uses any more. */
+/** Removes a node, its segments, and far ends that become unused. */
 export function removeNode(world: World, node: SimNode): void {
   const farEnds = new Set<number>();
   for (const id of [...node.segmentIds]) {

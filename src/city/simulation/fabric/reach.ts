@@ -1,9 +1,9 @@
 /**
- * What a building is within reach of: the road it opens to and where that leads, the pipes that can serve it, the
- * water. A pure function of where things are; roads and pipes are kept up to date when either comes or goes.
+ * What a building can reach: its road and where that leads, pipes, water. A pure function of positions; updated when
+ * roads or pipes are added or removed.
  */
-import { boxAround, CELL_METERS, distanceToLine, squareAround } from "../../geometry.js";
-import { keptPer } from "../../kept.js";
+import { boxAround, CELL_METERS, distanceToLine, type Footprint, squareAround } from "../../geometry.js";
+import { cachedByRevision } from "../../revision-cache.js";
 import { LARGEST_FOOTPRINT_CELLS } from "../catalogue/building-prefabs.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { DisjointSets } from "../state/collections.js";
@@ -12,33 +12,40 @@ import type { Terrain } from "../state/terrain.js";
 import type { World } from "../state/world.js";
 
 /** A pipe serves buildings up to this far away. */
-const PIPE_REACH_METERS = 100;
-/** How far the footprint's edge may be from the edge of its road. */
+export const PIPE_REACH_METERS = 100;
+/** Maximum gap between a footprint and its road. */
 const DRIVEWAY_METERS = 16;
 const WIDEST_ROAD_METERS = 32;
 
-/** Works out a building's road and pipes. */
+/** Finds a building's road and pipes. */
 export function attach(world: World, building: SimBuilding): void {
-  const halfExtent = halfExtentOf(building);
-  const reach = Math.max(PIPE_REACH_METERS, halfExtent + DRIVEWAY_METERS + WIDEST_ROAD_METERS / 2);
-  let roadId = 0;
   building.waterPipeIds = [];
   building.heatPipeIds = [];
-  let nearestRoad = Number.POSITIVE_INFINITY;
-  for (const segment of world.segments.near(squareAround(building.position, reach))) {
+  for (const segment of world.segments.near(squareAround(building.position, PIPE_REACH_METERS))) {
     const { id, prefab } = segment;
     const away = distanceToLine(building.position, segment);
     if (prefab.carries === "water" && away <= PIPE_REACH_METERS) building.waterPipeIds.push(id);
     else if (prefab.carries === "heat" && away <= PIPE_REACH_METERS) building.heatPipeIds.push(id);
-    else if (prefab.frontage && away < nearestRoad && away <= roadReach(segment, halfExtent)) {
-      nearestRoad = away;
-      roadId = id;
-    }
   }
-  world.openTo(building, roadId);
+  world.openTo(building, findRoad(world, building));
 }
 
-/** After segments came or went: works out anew every building that may be concerned. */
+/** The nearest road that a building at a place would open to; 0 for none. */
+export function findRoad(world: World, site: Pick<Footprint, "position" | "prefab">): number {
+  const halfExtent = halfExtentOf(site);
+  let roadId = 0;
+  let nearest = Number.POSITIVE_INFINITY;
+  const reach = halfExtent + DRIVEWAY_METERS + WIDEST_ROAD_METERS / 2;
+  for (const segment of world.segments.near(squareAround(site.position, reach))) {
+    const away = distanceToLine(site.position, segment);
+    if (!segment.prefab.frontage || away >= nearest || away > roadReach(segment, halfExtent)) continue;
+    nearest = away;
+    roadId = segment.id;
+  }
+  return roadId;
+}
+
+/** Updates all buildings near added or removed segments. */
 export function reattachNear(world: World, segments: readonly SimSegment[]): void {
   const largest = (LARGEST_FOOTPRINT_CELLS / 2) * CELL_METERS;
   const grow = Math.max(PIPE_REACH_METERS, largest + DRIVEWAY_METERS + WIDEST_ROAD_METERS / 2);
@@ -46,7 +53,7 @@ export function reattachNear(world: World, segments: readonly SimSegment[]): voi
   for (const building of concerned) attach(world, building);
 }
 
-function halfExtentOf(building: SimBuilding): number {
+function halfExtentOf(building: Pick<Footprint, "prefab">): number {
   return (Math.max(building.prefab.width, building.prefab.length) / 2) * CELL_METERS;
 }
 
@@ -54,14 +61,14 @@ function roadReach(road: SimSegment, halfExtent: number): number {
   return road.prefab.widthMeters / 2 + halfExtent + DRIVEWAY_METERS;
 }
 
-/** Whether one can drive from a building to a connection at the map edge. */
+/** Whether the building's road leads to the map edge. */
 export function isConnectedOutside(world: World, building: SimBuilding): boolean {
   if (building.roadId === 0) return false;
   return leadOutside(world)[world.segments.at(building.roadId).startNodeId] === 1;
 }
 
-/** Per node id 1 where its roads lead outside. */
-const leadOutside = keptPer("networkRevision", (world: World): Uint8Array => {
+/** Per node id: 1 if its roads lead outside. */
+const leadOutside = cachedByRevision("networkRevision", (world: World): Uint8Array => {
   const component = components(world, "traffic");
   const leadsOut = new Uint8Array(component.length);
   for (const node of world.nodes.all()) {
@@ -74,8 +81,8 @@ const leadOutside = keptPer("networkRevision", (world: World): Uint8Array => {
 const SHORE_METERS = 24;
 const DIRECTIONS = 8;
 
-/** Water within 24 m of the footprint's edge, seen in eight directions from its centre. */
-export function isAtShore(terrain: Terrain, building: SimBuilding): boolean {
+/** Whether water lies within 24 m of the footprint's edge, in one of eight directions. */
+export function isAtShore(terrain: Terrain, building: Pick<Footprint, "position" | "prefab">): boolean {
   const { x, z } = building.position;
   const reach = halfExtentOf(building) + SHORE_METERS;
   if (terrain.isWater(x, z)) return true;
@@ -85,7 +92,7 @@ export function isAtShore(terrain: Terrain, building: SimBuilding): boolean {
 }
 
 /**
- * Connected components of the nodes over the segments that carry something.
+ * Connected components of nodes, over segments of one utility.
  * @returns per node id the lowest node id of its component, 0 for nodes on no such segment
  */
 export function components(world: World, carries: SimNetworkPrefab["carries"]): Int32Array {

@@ -1,33 +1,33 @@
 /**
- * The roads as a graph, and the quickest ways on it. Every road is driven in both directions, one-way roads too: there
- * and back together. Crossings without a node are none.
+ * The road graph and its shortest paths by time. Every road is driven in both directions, one-way roads too, because a
+ * trip counts there and back. Crossings without a node are not connected.
  */
 import FlatQueue from "flatqueue";
 import { lengthOf } from "../../geometry.js";
-import { keptPer } from "../../kept.js";
+import { cachedByRevision } from "../../revision-cache.js";
 import type { SimSegment } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
-/** Nobody drives for longer. */
+/** Maximum trip time. */
 export const LONGEST_TRIP_SECONDS = 3_600;
-/** As measured on real roads by the American Bureau of Public Roads: `1 + 0.15 (volume / capacity)^4` times as long. */
+/** BPR function (US Bureau of Public Roads): travel time grows by `1 + 0.15 (volume / capacity)^4`. */
 const DELAY_FACTOR = 0.15;
-/** A jam moves this much slower than an empty road at most. */
+/** Maximum slow-down factor in a jam. */
 const LONGEST_DELAY = 15;
 
-/** Seconds to drive along a whole segment among the cars that were last counted on it. */
+/** Seconds to drive a segment with the last counted traffic. */
 function secondsAlong(segment: SimSegment): number {
   const { prefab, traffic } = segment;
   return (lengthOf(segment) / (prefab.speedKmh / 3.6)) * delayAt(traffic.volume / prefab.capacityPerHour);
 }
 
-/** How many times as long as on an empty road. @param load volume over capacity */
+/** Slow-down factor against an empty road. @param load volume / capacity */
 export function delayAt(load: number): number {
   return Math.min(1 + DELAY_FACTOR * load ** 4, LONGEST_DELAY);
 }
 
 export interface RoadGraph {
-  /** The roads that leave node n stand at `first[n]` to `first[n + 1] - 1`. */
+  /** Edges of node n are at `first[n]` to `first[n + 1] - 1`. */
   readonly first: Int32Array;
   readonly segmentIds: Int32Array;
   readonly farNodeIds: Int32Array;
@@ -35,8 +35,8 @@ export interface RoadGraph {
   readonly seconds: Float64Array;
 }
 
-/** The roads of today. */
-export const roadGraph = keptPer("networkRevision", (world: World): RoadGraph => {
+/** Builds the graph of the present roads. */
+export const roadGraph = cachedByRevision("networkRevision", (world: World): RoadGraph => {
   const first = new Int32Array(world.nodes.end + 1);
   const segmentIds: number[] = [];
   const farNodeIds: number[] = [];
@@ -60,7 +60,7 @@ export const roadGraph = keptPer("networkRevision", (world: World): RoadGraph =>
   return graph;
 });
 
-/** After a count: how long it takes now to drive along each road. */
+/** Updates travel times after a traffic count. */
 export function timeRoads(world: World, graph: RoadGraph = roadGraph(world)): void {
   for (const segment of world.segments.values()) {
     if (segment.prefab.capacityPerHour > 0) graph.seconds[segment.id] = secondsAlong(segment);
@@ -68,23 +68,23 @@ export function timeRoads(world: World, graph: RoadGraph = roadGraph(world)): vo
 }
 
 /**
- * The quickest ways from some places to everywhere, up to the longest trip. They are looked for only as far as somebody
- * asks: most trips are short.
+ * Shortest paths from some places to everywhere, up to the maximum trip time. The search grows on demand, because most
+ * trips are short.
  */
 export class RoadTree {
-  /** Per node id the index of the root its way begins at, -1 for none; sure once a road that ends there was asked for. */
+  /** Per node id: index of the root of its path, -1 for none; final once one of its roads was queried. */
   readonly roots: Int32Array;
   readonly #graph: RoadGraph;
   readonly #seconds: Float64Array;
-  /** Per node id its place in the order in which they were reached, from 1; 0 for not yet. */
+  /** Per node id: order in which it was reached, from 1; 0 if not yet. */
   readonly #place: Int32Array;
   readonly #arrivedBy: Int32Array;
   readonly #cameFrom: Int32Array;
-  /** In the order of their distance. */
+  /** Sorted by distance. */
   readonly #reached: number[] = [];
   readonly #queue = new FlatQueue<number>();
 
-  /** @param roots in either of the two nodes of the roads where the places are, or at nodes */
+  /** @param roots start nodes, with the seconds to reach each */
   constructor(
     graph: RoadGraph,
     roots: readonly { readonly nodeId: number; readonly seconds: number; readonly root: number }[],
@@ -104,7 +104,7 @@ export class RoadTree {
     }
   }
 
-  /** The end of a road that is reached first. */
+  /** End of a road that is reached first. */
   nearEnd({ startNodeId, endNodeId }: SimSegment): number {
     while (this.#place[startNodeId] === 0 && this.#place[endNodeId] === 0 && this.#reachNext());
     const [start, end] = [this.#seconds[startNodeId], this.#seconds[endNodeId]] as [number, number];
@@ -120,8 +120,8 @@ export class RoadTree {
   }
 
   /**
-   * Walks from node to node, the nearest first, and meets each road at its nearer end.
-   * @param goOn told the seconds to the next node; whether to go there
+   * Visits roads in order of distance, each at its nearer end.
+   * @param goOn called with the seconds to the next node; false stops
    */
   walk(goOn: (seconds: number) => boolean, meet: (segmentId: number, seconds: number) => void): void {
     const { first, segmentIds, farNodeIds } = this.#graph;
@@ -138,9 +138,9 @@ export class RoadTree {
   }
 
   /**
-   * Sends vehicles over the quickest ways.
+   * Assigns vehicles to the quickest paths.
    * @param bound vehicles per hour that end at each node
-   * @param pass told how many drive along a segment
+   * @param pass called with the vehicles on a segment
    */
   send(bound: Float64Array, pass: (segmentId: number, vehicles: number) => void): void {
     for (let i = this.#reached.length - 1; i >= 0; i--) {
@@ -154,7 +154,7 @@ export class RoadTree {
     }
   }
 
-  /** Settles the way to one more node; false when there is none. */
+  /** One step of Dijkstra's algorithm; false when no node is left. */
   #reachNext(): boolean {
     const at = this.#queue.peekValue();
     if (at === undefined) return false;
@@ -182,7 +182,7 @@ export class RoadTree {
   }
 }
 
-/** Both ends of a road, as roots of a tree from its middle. */
+/** Both ends of a road, as roots of a tree that starts at its middle. */
 export function rootsOn(graph: RoadGraph, { id, startNodeId, endNodeId }: SimSegment, root: number) {
   const seconds = (graph.seconds[id] as number) / 2;
   return [

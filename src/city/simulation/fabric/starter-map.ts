@@ -1,6 +1,6 @@
 /**
- * The map a new city begins on: a highway of two carriageways from edge to edge, and nothing else. Each carriageway
- * passes a node at a known place near the plain, where the first road of a town can join it.
+ * The map of a new city: a highway with two carriageways from edge to edge, and nothing else. Each carriageway has a node
+ * at a known place near the plain, where the first road of a town can join it.
  */
 import { findNetworkPrefab, type SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import type { SimNode } from "../state/entities.js";
@@ -8,7 +8,7 @@ import { MAP_HALF_METERS } from "../state/terrain.js";
 import type { World } from "../state/world.js";
 import { createNode, createSegments, type SegmentPlan } from "./network.js";
 
-/** Where a town joins the two carriageways. */
+/** Nodes where a town joins the two carriageways. */
 const JUNCTIONS = [
   { x: 422.737, z: 522.957, direction: 1 },
   { x: 423.614, z: 554.945, direction: -1 },
@@ -23,13 +23,13 @@ export function layStarterMap(world: World): void {
   }
 }
 
-/** Even steps from one x (left out) to another (taken in). */
+/** Evenly spaced values from one x (exclusive) to another (inclusive). */
 function stopsBetween(from: number, to: number): number[] {
   const pieces = Math.ceil(Math.abs(to - from) / PIECE_METERS);
   return Array.from({ length: pieces }, (_, i) => from + ((to - from) * (i + 1)) / pieces);
 }
 
-/** On the ground where it is dry; a bridge at the level of the plain from bank to bank. */
+/** On the ground where it is dry; over water a bridge at the level of the plain. */
 function layCarriageway(world: World, stops: readonly number[], z: number): void {
   const { terrain } = world;
   const road = findNetworkPrefab("Highway") as SimNetworkPrefab;

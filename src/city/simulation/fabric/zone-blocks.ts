@@ -1,10 +1,10 @@
 /**
- * Zone blocks: the strips of cells that arise along a road, which of their cells can be built on, and which are.
+ * Zone blocks: strips of cells along a road, with their usable and their occupied cells.
  *
  * Geometry as in the game for a straight segment: up to four blocks, on both sides from both ends, four cells deep.
  * Where blocks overlap, the older one owns the ground.
  */
-import type { GroundPoint } from "../../game.js";
+
 import {
   BLOCK_COLUMNS,
   type Box,
@@ -19,12 +19,14 @@ import {
   placeInBlock,
   squareAround,
 } from "../../geometry.js";
+import { type GroundPoint, ZONES, type Zone } from "../../terms.js";
 import { commonZoneOf } from "../../zone-tally.js";
 import type { SimSegment, SimZoneBlock } from "../state/entities.js";
 import { BLOCK_REACH_METERS, type World } from "../state/world.js";
 
 const MAX_ROWS = 8;
-/** Cells that merely touch an edge are not covered. */
+const HALF_DIAGONAL_METERS = (CELL_METERS / 2) * Math.SQRT2 + 0.1;
+/** Tolerance: cells that only touch an edge are not covered. */
 const EDGE_TOLERANCE_METERS = 0.1;
 
 interface BlockPlan {
@@ -33,10 +35,12 @@ interface BlockPlan {
   readonly rows: number;
 }
 
-/** Creates the blocks of a new segment whose prefab allows zoning. Stops early when the pool is full. */
+/** Creates the blocks of a new segment whose prefab allows zoning, on dry land. Stops early when the pool is full. */
 export function createBlocks(world: World, segment: SimSegment): void {
   if (!segment.prefab.zoning) return;
   for (const plan of planBlocks(segment.start, segment.end, segment.prefab.widthMeters)) {
+    const middle = blockCentroid(plan);
+    if (world.terrain.isWater(middle.x, middle.z)) continue;
     const id = world.blocks.nextId();
     if (id === 0) return;
     const { x, z } = plan.position;
@@ -56,7 +60,33 @@ export function createBlocks(world: World, segment: SimSegment): void {
   }
 }
 
-/** Zones a block anew. */
+/** Moves the blocks of a segment to the edges of its new prefab. Their zones and what grew on them stay. */
+export function moveBlocks(world: World, segment: SimSegment): void {
+  const plans = planBlocks(segment.start, segment.end, segment.prefab.widthMeters);
+  segment.blockIds.forEach((id) => {
+    const block = world.blocks.at(id);
+    const [{ x, z }] = plans
+      .map((plan) => plan.position)
+      .sort((a, b) => distance(a, block.position) - distance(b, block.position)) as [GroundPoint];
+    world.blocks.remove(id);
+    const position = { x, y: world.terrain.surfaceHeight(x, z), z };
+    world.blocks.put({ ...block, position, usable: null, occupied: null });
+  });
+}
+
+/** The zone that a growable at a place would have to be of; Unzoned for none. */
+export function zoneAt(world: World, place: GroundPoint): Zone {
+  for (const block of world.blocks.near(squareAround(place, BLOCK_REACH_METERS))) {
+    if (!ownsGround(block, place)) continue;
+    for (const [i, zone] of block.cells.entries()) {
+      const center = cellCenter(block, i % BLOCK_COLUMNS, Math.floor(i / BLOCK_COLUMNS));
+      if (zone !== 0 && distance(center, place) <= HALF_DIAGONAL_METERS) return ZONES[zone] as Zone;
+    }
+  }
+  return "Unzoned";
+}
+
+/** Replaces the zones of a block. */
 export function setCells(world: World, block: SimZoneBlock, cells: Readonly<Uint8Array>): void {
   world.paintings++;
   Object.assign(block, { cells, commonZone: commonZoneOf(cells) });
@@ -74,18 +104,18 @@ export function removeBlocks(world: World, segment: SimSegment): void {
   segment.blockIds.length = 0;
 }
 
-/** After a road came or went: what can be built on beside it has to be worked out anew. */
+/** Invalidates usable cells near an added or removed road. */
 export function forgetUsableNear(world: World, segment: Pick<SimSegment, "prefab" | "start" | "end">): void {
   const grow = segment.prefab.widthMeters / 2 + 5 * CELL_METERS + BLOCK_REACH_METERS;
   for (const block of world.blocks.near(boxAround(segment, grow))) block.usable = null;
 }
 
-/** After a building went: which cells are covered has to be worked out anew. */
+/** Invalidates occupied cells near a removed building. */
 export function forgetOccupiedNear(world: World, bounds: Box): void {
   for (const block of world.blocks.near(bounds)) block.occupied = null;
 }
 
-/** After a building came: what is known to be covered now includes its cells. */
+/** Adds the cells of a new building to the occupied cells. */
 export function occupyNear(world: World, bounds: Box, building: Footprint): void {
   for (const block of world.blocks.near(bounds)) {
     if (block.occupied !== null) block.occupied |= coveredCells(block, building);
@@ -93,12 +123,16 @@ export function occupyNear(world: World, bounds: Box, building: Footprint): void
 }
 
 /** Centre of cell (column, row). */
-export function cellCenter(block: SimZoneBlock, column: number, row: number): GroundPoint {
+export function cellCenter(
+  block: Pick<BlockPlan, "position" | "angleRadians">,
+  column: number,
+  row: number,
+): GroundPoint {
   return placeInBlock(block, column - 3.5, row - 3.5);
 }
 
 /** Mean of a block's cell centres. */
-export function blockCentroid(block: SimZoneBlock): GroundPoint {
+export function blockCentroid(block: BlockPlan): GroundPoint {
   return cellCenter(block, (BLOCK_COLUMNS - 1) / 2, (block.rows - 1) / 2);
 }
 
@@ -107,13 +141,13 @@ export function cellBit(column: number, row: number): number {
   return 1 << (row * BLOCK_COLUMNS + column);
 }
 
-/** Cells on which something can stand: dry, not under a road, not owned by an older block. A bit per cell. */
+/** Cells that can hold a building (dry, not under a road, not owned by an older block), one bit per cell. */
 export function usableCells(world: World, block: SimZoneBlock): number {
   if (block.usable === null) block.usable = cellsWhere(block, usabilityTest(world, block));
   return block.usable;
 }
 
-/** Cells under a building. A bit per cell. */
+/** Cells under a building, one bit per cell. */
 export function occupiedCells(world: World, block: SimZoneBlock): number {
   if (block.occupied === null) {
     block.occupied = 0;
@@ -178,7 +212,7 @@ function cellsWhere(block: SimZoneBlock, test: (center: GroundPoint) => boolean)
   return mask;
 }
 
-/** Where the game puts the blocks of a straight segment: start left, start right, end left, end right. */
+/** Positions of the blocks of a straight segment, as in the game: start left, start right, end left, end right. */
 function planBlocks(start: GroundPoint, end: GroundPoint, widthMeters: number): BlockPlan[] {
   const length = lengthOf({ start, end });
   const d = { x: (end.x - start.x) / length, z: (end.z - start.z) / length };

@@ -1,18 +1,21 @@
-/** A cycle in the life of a business: workers, customers, wares. */
-import { setProblem } from "../fabric/buildings.js";
-import { averageEducation } from "../fabric/citizens.js";
+/** One cycle of a business: workers, customers, goods. */
+import { isSupplied, setProblem } from "../fabric/buildings.js";
+import { averageEducation, quitJob } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
-/** A new business is given this long to find workers and customers. */
+/** Grace period in which a new business may lack workers and customers. */
 const START_UP_FRAMES = FRAMES_PER_WEEK;
 const WARES_PER_WORKER = 2;
-/** More unsold wares than this find no place in the city. */
+/** Storage limit for unsold goods. */
 const WARES_STORAGE = 20_000;
 const SHELF_PER_VISITOR_PLACE = 10;
-/** Mean education in percent that the jobs of a level ask for. */
+/** Wares a cycle per visitor place from a map edge next door, several times what a full shop sells. */
+const FULL_DELIVERY_SHARE = 4;
+const HALF_DELIVERY_SECONDS = 600;
+/** Mean education in percent that jobs of each level require. */
 const EDUCATION_NEEDED = [0, 0, 15, 35];
 
 export function updateBusiness(world: World, business: SimBuilding): void {
@@ -23,18 +26,37 @@ export function updateBusiness(world: World, business: SimBuilding): void {
   const needed = EDUCATION_NEEDED[business.prefab.level] ?? 0;
   const isUneducated = settled && filled > 0 && averageEducation(world, business.workerIds) < needed;
   setProblem(business, "NoEducatedWorkers", isUneducated, frame);
+  if (!isSupplied(business)) {
+    standStill(world, business);
+    return;
+  }
   if (business.prefab.service === "Commercial") sellWares(world, business, settled);
   if (business.prefab.service === "Industrial") makeWares(world, business);
+}
+
+/** Without power, water or drains a business makes and sells nothing, and its workers go, one a cycle. */
+function standStill(world: World, { workerIds }: SimBuilding): void {
+  const [first] = workerIds;
+  if (first !== undefined) quitJob(world, world.citizens.at(first));
 }
 
 function sellWares(world: World, shop: SimBuilding, settled: boolean): void {
   setProblem(shop, "NoCustomers", settled && shop.visitors * 20 < shop.visitorPlaces, world.frame);
   shop.visitors = Math.floor(shop.visitors / 2);
   const wanted = SHELF_PER_VISITOR_PLACE * shop.visitorPlaces - shop.goods;
-  const bought = isConnectedOutside(world, shop) ? wanted : Math.min(wanted, world.wares);
+  const bought = Math.min(wanted, world.wares + deliveries(world, shop));
   shop.goods += bought;
   world.wares = Math.max(0, world.wares - bought);
   setProblem(shop, "NoGoods", shop.goods === 0, world.frame);
+}
+
+/** Wares that lorries bring from the map edge in a cycle: half as many for each ten minutes on the way. */
+function deliveries(world: World, shop: SimBuilding): number {
+  if (!isConnectedOutside(world, shop)) return 0;
+  const seconds = world.segments.at(shop.roadId).traffic.edgeSeconds;
+  return Number.isFinite(seconds)
+    ? (FULL_DELIVERY_SHARE * shop.visitorPlaces) / 2 ** (seconds / HALF_DELIVERY_SECONDS)
+    : 0;
 }
 
 function makeWares(world: World, factory: SimBuilding): void {

@@ -1,4 +1,4 @@
-/** What there is to count in the city. */
+/** Counts of the city. */
 import type { BuildingDetails, StatisticsSample } from "../../game.js";
 import { FLAG } from "../../terms.js";
 import { DOWN } from "../fabric/buildings.js";
@@ -7,10 +7,14 @@ import { isConnectedOutside } from "../fabric/reach.js";
 import { flowsOf } from "../state/economy.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
+import { happinessParts } from "./happiness.js";
+import { idleShare } from "./residents.js";
+import { landValueParts } from "./services.js";
+import { excessTaxOf } from "./taxes.js";
 
 export type CityTotals = ReturnType<typeof cityTotals>;
 
-/** Places and people, as the demand bars follow from them. */
+/** Inputs of the demand bars. */
 export function cityTotals(world: World) {
   const totals = {
     jobs: 0,
@@ -40,7 +44,7 @@ export function cityTotals(world: World) {
   return totals;
 }
 
-/** The week that ends now. */
+/** Statistics row of the week that ends now. */
 export function sampleCity(world: World): StatisticsSample {
   const { homes, jobs, openJobs, unemployed } = cityTotals(world);
   const { demand, ledger, statistics } = world;
@@ -119,5 +123,23 @@ export function detailsOf(world: World, building: SimBuilding): BuildingDetails 
     load: lastLoad,
     capacity: prefab.civic?.coverage?.capacity ?? 0,
     taxRate: prefab.growable ? world.taxes.rate(prefab.subService, prefab.level) : null,
+    ...partsOf(world, building),
+  };
+}
+
+/** Why people like or dislike a growable, and why its land is worth what it is. Null where that means nothing. */
+export function partsOf(
+  world: World,
+  building: SimBuilding,
+): Pick<BuildingDetails, "happinessParts" | "landValueParts"> {
+  if (!building.prefab.growable) return { happinessParts: null, landValueParts: null };
+  const excessTax = Math.max(excessTaxOf(world, building), 0);
+  const { quality, parts } = landValueParts(world, building, excessTax);
+  const isHome = building.homes > 0;
+  return {
+    happinessParts: isHome
+      ? happinessParts(world, building, { quality }, excessTax, idleShare(world, building))
+      : null,
+    landValueParts: parts,
   };
 }

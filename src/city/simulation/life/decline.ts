@@ -1,41 +1,43 @@
-/** Decline: what goes wrong with a building, when people give it up, and how it falls down. */
+/** Decline: problems of buildings, abandonment and collapse. */
 import { FLAG, type ProblemName, ZONES, zoneOf } from "../../terms.js";
 import { clearProblems, empty, gravest, removeBuilding, setProblem } from "../fabric/buildings.js";
+import { isAtShore } from "../fabric/reach.js";
+import { zoneAt } from "../fabric/zone-blocks.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { powerNeed } from "../utilities/electricity.js";
 import { waterNeed } from "../utilities/pipes.js";
 import { demandBarOf } from "./demand.js";
-import { expectation } from "./happiness.js";
+import { expectation } from "./expectations.js";
+import { spanOf } from "./individual-differences.js";
 import { requestService, type Surroundings } from "./services.js";
 import { BODY_WEIGHT, bring } from "./stores.js";
-import { spanOf } from "./temper.js";
 
 /** Per cycle. */
 const GARBAGE_PER_CYCLE = 0.02;
 const MOST_GARBAGE_PER_CYCLE = 0.4;
 const GARBAGE_COLLECTED_PER_CYCLE = 10;
 const BODIES_COLLECTED_PER_CYCLE = 30;
-const BODIES_BURIED_AT_HOME_PER_CYCLE = 3;
+const BODIES_BURIED_AT_HOME_PER_CYCLE = 0.4;
 const GARBAGE_LIMIT = 60;
 const BODIES_LIMIT = 25;
-/** Where crime tends to in a city without police, and how much of the way it goes in a cycle. */
+/** Crime level that a city without police approaches, and the share of the gap closed in a cycle. */
 const CRIME_UNCHECKED = 85;
 const CRIME_INERTIA = 0.01;
 const CRIME_LIMIT = 60;
-/** So many people can rid themselves of their rubbish and their dead. */
-const VILLAGE_CITIZENS = 150;
 
 const FIRES_PERCENT = 0.01;
+/** Share of those in a village, which has no fire service yet. */
+const VILLAGE_FIRES = 0.2;
 const FIRE_ENGINES_PER_FIRE = 10;
 const EXTINGUISHED_PERCENT = 80;
 const BURNED_DOWN_CYCLES = 6;
-/** Only so many households give up a home at once. */
+/** Households that can leave a building in one cycle. */
 const LAST_HOUSEHOLDS = 1;
-/** Chance per cycle at full demand that somebody takes an abandoned building. */
+/** Chance per cycle, at full demand, that an abandoned building is reoccupied. */
 const REOPENING_PERCENT = 1.5;
 
-/** What is missing at the door: power, water, drain, heat, road, dry ground. */
+/** Sets the problems of missing utilities, road or dry ground. */
 export function checkSupplies(world: World, building: SimBuilding): void {
   const { supply, prefab } = building;
   const { frame } = world;
@@ -47,6 +49,7 @@ export function checkSupplies(world: World, building: SimBuilding): void {
   setProblem(building, "Sewage", !supply.sewage && usesWater, frame);
   setProblem(building, "Heating", !supply.heat && growable, frame);
   setProblem(building, "RoadNotConnected", roadMissing, frame);
+  setProblem(building, "NoResources", isDryPlant(world, building), frame);
   setProblem(building, "TurnedOff", building.switchedOff, frame);
   setProblem(building, "Flood", (building.flags & FLAG.Flooded) !== 0, frame);
   building.flags = roadMissing
@@ -54,26 +57,33 @@ export function checkSupplies(world: World, building: SimBuilding): void {
     : building.flags & ~FLAG.RoadAccessFailed;
 }
 
-/** What piles up unless somebody takes care of it. */
+/** Works only beside water, and stands inland. */
+function isDryPlant(world: World, building: SimBuilding): boolean {
+  return building.prefab.civic?.shore === true && !isAtShore(world.terrain, building);
+}
+
+/** Garbage, bodies and crime, which grow unless a service removes them. */
 export function accumulateGarbageAndCrime(
   world: World,
   building: SimBuilding,
   { quality }: Surroundings,
 ): void {
-  const village = Math.min(VILLAGE_CITIZENS / Math.max(world.citizens.size, 1), 1);
+  const village = 1 - expectation(world, "garbage");
   const people = 2 * building.householdIds.length + building.workerIds.length;
   const made = Math.min(GARBAGE_PER_CYCLE * people, MOST_GARBAGE_PER_CYCLE) * (1 - village);
   building.garbage = gauge(building.garbage + made - village * GARBAGE_PER_CYCLE);
   const fetched = Math.min(GARBAGE_COLLECTED_PER_CYCLE * (quality.get("garbage") ?? 0), building.garbage);
   building.garbage -= fetched;
   bring(world, building, "garbage", fetched);
-  const unchecked = CRIME_UNCHECKED * expectation(world) * (1 - (quality.get("police") ?? 0));
+  const unchecked = CRIME_UNCHECKED * expectation(world, "police") * (1 - (quality.get("police") ?? 0));
   building.crime += (unchecked - building.crime) * CRIME_INERTIA;
   if (building.bodies > 0) {
     const hearses = BODIES_COLLECTED_PER_CYCLE * requestService(world, building, "death", 1);
     const fetchedBodies = Math.min(hearses, building.bodies);
     bring(world, building, "death", fetchedBodies / BODY_WEIGHT);
-    building.bodies = gauge(building.bodies - fetchedBodies - BODIES_BURIED_AT_HOME_PER_CYCLE * village);
+    building.bodies = gauge(
+      building.bodies - fetchedBodies - BODIES_BURIED_AT_HOME_PER_CYCLE * (1 - expectation(world, "death")),
+    );
   }
   setProblem(building, "Garbage", building.garbage >= GARBAGE_LIMIT, world.frame);
   setProblem(building, "Death", building.bodies >= BODIES_LIMIT, world.frame);
@@ -81,11 +91,12 @@ export function accumulateGarbageAndCrime(
 }
 
 /**
- * Fires break out rarely, and not where staff is on watch: in civic buildings; the fire service puts them out, else the building burns down.
- * @returns whether it burned down just now
+ * Rare fires, except in civic buildings, which are staffed. The fire service puts a fire out, else the building burns down.
+ * @returns whether it burned down now
  */
 export function checkFire(world: World, building: SimBuilding): boolean {
-  if (building.burning === 0 && !world.random.percent(FIRES_PERCENT)) return false;
+  const breaksOut = FIRES_PERCENT * Math.max(expectation(world, "fire"), VILLAGE_FIRES);
+  if (building.burning === 0 && !world.random.percent(breaksOut)) return false;
   building.burning++;
   const quality = requestService(world, building, "fire", FIRE_ENGINES_PER_FIRE);
   if (quality > 0 && world.random.percent(EXTINGUISHED_PERCENT * quality)) building.burning = 0;
@@ -96,8 +107,8 @@ export function checkFire(world: World, building: SimBuilding): boolean {
 }
 
 /**
- * Why the people give this building up now; null while they stay. From a large house they leave one by one until it is
- * given up by the last; over taxes until it stands empty; a business closes.
+ * Reason to abandon the building now, or null. A large house empties household by household, and is abandoned with the
+ * last; over taxes it is abandoned once empty; a business closes at once.
  */
 export function reasonToAbandon(world: World, building: SimBuilding): ProblemName | "NoDemand" | null {
   const worst = gravest(building, world.frame);
@@ -114,7 +125,7 @@ export function abandon(world: World, building: SimBuilding): void {
   building.declineFrame = world.frame;
 }
 
-/** A ruin's turn: abandoned buildings find new owners or collapse, rubble is cleared away in the end. */
+/** One cycle of a ruin: abandoned buildings are reoccupied or collapse, rubble is cleared. */
 export function decay(world: World, building: SimBuilding): void {
   const age = world.frame - building.declineFrame;
   if ((building.flags & FLAG.Collapsed) !== 0) {
@@ -126,7 +137,7 @@ export function decay(world: World, building: SimBuilding): void {
   }
 }
 
-/** Somebody tries again where all that a building needs is there once more, the sooner the higher the demand. */
+/** Reoccupies a fully supplied building, more likely at high demand. */
 function findsNewOwner(world: World, { supply, roadId, prefab, switchedOff }: SimBuilding): boolean {
   const isServed = supply.power && supply.water && supply.sewage && roadId !== 0 && !switchedOff;
   const demand = world.demand[demandBarOf(prefab.service)];
@@ -140,15 +151,16 @@ function reopen(world: World, building: SimBuilding): void {
 }
 
 /**
- * Whether the ground under a growable has been zoned for something else. It is torn down at its next turn unless the
- * zone is put right.
+ * Whether the zone under a growable is another than its own, also where a builder placed it. It is removed in its next
+ * cycle unless the zone is restored. Without a road it stays and complains.
  * @returns whether the building is gone
  */
 export function checkZone(world: World, building: SimBuilding): boolean {
   const block = building.blockId === 0 ? undefined : world.blocks.get(building.blockId);
   const zone = ZONES.indexOf(zoneOf(building.prefab));
-  const refused =
-    block?.cells.some((cell, i) => (building.lotMask & (1 << i)) !== 0 && cell !== zone) ?? false;
+  const refused = block
+    ? block.cells.some((cell, i) => (building.lotMask & (1 << i)) !== 0 && cell !== zone)
+    : building.roadId !== 0 && zoneAt(world, building.position) !== ZONES[zone];
   if (refused && (building.flags & FLAG.Demolishing) !== 0) {
     removeBuilding(world, building);
     return true;

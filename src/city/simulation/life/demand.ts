@@ -1,4 +1,4 @@
-/** The three demand bars. Formulas as published for the game, in integers with truncating division. */
+/** The three demand bars. Formulas as published for the game but for empty homes, in integers with truncating division. */
 import type { Demand } from "../../game.js";
 import type { Service } from "../../terms.js";
 import type { SimBuilding } from "../state/entities.js";
@@ -7,7 +7,7 @@ import { type CityTotals, cityTotals } from "./census.js";
 
 export type DemandBar = keyof Demand;
 
-/** Which bar drives a zoned service. */
+/** Demand bar of each zoned service. */
 export function demandBarOf(service: Service): DemandBar {
   if (service === "Residential") return "residential";
   return service === "Commercial" ? "commercial" : "workplace";
@@ -23,8 +23,8 @@ export function updateDemand(world: World): void {
 }
 
 /**
- * A building site satisfies its share of the demand at once, as its empty places will in the formulas once the bar has
- * followed them: so the next ones wait for the bar to rise again.
+ * Subtracts a building site's share of the demand at once, because the formulas count its places only once it is built.
+ * The next sites wait for the bar to rise again.
  */
 export function satisfyDemand(world: World, { prefab, homes, jobs }: SimBuilding): void {
   const bar = demandBarOf(prefab.service);
@@ -35,13 +35,20 @@ export function satisfyDemand(world: World, { prefab, homes, jobs }: SimBuilding
   world.demand[bar] = Math.max(world.demand[bar] - 200 * share, 0);
 }
 
-/** Where the bars tend to, each 0 to 100. There are no homeless: whoever loses a home leaves. */
+/**
+ * Empty homes weigh more than the published 200: builders stop at six to twelve percent, as in a settled town. Below this
+ * size of a town a few empty homes do not count.
+ */
+const HOUSING_WEIGHT = 800;
+const SMALL_TOWN_HOMES = 200;
+
+/** Targets of the bars, each 0 to 100. There are no homeless: people without a home leave. */
 export function demandTargets(totals: CityTotals): Demand {
   const { jobs, openJobs, homes, emptyHomes, unemployed, filledShopJobs, visitorPlaces, freeVisitorPlaces } =
     totals;
   const occupied = homes - emptyHomes;
   const openings = clamp(divide(200 * openJobs - 200 * unemployed, Math.max(jobs, 100)), -50, 50);
-  const housing = clamp(divide(-200 * emptyHomes, Math.max(homes, 100)), -50, 50);
+  const housing = divide(-HOUSING_WEIGHT * emptyHomes, Math.max(homes, SMALL_TOWN_HOMES));
   const shopWork = divide(filledShopJobs * 160, 100);
   const shoppers = divide(occupied * 20, 100);
   const trade = clamp(divide(200 * shoppers - 200 * shopWork, Math.max(shopWork, 100)), -50, 50);

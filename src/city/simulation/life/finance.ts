@@ -1,32 +1,31 @@
 /**
- * What the city can pay. Every command that costs something is refused when the balance does not cover it. Three banks
- * lend, a loan each. A city that is deep in debt is helped out once; after that nothing but its own income helps.
+ * Loans, bailout and accounts. A command is refused when the balance does not cover its cost. Three banks lend one loan
+ * each. A city deep in debt gets one bailout, then loses a service a week until it can pay.
  */
-import {
-  type Budget,
-  CommandRefusedError,
-  type LoanOffer,
-  type TakeLoan,
-  type TakeLoanResult,
-} from "../../game.js";
+import type { Budget, LoanOffer } from "../../game.js";
+import { CELL_METERS, lengthOf } from "../../geometry.js";
+import { CommandRefusedError } from "../../refusal.js";
+import { FLAG, type Service } from "../../terms.js";
+import { setProblem } from "../fabric/buildings.js";
 import { gameTimeMs } from "../state/calendar.js";
 import { EXPENSE_LINES, type ExpenseLine, flowsOf, INCOME_LINES, type IncomeLine } from "../state/economy.js";
+import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { sampleCity } from "./census.js";
 import { announce } from "./messages.js";
 
-/** Paid back week by week with interest: tuning in the manner of the game's three loans. */
-const LOAN_OFFERS: readonly LoanOffer[] = [
+/** Repaid weekly with interest; values modelled on the game's three loans. */
+export const LOAN_OFFERS: readonly LoanOffer[] = [
   { lender: "City Savings Bank", amount: 20_000, weeks: 52, weeklyPayment: 420 },
   { lender: "Regional Trust", amount: 60_000, weeks: 104, weeklyPayment: 665 },
   { lender: "State Development Bank", amount: 200_000, weeks: 208, weeklyPayment: 1_200 },
 ];
 
-/** Debt at which the state steps in, and what it gives. */
+/** Balance below which the state grants a bailout, and its amount. */
 const BAILOUT_BELOW_MONEY = -10_000;
 const BAILOUT_MONEY = 50_000;
 
-/** @throws CommandRefusedError naming cost and balance when the city cannot pay */
+/** @throws CommandRefusedError with cost and balance when the city cannot pay */
 export function requireFunds(world: World, cost: number, what: string): void {
   const balance = world.ledger.balanceCents / 100;
   if (world.unlimitedMoney || cost <= 0 || cost <= balance) return;
@@ -34,50 +33,56 @@ export function requireFunds(world: World, cost: number, what: string): void {
   throw new CommandRefusedError("not-enough-money", message);
 }
 
-/** Takes a loan, or pays what is left of it at once. */
-export function takeLoan(world: World, { dryRun, lender, repay }: TakeLoan): TakeLoanResult {
-  const offer = LOAN_OFFERS.find((each) => each.lender === lender);
-  if (!offer) {
-    const names = LOAN_OFFERS.map((each) => each.lender).join(", ");
-    throw new CommandRefusedError("unknown-lender", `No bank is named "${lender}"; these lend: ${names}`);
-  }
-  const { ledger } = world;
-  const running = ledger.loans.find((loan) => loan.lender === lender);
-  if (repay !== (running !== undefined)) {
-    const message = repay ? `The city owes ${lender} nothing` : `The city already has a loan of ${lender}`;
-    throw new CommandRefusedError("bad-value", message);
-  }
-  if (running) {
-    const rest = running.weeklyPayment * running.weeksLeft;
-    requireFunds(world, rest, `Paying back ${lender}`);
-    if (!dryRun) {
-      ledger.book("LoanPayments", rest);
-      ledger.loans.splice(ledger.loans.indexOf(running), 1);
-    }
-  } else if (!dryRun) {
-    const { amount, weeklyPayment, weeks } = offer;
-    ledger.book("Loans", amount);
-    ledger.loans.push({ lender, amount, weeklyPayment, weeksLeft: weeks });
-  }
-  return { offer };
-}
-
-/** The end of a week: instalments, help for a city in debt, and the week's account. */
+/** Closes a week: loan payments, bailout, accounts. */
 export function closeWeek(world: World): void {
   const { ledger } = world;
   for (const loan of [...ledger.loans]) {
     ledger.book("LoanPayments", loan.weeklyPayment);
     if (--loan.weeksLeft === 0) ledger.loans.splice(ledger.loans.indexOf(loan), 1);
   }
+  payNetworks(world);
   const isBroke = ledger.balanceCents < BAILOUT_BELOW_MONEY * 100 && !world.unlimitedMoney;
   if (isBroke && ledger.totals.Grants === undefined) {
     ledger.book("Grants", BAILOUT_MONEY);
     announce(world, "CHIRP_POLICY", `The state gives the city ${BAILOUT_MONEY}. It will not do so again.`);
   } else if (isBroke) {
-    announce(world, "CHIRP_POLICY", "The city is bankrupt: nothing can be built until it earns again.");
+    closeService(world);
   }
   ledger.closeWeek(world.frame);
   world.statistics.close(sampleCity(world));
+}
+
+/** A week's upkeep of roads, pipes and lines, by length. */
+function payNetworks({ segments, ledger }: World): void {
+  const sums = new Map<ExpenseLine, number>();
+  for (const segment of segments.values()) {
+    const { service, upkeepPerCell } = segment.prefab;
+    const line = service as ExpenseLine;
+    sums.set(line, (sums.get(line) ?? 0) + (upkeepPerCell * lengthOf(segment)) / CELL_METERS);
+  }
+  for (const [line, upkeep] of sums) ledger.book(line, upkeep);
+}
+
+/** Services that a bankrupt city keeps longest. */
+const VITAL: readonly Service[] = ["Electricity", "Water"];
+
+/** Closes the costliest service of a bankrupt city that spent more than it earned, those that it lives by last. */
+function closeService(world: World): void {
+  const { income, expenses } = flowsOf(world.ledger.week);
+  if (income >= expenses) return;
+  const isVital = ({ prefab }: SimBuilding) => VITAL.includes(prefab.service);
+  const [closed] = world.buildings
+    .all()
+    .filter(({ prefab, switchedOff }) => prefab.upkeepPerWeek > 0 && !switchedOff)
+    .sort(
+      (a, b) => Number(isVital(a)) - Number(isVital(b)) || b.prefab.upkeepPerWeek - a.prefab.upkeepPerWeek,
+    );
+  if (!closed) return;
+  closed.switchedOff = true;
+  closed.flags &= ~FLAG.Active;
+  setProblem(closed, "TurnedOff", true, world.frame);
+  const text = `The city is bankrupt and closes building ${closed.id}, a ${closed.prefab.displayName}.`;
+  announce(world, "CHIRP_POLICY", text);
 }
 
 export function budgetOf({ ledger, unlimitedMoney }: World): Budget {

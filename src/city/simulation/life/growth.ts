@@ -1,9 +1,10 @@
-/** Growth: zoned lots become building sites, sites become buildings, and buildings rise to better ones. */
-import { BLOCK_COLUMNS } from "../../geometry.js";
-import { FLAG, type GrowableService, ZONE_GROWTH, ZONES, type Zone } from "../../terms.js";
+/** Growth: zoned lots become building sites, sites become buildings, buildings level up. */
+import { BLOCK_COLUMNS, distanceToLine, squareAround } from "../../geometry.js";
+import { FLAG, type GroundPoint, type GrowableService, ZONE_GROWTH, ZONES, type Zone } from "../../terms.js";
 import { growablesFor } from "../catalogue/building-prefabs.js";
 import { createBuilding, setProblem, upgrade } from "../fabric/buildings.js";
 import { AGE, ageOf, averageEducation } from "../fabric/citizens.js";
+import { PIPE_REACH_METERS } from "../fabric/reach.js";
 import { cellBit, cellCenter, occupiedCells, usableCells } from "../fabric/zone-blocks.js";
 import { FRAMES_PER_DAY } from "../state/calendar.js";
 import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
@@ -12,18 +13,20 @@ import { demandBarOf, satisfyDemand } from "./demand.js";
 import type { Surroundings } from "./services.js";
 
 const CONSTRUCTION_FRAMES = 3 * FRAMES_PER_DAY;
+/** Builders of larger towns know that nothing lasts without a water pipe. */
+const VILLAGE_CITIZENS = 150;
 const MAX_LOT_CELLS = 4;
-/** Points of progress in a good cycle, of 100 for a level. */
+/** Progress points in a good cycle; a level takes 100. */
 const PROGRESS_PER_CYCLE = 1;
 
-/** What a building needs around it for the next level, by its present level. */
+/** Requirements for the next level, by present level. */
 interface Needs {
   readonly landValue?: readonly number[];
   readonly services?: readonly number[];
-  /** Mean of the people who live or work there, in percent of the best. */
+  /** Mean education of residents or workers, in percent. */
   readonly education?: readonly number[];
   readonly customersPercent?: readonly number[];
-  /** How far the first of these may fall below what the present level needed before people complain. */
+  /** Margin below the present level's requirement before people complain. */
   readonly complaintMargin: readonly number[];
 }
 
@@ -44,7 +47,7 @@ interface Lot {
   readonly length: number;
 }
 
-/** A block's turn: with the chance its demand gives, one free lot becomes a building site. */
+/** One cycle of a block: with a chance set by demand, a free lot becomes a building site. */
 export function growOnBlock(world: World, block: SimZoneBlock): void {
   if (!block.cells.some((zone) => zone !== 0) || !world.buildings.hasRoomFor(1)) return;
   const free = usableCells(world, block) & ~occupiedCells(world, block);
@@ -58,12 +61,19 @@ export function growOnBlock(world: World, block: SimZoneBlock): void {
   const prefab = fitting[world.random.below(fitting.length)];
   if (!prefab) return;
   const center = cellCenter(block, (lot.length - 1) / 2, lot.row + (lot.width - 1) / 2);
+  if (world.citizens.size > VILLAGE_CITIZENS && !hasPipe(world, center)) return;
   const angleDegrees = (block.angleRadians * 180) / Math.PI + 90;
   const lotOf = { blockId: block.id, mask: lotMask(lot) };
   satisfyDemand(world, createBuilding(world, prefab, center, angleDegrees, lotOf));
 }
 
-/** A building site's turn. */
+function hasPipe(world: World, place: GroundPoint): boolean {
+  return world.segments
+    .near(squareAround(place, PIPE_REACH_METERS))
+    .some((pipe) => pipe.prefab.carries === "water" && distanceToLine(place, pipe) <= PIPE_REACH_METERS);
+}
+
+/** One cycle of a building site. */
 export function continueConstruction(world: World, building: SimBuilding): void {
   if (world.frame - building.builtFrame < CONSTRUCTION_FRAMES) return;
   const usable = !building.switchedOff && (building.flags & FLAG.Flooded) === 0;
@@ -72,8 +82,8 @@ export function continueConstruction(world: World, building: SimBuilding): void 
 }
 
 /**
- * Progress towards the next level, and the complaint when the present one is no longer deserved.
- * @returns whether the building rose
+ * Progress towards the next level, and a complaint when the requirements of the present one are no longer met.
+ * @returns whether the building leveled up
  */
 export function updateLevel(world: World, building: SimBuilding, around: Surroundings): boolean {
   const { level, service, subService, width, length } = building.prefab;
@@ -114,7 +124,7 @@ function isBelowLevel({ prefab, landValue }: SimBuilding, needs: Needs, around: 
   return reached >= 1 && value < needed - (needs.complaintMargin[reached] ?? 0);
 }
 
-/** In percent of the best: of who works there, or who lives there without the children, whose schooling is not over. */
+/** Mean education in percent, of workers, or of residents without children. */
 function educationAt(world: World, building: SimBuilding): number {
   if (building.homes === 0) return averageEducation(world, building.workerIds);
   let adults = 0;
@@ -138,7 +148,7 @@ function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): numb
   return -1;
 }
 
-/** The widest lot around a row, and as deep as all its rows allow, of one zone. */
+/** Widest lot of one zone around a row, as deep as all its rows allow. */
 function largestLot(block: SimZoneBlock, free: number, row: number, maxWidth: number): Lot {
   const zone = block.cells[row * BLOCK_COLUMNS];
   const depthOf = (at: number) => {

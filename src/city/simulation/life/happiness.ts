@@ -1,118 +1,113 @@
 /**
- * How content people are with where they live, 0 to 100, and what they do about it. Each cause counts by itself:
- * services (a village expects few, a town all), health, land value, taxes, crime, rubbish, idleness, the way to work,
- * shopping, and problems the more the longer they last. Households come and go one by one, the less and the more readily
- * the unhappier a place is, so that homes are filled to a share of about `1 / (1 + (38 / happiness)^5)`. The game shows
- * neither formula; weights are tuning.
+ * Happiness of residents, 0 to 100, as a sum of independent causes: services (`expectations.ts`), health, land value,
+ * taxes, crime, garbage, unemployment, commute, shopping, and problems, which weigh more the longer they last. Content
+ * households stay for years, unhappy ones leave within months. The game publishes no formula; the weights are tuned so that
+ * a village with utilities alone is content and a town without its services is not.
  */
 import type { ProblemName } from "../../terms.js";
-import type { Coverage } from "../catalogue/building-prefabs.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
+import { EXPECTATIONS, expectation } from "./expectations.js";
 import { remotenessOf, type Surroundings } from "./services.js";
 
-const BASE = 33;
-/** What the quiet of a village makes up for. */
-const VILLAGE_POINTS = 30;
-/** Points for a service at its best, and as many lost where it is missing. */
-const SERVICE_POINTS: readonly (readonly [Coverage, number])[] = [
-  ["health", 3],
-  ["police", 2],
-  ["fire", 4],
-  ["garbage", 2],
-  ["death", 7],
-  ["elementary", 7],
-  ["highSchool", 4],
-  ["university", 5],
-  ["leisure", 8],
-];
-/** A town of this size expects half of all services. */
-const HALF_EXPECTING_CITIZENS = 150;
+/** A village with utilities and work. */
+const BASE = 54;
+/** Share of a service's points that people gain where it is at hand, expected or not. */
+const SERVICE_BONUS = 0.5;
 
 /** Points lost to a problem once it has lasted long. */
 const PROBLEM_POINTS: Partial<Record<ProblemName, number>> = {
-  Electricity: 28,
-  Water: 28,
-  Sewage: 20,
+  Electricity: 40,
+  Water: 40,
+  Sewage: 30,
   Heating: 10,
-  RoadNotConnected: 20,
+  RoadNotConnected: 30,
   Flood: 20,
   Fire: 8,
   Garbage: 6,
   Death: 8,
+  TaxesTooHigh: 10,
 };
 const FULL_WEIGHT_FRAMES = 4 * FRAMES_PER_WEEK;
 const FRESH_WEIGHT = 0.25;
 
-/** Points per percentage point of tax, and more beyond what is borne. */
-const TAX_POINTS = 0.9;
-const EXCESS_TAX_POINTS = 0.7;
+/** Points per percentage point of tax, and per point beyond the tolerated rate. */
+const TAX_POINTS = 2;
+const EXCESS_TAX_POINTS = 1.2;
 const USUAL_TAX_RATE = 9;
 const IDLE_POINTS = 5;
 
-/** Points lost where the way to work takes half an hour or more, and where the shops have nothing. */
+/** Points lost for a commute of a quarter of an hour or more, and for empty shops. */
 const COMMUTE_POINTS = 12;
-const WANT_POINTS = 16;
+const WANT_POINTS = 40;
 
-/** Chances in percent per cycle at a happiness of 38. */
-const TURNOVER_PERCENT = 0.2;
-const INDIFFERENCE = 38;
-/** Nobody packs faster: about five percent of a town in a week. */
-const HIGHEST_LEAVING_PERCENT = 0.33;
+/** Departures of content households in percent per cycle: about nine percent of a town in a year. */
+const SETTLED_LEAVING_PERCENT = 0.011;
+/** Additional departures at a happiness of 0: about five percent of a town in a week. */
+const UNHAPPY_LEAVING_PERCENT = 0.33;
+/** From this happiness on nobody leaves because of it. */
+const CONTENT = 50;
+/** Newcomers in percent per cycle for each free home where people are content: it takes weeks to find a tenant. */
+const ARRIVAL_PERCENT = 0.8;
+/** Nobody comes to a place as unhappy as this. */
+const REPELLENT = 20;
 
-/** The share, 0 to 1, of what cities offer that people of this one expect. */
-export function expectation(world: World): number {
-  return world.citizens.size / (world.citizens.size + HALF_EXPECTING_CITIZENS);
-}
+/** Points for each cause; negative ones keep people away. */
+export type Parts = Readonly<Record<string, number>>;
 
 /**
- * @param excessTax percentage points of tax beyond what the owner bears
- * @param idle the share of the adults here who have no work, 0 to 1
+ * Happiness by cause, before it is limited to 1 to 100.
+ * @param excessTax percentage points of tax beyond the tolerated rate
+ * @param idle share of unemployed adults here, 0 to 1
  */
-export function happinessOf(
+export function happinessParts(
   world: World,
   home: SimBuilding,
-  { quality }: Surroundings,
+  { quality }: Pick<Surroundings, "quality">,
   excessTax: number,
   idle: number,
-): number {
+): Parts {
   const { subService, level } = home.prefab;
-  let services = 0;
-  for (const [kind, points] of SERVICE_POINTS) services += points * (2 * (quality.get(kind) ?? 0) - 1);
-  const tax =
+  const parts: Record<string, number> = { base: BASE };
+  for (const { kind, points } of EXPECTATIONS) {
+    const served = quality.get(kind) ?? 0;
+    parts[kind] = points * (SERVICE_BONUS * served - expectation(world, kind) * (1 - served));
+  }
+  parts.taxes =
     TAX_POINTS * (USUAL_TAX_RATE - world.taxes.rate(subService, level)) - EXCESS_TAX_POINTS * excessTax;
-  const place = (home.health - 60) / 4 + (home.landValue - 20) / 6 - home.crime / 6 - home.garbage / 5;
-  const expected = expectation(world);
-  const happiness =
-    BASE +
-    VILLAGE_POINTS * (1 - expected) +
-    expected * services +
-    tax +
-    place -
-    IDLE_POINTS * idle -
-    COMMUTE_POINTS * remotenessOf(world, home) -
-    (WANT_POINTS * home.want) / 100 -
-    troubleOf(home, world.frame);
-  return Math.min(Math.max(happiness, 1), 100);
+  parts.residentHealth = (home.health - 60) / 4;
+  parts.landValue = (home.landValue - 20) / 6;
+  parts.crime = -home.crime / 6;
+  parts.rubbish = -home.garbage / 5;
+  parts.unemployment = -IDLE_POINTS * idle;
+  parts.commute = -COMMUTE_POINTS * remotenessOf(world, home);
+  parts.shopping = (-WANT_POINTS * home.want) / 100;
+  home.problems.names.forEach((name, i) => {
+    const age = (world.frame - (home.problemSince[i] as number)) / FULL_WEIGHT_FRAMES;
+    const weight = Math.min(FRESH_WEIGHT + (1 - FRESH_WEIGHT) * age, 1);
+    const points = PROBLEM_POINTS[name] ?? 0;
+    if (points > 0) parts[`problem${name}`] = -points * weight;
+  });
+  return parts;
 }
 
-/** Points lost to the problems of a building. */
-function troubleOf({ problems, problemSince }: SimBuilding, frame: number): number {
-  let points = 0;
-  problems.names.forEach((name, i) => {
-    const age = (frame - (problemSince[i] as number)) / FULL_WEIGHT_FRAMES;
-    points += (PROBLEM_POINTS[name] ?? 0) * Math.min(FRESH_WEIGHT + (1 - FRESH_WEIGHT) * age, 1);
-  });
-  return points;
+/** 1 to 100. */
+export function happinessOf(parts: Parts): number {
+  const sum = Object.values(parts).reduce((all, points) => all + points, 0);
+  return Math.min(Math.max(sum, 1), 100);
 }
 
 /** In percent per cycle, for each household. */
 export function leavingPercent(happiness: number): number {
-  return Math.min(TURNOVER_PERCENT * (INDIFFERENCE / Math.max(happiness, 1)) ** 3, HIGHEST_LEAVING_PERCENT);
+  const discontent = Math.max(CONTENT - happiness, 0) / CONTENT;
+  return Math.min(
+    SETTLED_LEAVING_PERCENT + UNHAPPY_LEAVING_PERCENT * discontent ** 3,
+    UNHAPPY_LEAVING_PERCENT,
+  );
 }
 
 /** In percent per cycle, for each free home. */
 export function arrivalPercent(happiness: number): number {
-  return TURNOVER_PERCENT * (happiness / INDIFFERENCE) ** 2;
+  return (ARRIVAL_PERCENT * Math.max(happiness - REPELLENT, 0)) / (CONTENT - REPELLENT);
 }

@@ -1,7 +1,7 @@
-/** What the city is like from place to place: the data that maps show. Values are 0 to 100. */
-import type { GroundPoint, LayerValues, ServiceCoverage } from "../../game.js";
+/** Data layers of the map. Values are 0 to 100. */
+import type { LayerValues, ServiceCoverage } from "../../game.js";
 import { distance, pointAlong, squareKey } from "../../geometry.js";
-import type { Layer } from "../../terms.js";
+import type { GroundPoint, Layer } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { DOWN } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
@@ -13,7 +13,7 @@ const SQUARE_METERS = 64;
 
 interface Measure {
   readonly isGood: boolean;
-  /** The measure of one building, or else of the ground in the middle of a cell. */
+  /** Value of a building, else of the ground in the middle of a cell. */
   readonly of?: (building: SimBuilding) => number;
   readonly at?: (world: World, place: GroundPoint) => number;
 }
@@ -34,7 +34,7 @@ const MEASURES: Readonly<Record<Layer, Measure>> = {
   leisure: served("leisure"),
 };
 
-/** How well some services reach a place, on average. */
+/** Mean coverage of a place by some services. */
 function served(...kinds: Coverage[]): Measure {
   const at = (world: World, place: GroundPoint) => {
     const roadId = roadAt(world, place);
@@ -44,7 +44,7 @@ function served(...kinds: Coverage[]): Measure {
   return { isGood: true, at };
 }
 
-/** One value for each cell in which anything has grown, or for traffic in which roads are. */
+/** One value for each cell with buildings, or with roads for traffic. */
 export function layerOf(world: World, layer: Layer): LayerValues {
   const { isGood, of, at } = MEASURES[layer];
   const cells = new Map<number, { center: GroundPoint; sum: number; count: number }>();
@@ -78,7 +78,7 @@ function sampleBuildings(world: World, of: Measure["of"], add: AddSample): void 
   }
 }
 
-/** Along each road, as densely as the cells ask for. */
+/** Samples along each road, at least one a cell. */
 function sampleRoads(world: World, add: AddSample): void {
   for (const { id, start, end } of world.segments.values()) {
     const value = trafficOf(world, id)?.densityPercent;

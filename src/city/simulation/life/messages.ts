@@ -1,4 +1,4 @@
-/** What citizens and the city say, each time because of something that is so. */
+/** Messages of citizens and of the city. Each has a cause in the simulation. */
 import type { CitizenMessage } from "../../game.js";
 import type { ProblemName } from "../../terms.js";
 import type { Coverage, SimBuildingPrefab } from "../catalogue/building-prefabs.js";
@@ -8,25 +8,28 @@ import { isConnectedOutside } from "../fabric/reach.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Citizen, SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
+import { isWished } from "./expectations.js";
 import type { Surroundings } from "./services.js";
 
-/** The same thing is not said again for this long. */
+/** Minimum time between equal messages. */
 const QUIET_FRAMES = FRAMES_PER_WEEK / 2;
-/** What the city lacks changes slowly and is said seldom. */
+/** Minimum time between messages about what the city lacks. */
 const DEMAND_QUIET_FRAMES = 4 * FRAMES_PER_WEEK;
-/** An affected citizen speaks up with this chance in a cycle. */
+/** Chance per cycle that an affected citizen complains. */
 const COMPLAINT_PERCENT = 25;
-/** A contented household voices a wish with this chance in a cycle. */
+/** Chance per cycle that a content household expresses a wish. */
 const WISH_PERCENT = 3;
-/** Pollution that people speak of. */
+/** Pollution from which people complain. */
 const FOUL_AIR = 30;
 const HIGH_DEMAND = 80;
 const MILESTONES = [100, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000];
+/** Money from the state for each citizen of a milestone, as the game rewards growth. */
+const REWARD_PER_CITIZEN = 30;
 
-/** What is said in one of several ways; `@` stands for the street. */
+/** Alternative wordings of a message; `@` stands for the street. */
 type Saying = readonly [messageId: string, ...texts: string[]];
 
-/** What residents and workers say about each problem. */
+/** Complaints by problem. */
 const COMPLAINTS: Partial<Record<ProblemName, Saying>> = {
   Electricity: [
     "CHIRP_NO_ELECTRICITY",
@@ -53,7 +56,7 @@ const COMPLAINTS: Partial<Record<ProblemName, Saying>> = {
   NoGoods: ["CHIRP_COMMERCIAL_DEMAND", "Our shelves on @ are empty."],
 };
 
-/** What residents wish for where a service does not reach them. */
+/** Wishes by missing service. */
 const WISHES: readonly (readonly [Coverage, Saying])[] = [
   ["health", ["CHIRP_NO_HEALTHCARE", "The nearest doctor is nowhere near @.", "A clinic would do @ good."]],
   ["elementary", ["CHIRP_NO_SCHOOLS", "The children of @ teach each other. A school, please?"]],
@@ -71,7 +74,7 @@ const RISEN_SAYING: Saying = [
 ];
 const RISEN_HIGH_SAYING: Saying = ["CHIRP_HIGH_TECH_LEVEL", "They rebuilt our house on @. Look at it now!"];
 
-/** Why people say a building was given up. */
+/** Reasons for abandoning a building. */
 const CAUSES: Partial<Record<ProblemName | "NoDemand", string>> = {
   Electricity: "after weeks without power",
   Water: "after weeks without water",
@@ -104,7 +107,7 @@ const OPENINGS: Readonly<Record<string, string>> = {
   Monument: "CHIRP_NEW_MONUMENT",
 };
 
-/** Somebody in a building with problems may say so. */
+/** May add a complaint from a building with problems. */
 export function complain(world: World, building: SimBuilding): void {
   const { names } = building.problems;
   if (names.length === 0 || !world.random.percent(COMPLAINT_PERCENT)) return;
@@ -112,16 +115,16 @@ export function complain(world: World, building: SimBuilding): void {
   if (complaint) speak(world, building, complaint);
 }
 
-/** Somebody who lives well enough wishes for what is missing nearby. */
+/** May add a wish for a service that is missing nearby. */
 export function wish(world: World, building: SimBuilding, { quality, pollution }: Surroundings): void {
   if (building.householdIds.length === 0 || !world.random.percent(WISH_PERCENT)) return;
   if (pollution > FOUL_AIR) speak(world, building, FOUL_AIR_SAYING);
-  const missing = WISHES.filter(([service]) => (quality.get(service) ?? 0) === 0);
+  const missing = WISHES.filter(([kind]) => isWished(world, kind) && (quality.get(kind) ?? 0) === 0);
   const chosen = missing[world.random.below(Math.max(missing.length, 1))];
   if (chosen) speak(world, building, chosen[1]);
 }
 
-/** Somebody says how good life has become here. */
+/** May add praise from a building that leveled up. */
 export function praise(world: World, building: SimBuilding): void {
   speak(world, building, building.prefab.level >= 3 ? RISEN_HIGH_SAYING : RISEN_SAYING);
 }
@@ -149,7 +152,10 @@ export function reportCity(world: World): void {
   const reached = MILESTONES.findLast((milestone) => world.citizens.size >= milestone) ?? 0;
   if (reached > world.milestone) {
     world.milestone = reached;
-    announce(world, "CHIRP_MILESTONE_REACHED", `The city has grown to ${reached} citizens.`);
+    const reward = REWARD_PER_CITIZEN * reached;
+    world.ledger.book("Milestones", reward);
+    const text = `The city has grown to ${reached} citizens, and receives ${reward} from the state.`;
+    announce(world, "CHIRP_MILESTONE_REACHED", text);
   }
   if (world.citizens.size === 0) {
     reportCutOff(world);
@@ -164,7 +170,7 @@ export function reportCity(world: World): void {
   lacks(workplace, "CHIRP_INDUSTRIAL_DEMAND", "Many are looking for work here.");
 }
 
-/** Homes stand ready, and nobody can get there. */
+/** Homes are ready but have no road to the map edge. */
 function reportCutOff(world: World): void {
   const cutOff = world.buildings.all().some((home) => home.homes > 0 && !isConnectedOutside(world, home));
   const text = "Families would come, but no road leads here from the map edge.";
@@ -187,7 +193,7 @@ function speak(world: World, building: SimBuilding, [messageId, ...texts]: Sayin
   world.board.post(message, world.frame + QUIET_FRAMES);
 }
 
-/** The city speaks, unless it said the same kind of thing a short while ago. */
+/** Adds a message of the city unless one of the same kind is recent. */
 export function announce(world: World, messageId: string, text: string, quietFrames = QUIET_FRAMES): void {
   if (world.board.isQuiet(messageId, world.frame)) return;
   const sender = { type: "GenericMessage", senderName: "City", senderId: 0 } as const;

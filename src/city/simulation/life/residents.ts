@@ -1,4 +1,4 @@
-/** A cycle in the life of a residential building: growing older, learning, working, shopping, coming and going. */
+/** One cycle of a residential building: ageing, education, work, shopping, moves. */
 import type { Coverage } from "../catalogue/building-prefabs.js";
 import { gravest, isActive } from "../fabric/buildings.js";
 import { AGE, addCitizen, ageOf, die, isOfWorkingAge, moveIn, moveOut, quitJob } from "../fabric/citizens.js";
@@ -7,18 +7,19 @@ import { LONGEST_TRIP_SECONDS } from "../fabric/road-graph.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Citizen, Household, SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
-import { arrivalPercent, expectation, happinessOf, leavingPercent } from "./happiness.js";
+import { expectation } from "./expectations.js";
+import { arrivalPercent, happinessOf, happinessParts, leavingPercent } from "./happiness.js";
+import { moodOf } from "./individual-differences.js";
 import { requestService, type Surroundings } from "./services.js";
 import { BODY_WEIGHT } from "./stores.js";
-import { moodOf } from "./temper.js";
 
 const LARGEST_FAMILY = 5;
 /** Chances in percent per cycle. */
 const BIRTH_PERCENT = 0.9;
 const SHOPPING_PERCENT = 60;
-/** The chance to go to the nearest shop, else to the next, and so on. */
+/** Chance of choosing the nearest shop, else the next, and so on. */
 const SHOP_PERCENT = 60;
-/** Points that an errand adds to what a home misses, or takes from it. */
+/** Change of a home's unmet shopping need by a failed or successful trip. */
 const WANT_GROWN = 1;
 const WANT_EASED = 4;
 /** The chance of a student at a good school to finish it: about half a year at each of the first two, a whole one at university. */
@@ -27,11 +28,11 @@ const LEARNING_PERCENT: Partial<Record<Coverage, number>> = {
   highSchool: 0.24,
   university: 0.12,
 };
-/** The chance to die before old age, at perfect health and per point below it. */
+/** Chance of death before old age, at full health and per point below it. */
 const DEATH_PERCENT = 0.001;
 const DEATH_PERCENT_PER_POINT = 0.000_1;
-/** Families move into a new building this much faster, and for how long it is new. */
-const NEW_HOME_FACTOR = 8;
+/** Families move into new buildings faster by this factor, for this long. */
+const NEW_HOME_FACTOR = 16;
 const NEW_HOME_FRAMES = 8 * FRAMES_PER_WEEK;
 
 export function updateResidents(
@@ -41,7 +42,7 @@ export function updateResidents(
   excessTax: number,
 ): void {
   updateHealth(world, home, around);
-  home.happiness = happinessOf(world, home, around, excessTax, idleShare(world, home));
+  home.happiness = happinessOf(happinessParts(world, home, around, excessTax, idleShare(world, home)));
   for (const id of [...home.householdIds]) {
     const household = world.households.at(id);
     const leaving = leavingPercent(home.happiness + moodOf(world, household));
@@ -51,8 +52,8 @@ export function updateResidents(
   admitNewcomers(world, home);
 }
 
-/** The share, 0 to 1, of the people of working age here who have no work. */
-function idleShare(world: World, home: SimBuilding): number {
+/** Share of unemployed people of working age, 0 to 1. */
+export function idleShare(world: World, home: SimBuilding): number {
   let able = 0;
   let idle = 0;
   for (const id of home.householdIds) {
@@ -66,9 +67,9 @@ function idleShare(world: World, home: SimBuilding): number {
   return able === 0 ? 0 : idle / able;
 }
 
-/** Health tends to what doctors, air and water allow; a village does with little of the first. */
+/** Moves health towards the level set by health care, air and water. */
 function updateHealth(world: World, home: SimBuilding, { quality, pollution }: Surroundings): void {
-  const doctors = 30 * (quality.get("health") ?? 0) - 20 * expectation(world);
+  const doctors = 30 * (quality.get("health") ?? 0) - 20 * expectation(world, "health");
   const target = 65 + doctors - pollution * 0.5 - (home.supply.water ? 0 : 20) - home.garbage * 0.1;
   home.health += (Math.min(Math.max(target, 0), 100) - home.health) * 0.05;
 }
@@ -116,7 +117,7 @@ function schoolFor(education: number, age: number): Coverage | null {
   return null;
 }
 
-/** At a shop near by road, or else beyond the map edge. What cannot be had is missed more and more. */
+/** Shops at a near shop by road, else beyond the map edge. A failed trip raises the unmet need. */
 function goShopping(world: World, home: SimBuilding): void {
   const traffic = world.segments.get(home.roadId)?.traffic;
   const shop = traffic?.shopIds
@@ -132,7 +133,7 @@ function goShopping(world: World, home: SimBuilding): void {
   home.want = Math.min(Math.max(home.want + change, 0), 100);
 }
 
-/** The nearest mostly, but not always. */
+/** Picks a shop, usually the nearest. */
 function sellsTo(world: World, shop: SimBuilding): boolean {
   const isOpen = shop.prefab.service === "Commercial" && isActive(shop);
   return isOpen && shop.goods > 0 && shop.visitors < shop.visitorPlaces && world.random.percent(SHOP_PERCENT);

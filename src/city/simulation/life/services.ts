@@ -1,26 +1,27 @@
 /**
- * What reaches a building and what its place is worth. The working provider of a service that is nearest by road serves,
- * as well as its capacity and the way allow; parks are walked to. Services raise the value of land, pollution, ruins,
- * crime, taxes and long ways lower it.
+ * Service coverage and land value. The working provider nearest by road serves a place; its quality depends on its load
+ * and on the distance. Parks are reached on foot. Services raise land value; pollution, ruins, crime, taxes and long
+ * trips lower it.
  */
-import type { GroundPoint } from "../../game.js";
+
 import { distance, distanceToLine, squareAround } from "../../geometry.js";
+import type { GroundPoint } from "../../terms.js";
 import { FLAG } from "../../terms.js";
 import { type Coverage, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { isActive, isWorking } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
-/** Streets are longer than the straight line. */
+/** Ratio of street distance to straight distance. */
 const DETOUR = 1.4;
 const STREET_METERS_PER_SECOND = 40 / 3.6;
-/** From its middle. */
+/** Distance from the middle of the building. */
 const ROADSIDE_METERS = 60;
 
 /**
- * Asks for a service on behalf of a building.
- * @param demand how much of the provider's capacity this takes
- * @returns how well it is served, from 0 (not at all) to 1
+ * Requests a service for a building.
+ * @param demand share of the provider's capacity that this takes
+ * @returns quality from 0 (none) to 1
  */
 export function requestService(world: World, building: SimBuilding, kind: Coverage, demand: number): number {
   const served = serviceAt(world, building.position, building.roadId, kind);
@@ -29,7 +30,7 @@ export function requestService(world: World, building: SimBuilding, kind: Covera
   return served.quality;
 }
 
-/** Who serves a place, and how well: from 0 (not at all) to 1. */
+/** Provider of a service at a place, and its quality from 0 (none) to 1. */
 export interface Served {
   readonly provider: SimBuilding;
   readonly quality: number;
@@ -50,7 +51,7 @@ export function serviceAt(world: World, place: GroundPoint, roadId: number, kind
   return quality > 0 ? { provider, quality } : null;
 }
 
-/** The road that a place opens to, wherever it is; 0 for none. */
+/** Nearest road of a place; 0 for none. */
 export function roadAt(world: World, place: GroundPoint): number {
   let nearest = ROADSIDE_METERS;
   let roadId = 0;
@@ -63,19 +64,19 @@ export function roadAt(world: World, place: GroundPoint): number {
   return roadId;
 }
 
-/** The whole of a service within its range, nothing at twice the range, which is meant on an empty street. */
+/** Full quality within the range, none at twice the range. Ranges are for empty streets. */
 function nearness(rangeMeters: number, seconds: number): number {
   const rangeSeconds = (rangeMeters * DETOUR) / STREET_METERS_PER_SECOND;
   return Math.min(Math.max(2 - seconds / rangeSeconds, 0), 1);
 }
 
-/** Less than 1 when more is asked of a provider than it can do. */
+/** Below 1 when demand exceeds the provider's capacity. */
 function shareOf(provider: SimBuilding): number {
   const capacity = provider.prefab.civic?.coverage?.capacity ?? 0;
   return provider.lastLoad <= capacity ? 1 : capacity / provider.lastLoad;
 }
 
-/** At a provider's own turn: what was asked of it since its last turn becomes its load. */
+/** Turns the demand since the provider's last cycle into its load. */
 export function rollServiceLoad(building: SimBuilding): void {
   building.lastLoad = building.load;
   building.load = 0;
@@ -96,15 +97,15 @@ function nearestProvider(world: World, place: GroundPoint, kind: Coverage): SimB
   return nearest;
 }
 
-/** How far pollution and decay are felt. */
+/** Radius of pollution and decay. */
 const NUISANCE_METERS = 120;
 const INDUSTRY_POLLUTION = 30;
 const RUIN_PENALTY = 8;
 const BASE_LAND_VALUE = 12;
-/** Points that a way of this length and more takes away. */
+/** Points lost for trips of this length or more. */
 const REMOTENESS_POINTS = 8;
-const REMOTE_SECONDS = 1_800;
-/** The share of the way to its new value that land value moves in a cycle. */
+const REMOTE_SECONDS = 900;
+/** Share of the gap to its target that land value closes in a cycle. */
 const INERTIA = 0.25;
 
 /** Points of land value for full coverage by each service. */
@@ -130,7 +131,7 @@ export interface Surroundings {
   readonly pollution: number;
 }
 
-/** Looks around a building, asking each service for its share, and moves its land value. */
+/** Updates a building's services and land value. */
 export function survey(world: World, building: SimBuilding, excessTax: number): Surroundings {
   const people = Math.max(1, building.householdIds.length * 2 + building.workerIds.length);
   const quality = new Map<Coverage, number>();
@@ -140,26 +141,51 @@ export function survey(world: World, building: SimBuilding, excessTax: number): 
     quality.set(kind, served);
     points += worth * served;
   }
-  const { pollution, ruins } = nuisances(world, building.position, building.id);
-  const target =
-    BASE_LAND_VALUE +
-    points -
-    REMOTENESS_POINTS * remotenessOf(world, building) -
-    pollution * 0.5 -
-    ruins * RUIN_PENALTY -
-    building.crime * 0.2 -
-    excessTax * 2;
+  const around = nuisances(world, building.position, building.id);
+  const target = BASE_LAND_VALUE + points - burdens(world, building, around, excessTax).total;
   building.landValue += (Math.min(Math.max(target, 0), 100) - building.landValue) * INERTIA;
-  return { quality, serviceScore: (100 * points) / ALL_SERVICE_POINTS, pollution };
+  return { quality, serviceScore: (100 * points) / ALL_SERVICE_POINTS, pollution: around.pollution };
 }
 
-/** 0 to 1, by the way to work from a home, and from the map edge to a business. */
+/** Points of land value lost to each cause. */
+function burdens(
+  world: World,
+  building: SimBuilding,
+  { pollution, ruins }: { pollution: number; ruins: number },
+  excessTax: number,
+) {
+  const lost = {
+    remoteness: REMOTENESS_POINTS * remotenessOf(world, building),
+    pollution: pollution * 0.5,
+    ruins: ruins * RUIN_PENALTY,
+    crime: building.crime * 0.2,
+    taxes: excessTax * 2,
+  };
+  return { ...lost, total: lost.remoteness + lost.pollution + lost.ruins + lost.crime + lost.taxes };
+}
+
+/** How well each service reaches a building, and the land value that it tends to, by cause. Asks nothing of the services. */
+export function landValueParts(world: World, building: SimBuilding, excessTax: number) {
+  const quality = new Map<Coverage, number>();
+  const parts: Record<string, number> = { base: BASE_LAND_VALUE };
+  for (const [kind, worth] of LAND_VALUE_POINTS) {
+    const served = serviceAt(world, building.position, building.roadId, kind)?.quality ?? 0;
+    quality.set(kind, served);
+    parts[kind] = worth * served;
+  }
+  const around = nuisances(world, building.position, building.id);
+  const { total: _total, ...lost } = burdens(world, building, around, excessTax);
+  for (const [cause, points] of Object.entries(lost)) parts[cause] = -points;
+  return { quality, parts };
+}
+
+/** 0 to 1, by the commute of a home or a business's distance to the map edge. */
 export function remotenessOf(world: World, { homes, commute, roadId }: SimBuilding): number {
   const seconds = homes > 0 ? commute : (world.segments.get(roadId)?.traffic.edgeSeconds ?? REMOTE_SECONDS);
   return Math.min(seconds / REMOTE_SECONDS, 1);
 }
 
-/** A building asks some services once and others per head. */
+/** Demand on a service: one per building, or one per person. */
 function demandOn(kind: Coverage, people: number): number {
   switch (kind) {
     case "fire":
@@ -180,7 +206,7 @@ export function pollutionAt(world: World, place: GroundPoint): number {
   return nuisances(world, place, 0).pollution;
 }
 
-/** @param exceptId a building does not spoil its own place */
+/** @param exceptId building whose own pollution does not count */
 function nuisances(world: World, place: GroundPoint, exceptId: number): { pollution: number; ruins: number } {
   let pollution = 0;
   let ruins = 0;

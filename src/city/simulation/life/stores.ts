@@ -1,6 +1,6 @@
 /**
- * What civic buildings keep: rubbish and graves, of which there is room for so many, and the fuel of power plants, which
- * comes from the map edge over the road.
+ * Stores of civic buildings: garbage and graves with a limited capacity, and fuel of power plants, which is delivered by
+ * road from the map edge.
  */
 import { FLAG } from "../../terms.js";
 import type { Coverage } from "../catalogue/building-prefabs.js";
@@ -10,30 +10,30 @@ import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { serviceAt } from "./services.js";
 
-/** Points of the gauge of a building that one dead takes. */
+/** Points of a building's gauge per dead person. */
 export const BODY_WEIGHT = 30;
-/** A full one is emptied in so many weeks. */
+/** Weeks to empty a full one. */
 const WEEKS_TO_EMPTY = 26;
-/** Weeks of fuel that a plant keeps, and those brought in a week over an empty road. */
+/** Weeks of fuel a plant stores, and weeks of fuel delivered in a week over an empty road. */
 const FUEL_STORE_WEEKS = 4;
 const FUEL_PER_WEEK = 3;
 const HALF_FUEL_SECONDS = 1_800;
 
-/** What was fetched at a building goes to who serves it. */
+/** Moves what was collected at a building to its provider. */
 export function bring(world: World, from: SimBuilding, kind: Coverage, amount: number): void {
   if (amount === 0) return;
   const served = serviceAt(world, from.position, from.roadId, kind);
   if (served?.provider.prefab.civic?.storage !== undefined) served.provider.stored += amount;
 }
 
-/** A civic building's turn. */
+/** One cycle of a civic building. */
 export function updateStores(world: World, building: SimBuilding): void {
   const { civic } = building.prefab;
   if (civic?.storage !== undefined) emptyOrFill(world, building, civic.storage);
   if (civic?.burnsFuel && !building.switchedOff) burn(world, building);
 }
 
-/** What is taken out goes to another place of its kind by road, or over the map edge. */
+/** Emptied content goes to another site of the kind by road, or over the map edge. */
 function emptyOrFill(world: World, building: SimBuilding, storage: number): void {
   const isEmptying = (building.flags & FLAG.Downgrading) !== 0;
   const kind = building.prefab.civic?.coverage?.kind as Coverage;

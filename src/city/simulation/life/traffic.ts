@@ -6,7 +6,7 @@
  */
 import type { SegmentTraffic } from "../../game.js";
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
-import { isActive, isWorking } from "../fabric/buildings.js";
+import { isActive, isSupplied, isWorking } from "../fabric/buildings.js";
 import { isOfWorkingAge, quitJob, takeJob } from "../fabric/citizens.js";
 import { delayAt, type RoadGraph, RoadTree, roadGraph, rootsOn, timeRoads } from "../fabric/road-graph.js";
 import { FRAMES_PER_CYCLE } from "../state/calendar.js";
@@ -28,8 +28,8 @@ const SHOPS_PER_STREET = 6;
 /** Places that the people of a street ask for work in one count. */
 const OFFERS_PER_STREET = 64;
 const FEW_VACANCIES = 512;
-/** Work farther away is taken by nobody, and given up when it has become as far as this. */
-const LONGEST_COMMUTE_SECONDS = 2_700;
+/** Work farther away, 14 km on an empty street, is taken by nobody, and given up when jams make it as far as this. */
+const LONGEST_COMMUTE_SECONDS = 1_200;
 const LONGEST_SHOPPING_SECONDS = 900;
 /** The chance in percent that somebody who looks for work takes the nearest, and so on. */
 const TAKING_PERCENT = 70;
@@ -225,7 +225,8 @@ function isNearer(one: Reached, other: Reached): boolean {
 }
 
 function hasOpening(workplace: SimBuilding): boolean {
-  return workplace.workerIds.length < workplace.jobs && isActive(workplace) && workplace.roadId !== 0;
+  const isOpen = isActive(workplace) && isSupplied(workplace) && workplace.roadId !== 0;
+  return isOpen && workplace.workerIds.length < workplace.jobs;
 }
 
 function sells(place: SimBuilding): boolean {

@@ -1,6 +1,6 @@
 /**
- * The whole state of a city as plain JSON data. It is copied, and then written out from the copies, in many turns of the
- * event loop. What can be worked out from the rest (indexes, reach of roads and pipes, usable cells) is left out.
+ * The state of a city as plain JSON. It is first copied, then written from the copies, over many turns of the event loop.
+ * Derived data (indexes, reach of roads and pipes, usable cells) is left out.
  */
 import { setImmediate } from "node:timers/promises";
 import type { Position } from "../../game.js";
@@ -63,10 +63,10 @@ export const CITIZEN_NUMBERS = Object.keys(CITIZEN_READERS) as (keyof typeof CIT
 
 export type SavedPoint = [number, number, number];
 
-/** Doubles in base64: the bulk of a city, which as decimal text would take several times as long to write. */
+/** Doubles in base64, because decimal text would take several times as long to write. */
 export type PackedNumbers = string;
 
-/** Rows that are made from copies when they are written. */
+/** Rows built lazily from copies when they are written. */
 class Rows<T> {
   readonly length: number;
   readonly #make: (index: number) => T;
@@ -82,16 +82,16 @@ class Rows<T> {
   }
 }
 
-/** The state of a city at one moment, on which the city no longer acts. */
+/** Immutable copy of a city at one moment. */
 export type Capture = ReturnType<typeof captureCity>;
 
-/** As it stands in a save. The identity and the areas are absent from older ones. */
+/** Format of a save. Older saves have no identity and no areas. */
 export type Snapshot = { [K in keyof Capture]: Written<Capture[K]> };
 type Written<T> = T extends Rows<infer Row> ? Row[] : T extends Float64Array ? PackedNumbers : T;
 
 /**
- * Captures a city as it is now, over several turns of the event loop. Its clock stands meanwhile, and whoever changes it
- * ends the capture first (`World.capture`).
+ * Captures the present state over several turns of the event loop. The clock stands meanwhile, and a command first
+ * finishes the capture (`World.capture`).
  */
 export async function captureInTurns(world: World): Promise<Capture> {
   const pieces = capturePieces(world);
@@ -113,7 +113,7 @@ export async function captureInTurns(world: World): Promise<Capture> {
   return done;
 }
 
-/** Captures a city in one go. */
+/** Captures a city without yielding. */
 export function captureCity(world: World) {
   return inOneGo(capturePieces(world));
 }
@@ -124,7 +124,7 @@ function inOneGo<T>(pieces: Generator<void, T>): T {
   return step.value;
 }
 
-/** Copies what the city changes, in pieces of some milliseconds each; what it replaces as a whole is shared with it. */
+/** Copies mutable state in pieces of some milliseconds; values that are replaced as a whole are shared. */
 export function* capturePieces(world: World) {
   const identity: { cityId?: string } = world.cityId === null ? {} : { cityId: world.cityId };
   const land: { areas?: number[] } = { areas: [...world.areas] };
@@ -158,7 +158,7 @@ export function* capturePieces(world: World) {
 
 const RECORDS_PER_PIECE = 4000;
 
-/** Goes through some records, with a pause after each piece. */
+/** Iterates over records, yielding after each piece. */
 function* inPieces<T>(records: readonly T[], visit: (record: T, index: number) => void): Generator<void> {
   for (let i = 0; i < records.length; i++) {
     visit(records[i] as T, i);
@@ -199,7 +199,7 @@ function* piecesOf(value: Capture[keyof Capture]): Generator<string> {
   } else yield JSON.stringify(value);
 }
 
-/** The base64 of a row of pieces is that of the whole, where each piece is of whole triples of bytes. */
+/** Pieces are multiples of three bytes, so their base64 can be concatenated. */
 const NUMBERS_PER_PIECE = 3 * 2 ** 14;
 
 function* writeNumbers(values: Float64Array): Generator<string> {
@@ -210,7 +210,7 @@ function* writeNumbers(values: Float64Array): Generator<string> {
   yield '"';
 }
 
-/** What is saved as it is. */
+/** Fields saved unchanged. */
 const PLAIN_FIELDS = [
   "frame",
   "paused",
@@ -306,7 +306,7 @@ function* captureHouseholds(households: readonly Household[]) {
   });
 }
 
-/** Copies of lists, all in one: a hundred thousand arrays would be more work for the garbage collector than all else. */
+/** Copies of lists in one array: a hundred thousand small arrays would dominate garbage collection. */
 function* captureLists<T>(
   owners: readonly T[],
   listOf: (owner: T) => ArrayLike<number>,
@@ -324,7 +324,7 @@ function* captureLists<T>(
   return (index) => all.subarray(starts[index], starts[index + 1]);
 }
 
-/** Rows of some fields, one after the other. */
+/** Selected fields of rows, concatenated. */
 export function pack<T>(records: readonly T[], readers: readonly ((record: T) => number)[]): Float64Array {
   return inOneGo(packInPieces(records, readers));
 }

@@ -12,13 +12,13 @@ const CONTAINER_VERSION = 6;
 const PACKAGE_NAME = "carillon";
 const ENTRY_NAME = "carillon-city";
 const ENTRY_TYPE_DATA = 52;
-/** A city is far smaller than this; anything larger is not one. */
-const LARGEST_CITY_BYTES = 1 << 30;
+/** Size limit, far above any city. */
+export const LARGEST_CITY_BYTES = 1 << 30;
 
 const compress = promisify<Buffer, { level: number }, Buffer>(deflate);
 const decompress = promisify<Buffer, { maxOutputLength: number }, Buffer>(inflate);
 
-/** A file cannot be loaded as a city. The message says why. */
+/** The file cannot be loaded as a city; the message says why. */
 export class SaveFileError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

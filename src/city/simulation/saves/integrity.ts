@@ -1,4 +1,4 @@
-/** The invariants of a city. A sound city has no faults; a save with faults is refused. */
+/** Checks the invariants of a city. A save that breaks one is refused. */
 import { BLOCK_COLUMNS } from "../../geometry.js";
 import { ZONES, zoneOf } from "../../terms.js";
 import { MAX_SEGMENTS_PER_NODE } from "../fabric/network.js";
@@ -6,7 +6,7 @@ import type { World } from "../state/world.js";
 
 const CITY_ID = /^[0-9a-f]{12}$/;
 
-/** Every broken invariant, in words; empty for a sound city. */
+/** Describes every broken invariant; empty for a valid city. */
 export function findFaults(world: World): string[] {
   return [
     ...identityFaults(world),

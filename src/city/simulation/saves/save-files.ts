@@ -1,43 +1,51 @@
 /**
- * Saved cities on disk. A save is written to a temporary file, flushed to the disk, and only then given its name, so
- * that whatever happens meanwhile the last good save of that name stays whole. Automatic saves are named
- * `AutoSave 3f09c1d2a7be 4`: the identity of the city is part of them, so that none replaces a file of another city, and
- * the number goes round, so that each city keeps its latest ones.
+ * Saved cities on disk. A save is written atomically: temporary file, fsync, rename. So the previous save of a name stays
+ * valid until the new one is complete. Automatic saves are named `AutoSave 3f09c1d2a7be 4`, with the id of the city, so
+ * that cities never overwrite each other, and a rotating number, so that each keeps its latest ones.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { mkdir, open, readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, stat, utimes, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { PARTIAL_SUFFIX, writeWhole } from "../../../whole-file.js";
-import { CommandRefusedError, type SaveDirectory, type SaveFile, type SaveResult } from "../../game.js";
+import { PARTIAL_SUFFIX, writeAtomically } from "../../../system/atomic-file.js";
+import { readRegular, UnusableFileError } from "../../../system/regular-file.js";
+import type { SaveDirectory, SaveFile } from "../../game.js";
+import { CommandRefusedError } from "../../refusal.js";
 import { DEFAULT_SAVE_NAME } from "../../terms.js";
 import type { World } from "../state/world.js";
-import { type Capture, captureInTurns, writeCapture } from "./capture.js";
-import { packCity, SaveFileError, unpackCity } from "./crp.js";
+import { type Capture, captureCity, captureInTurns, writeCapture } from "./capture.js";
+import { LARGEST_CITY_BYTES, packCity, SaveFileError, unpackCity } from "./crp.js";
 import { migrate, restoreSnapshot, SNAPSHOT_VERSION } from "./snapshot.js";
 
 const EXTENSION = ".crp";
 const MAX_NAME_CHARACTERS = 64;
-/** All common file systems allow it. */
+/** Length that all common file systems allow. */
 const MAX_FILE_NAME_BYTES = 255;
+
+export interface SaveResult {
+  /** The file's name, unsafe characters replaced. */
+  readonly saveName: string;
+  /** Absolute path that the file has once it is complete. */
+  readonly path: string;
+}
 
 export class SaveFiles {
   /** Absolute path. */
   readonly directory: string;
   readonly #onFailed: (error: Error) => void;
   #writing: Promise<void> | null = null;
-  /** The last file that was written or loaded, and a digest of the city in it. */
+  /** Last file written or loaded, with a digest of its city. */
   #last: { readonly path: string; readonly digest: string } | null = null;
 
-  /** @param onFailed told when a save could not be written; the earlier file of that name is then still whole */
+  /** @param onFailed called when a save fails; the previous file of that name is still valid */
   constructor(directory: string, onFailed: (error: Error) => void) {
     this.directory = resolve(directory);
     this.#onFailed = onFailed;
   }
 
   /**
-   * Captures the city as it is now and writes it in the background.
-   * @throws CommandRefusedError while another save is being written, and for a name that no file can have
+   * Captures the present state and writes it in the background.
+   * @throws CommandRefusedError while another save is running, and for an invalid name
    */
   begin(world: World, name: string): SaveResult {
     if (this.#writing)
@@ -50,27 +58,30 @@ export class SaveFiles {
   }
 
   /**
-   * Saves the city under an automatic name of its own, after the save that is being written if there is one, and not at
-   * all where the newest save holds just this state. Resolves once that is done, or has failed and was told.
+   * Saves under an automatic name, after a running save, and only if the state differs from the newest save. Resolves when
+   * done, also after a failure (`onFailed`). Returns whether the state is on disk.
    */
-  async autosave(world: World): Promise<void> {
+  async autosave(world: World): Promise<boolean> {
     while (this.#writing) await this.#writing;
     world.cityId ??= newCityId();
     const { cityId } = world;
+    let isSaved = false;
     this.#run(this.directory, async () => {
       const content = await encode(await captureInTurns(world));
       const { saves } = await this.list();
-      const isSaved = this.#last?.path === saves[0]?.path && this.#last?.digest === content.digest;
+      isSaved = this.#last?.path === saves[0]?.path && this.#last?.digest === content.digest;
       if (!isSaved)
         await this.#write(join(this.directory, nextAutomaticName(cityId, saves) + EXTENSION), content);
+      isSaved = true;
     });
     await this.#writing;
+    return isSaved;
   }
 
   /**
-   * Reads a saved city. One whose automatic saves hold a later state goes on as another city from here, so that its own
-   * automatic saves never replace those.
-   * @throws SaveFileError naming the file and the reason when it cannot be loaded
+   * Loads a save. If automatic saves of this city hold a later state, the loaded one gets a new id, so that its automatic
+   * saves never overwrite those.
+   * @throws SaveFileError with the file and the reason
    */
   async load(path: string): Promise<World> {
     const { world, digest } = await readSave(path);
@@ -83,8 +94,8 @@ export class SaveFiles {
   }
 
   /**
-   * Reads the newest save that is whole; null where none is.
-   * @param onRefused told of every newer one that could not be loaded; it stays as it is
+   * Loads the newest valid save; null when there is none.
+   * @param onRefused called for every newer save that could not be loaded; the file stays
    */
   async loadNewest(onRefused: (error: Error) => void): Promise<World | null> {
     for (const { path } of (await this.list()).saves) {
@@ -112,7 +123,7 @@ export class SaveFiles {
     };
   }
 
-  /** Null for what is no file, or went away after the directory was read. */
+  /** Null for anything but a file, or for a file that is gone by now. */
   async #describe(file: string): Promise<SaveFile | null> {
     const path = join(this.directory, file);
     const info = await stat(path).catch(() => null);
@@ -121,7 +132,7 @@ export class SaveFiles {
     return { name, path, lastWriteTimeMs: info.mtimeMs, lengthBytes: info.size };
   }
 
-  /** Does the work of a save in the background. */
+  /** Writes a save in the background. */
   #run(target: string, work: () => Promise<void>): void {
     this.#writing = work()
       .catch((error: unknown) => {
@@ -141,12 +152,12 @@ export class SaveFiles {
       await writeFile(partial, bytes);
       await utimes(partial, writeTime, writeTime);
     };
-    await writeWhole(path, write, { partial: path + PARTIAL_SUFFIX });
+    await writeAtomically(path, write, { partial: path + PARTIAL_SUFFIX });
     await syncDirectory(this.directory);
     this.#last = { path, digest };
   }
 
-  /** Later than that of every save there is, also where the clock of the system was once ahead. */
+  /** Later than every existing save, even if the system clock was ahead once. */
   async #nextWriteTime(): Promise<Date> {
     const newestMs = (await this.list()).saves[0]?.lastWriteTimeMs ?? 0;
     return new Date(Math.max(Date.now(), Math.ceil(newestMs) + 1));
@@ -159,16 +170,20 @@ export class SaveFiles {
  */
 export async function readSave(path: string): Promise<{ world: World; digest: string }> {
   try {
-    const { content, version } = await unpackCity(await readFile(path), SNAPSHOT_VERSION);
+    const { content, version } = await unpackCity(
+      await readRegular(path, LARGEST_CITY_BYTES),
+      SNAPSHOT_VERSION,
+    );
     const world = restoreSnapshot(migrate(JSON.parse(content.toString("utf8")), version));
     return { world, digest: digestOf(content) };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const { message } = error as Error;
+    const reason = error instanceof UnusableFileError ? `it ${error.fault}` : message;
     throw new SaveFileError(`Cannot load ${path}: ${reason}`, { cause: error });
   }
 }
 
-/** Letters, digits, `-`, `_` and spaces stay; everything else becomes `_`. No path can come of it. */
+/** Replaces everything but letters, digits, `-`, `_` and spaces by `_`, so that a name is never a path. */
 export function fileNameFor(name: string): string {
   const safe = name.trim().replace(/[^\p{L}\p{Nd}\-_ ]/gu, "_");
   return [...safe].slice(0, MAX_NAME_CHARACTERS).join("").trim() || DEFAULT_SAVE_NAME;
@@ -199,7 +214,13 @@ interface Content {
   readonly digest: string;
 }
 
-/** A piece per turn of the event loop, so that reads are not held up by a large city. */
+/** SHA-256 of everything the city is but its identity: equal for the same seed and the same commands at the same frames. */
+export async function hashOf(world: World): Promise<string> {
+  const { cityId: _identity, ...state } = captureCity(world);
+  return (await encode(state)).digest;
+}
+
+/** One piece per turn of the event loop, so that reads are not delayed. */
 async function encode(capture: Capture): Promise<Content> {
   const pieces: Buffer[] = [];
   const hash = createHash(DIGEST);
@@ -212,7 +233,7 @@ async function encode(capture: Capture): Promise<Content> {
   return { bytes: Buffer.concat(pieces), digest: hash.digest("hex") };
 }
 
-/** Makes the new name itself survive a power cut, where the system allows to flush a directory. */
+/** Flushes the directory, so that the new name survives a power cut. */
 async function syncDirectory(directory: string): Promise<void> {
   if (process.platform === "win32") return;
   const handle = await open(directory, "r");
@@ -230,7 +251,7 @@ function emptyWhenMissing(error: NodeJS.ErrnoException): string[] {
 
 const KEPT_PER_CITY = 5;
 const CITY_ID_BYTES = 6;
-/** The automatic save of some city. */
+/** Pattern of automatic save names. */
 const AUTOMATIC_NAME = /^AutoSave [0-9a-f]{12} \d+$/i;
 
 export function newCityId(): string {

@@ -1,7 +1,6 @@
 /**
- * A city from its saved state, of this version or an older one; what can be worked out from the rest is worked out anew.
- * Records are loaded with their fields in the order in which new ones have them: the engine then takes both for one kind,
- * which is several times as fast.
+ * Restores a city from a save of this or an older version, and recomputes derived data. Fields are created in the same
+ * order as for new records, so that V8 gives both one hidden class, which is several times as fast.
  */
 import type { Position } from "../../game.js";
 import { BLOCK_COLUMNS } from "../../geometry.js";
@@ -177,7 +176,7 @@ function unpack<K extends string>(packed: PackedNumbers, fields: readonly K[]): 
   });
 }
 
-/** What is read from bytes is kept as a double on the heap, however small: as an integer it is several times as fast. */
+/** Converts to small integers: V8 keeps values read from a Float64Array as heap doubles, which are several times slower. */
 function compact(value: number): number {
   const integer = value | 0;
   return Object.is(integer, value) ? integer : value;
@@ -195,29 +194,29 @@ function known<T>(find: (name: string) => T | undefined, name: string): T {
 
 type BuildingNumbers = Partial<Record<(typeof BUILDING_NUMBERS)[number], number>>;
 
-/** The numbers of a building that came with each version, with what they begin as. */
+/** Building fields added in each version, with their initial values. */
 const NUMBERS_SINCE: Readonly<Record<2 | 3, BuildingNumbers>> = {
   2: { happiness: 60 },
   3: { commute: 0, want: 0, stored: 0, fuel: 1 },
 };
 
-/** Version 2: no traffic, and nothing that follows from it. */
+/** Version 2 has no traffic. */
 type Snapshot2 = Omit<Snapshot, "traffic" | "trafficCursor">;
-/** Version 1: three sums instead of a ledger, and nothing of what came since. */
+/** Version 1 has three sums instead of a ledger. */
 type Snapshot1 = Omit<Snapshot2, "ledger" | "statistics" | "utilities"> & {
   readonly ledgerCents: { readonly taxes: number; readonly construction: number; readonly upkeep: number };
 };
 
 /**
- * Brings what an older version saved to the shape of today, step by step.
- * @param version that the data was written with
+ * Migrates data of an older version, step by step.
+ * @param version of the data
  */
 export function migrate(data: unknown, version: number): Snapshot {
   if (version === 1) return fromVersion2(fromVersion1(data as Snapshot1), [2, 3]);
   return version === 2 ? fromVersion2(data as Snapshot2, [3]) : (data as Snapshot);
 }
 
-/** Money did not count then: a city in debt begins anew with what a new one has. */
+/** Money had no effect in that version: a city in debt restarts with the initial balance. */
 function fromVersion1({ ledgerCents, ...same }: Snapshot1): Snapshot2 {
   const { taxes, construction, upkeep } = ledgerCents;
   const startCents = Math.max(START_MONEY * 100 + taxes - construction - upkeep, START_MONEY * 100);
@@ -229,7 +228,7 @@ function fromVersion1({ ledgerCents, ...same }: Snapshot1): Snapshot2 {
   };
 }
 
-/** The roads are empty until the first count. @param since versions whose numbers the buildings lack */
+/** Roads are empty until the first count. @param since versions whose fields the buildings lack */
 function fromVersion2(saved: Snapshot2, since: readonly (2 | 3)[]): Snapshot {
   const added = Object.assign({}, ...since.map((version) => NUMBERS_SINCE[version])) as BuildingNumbers;
   const known = BUILDING_NUMBERS.filter((name) => !(name in added));

@@ -1,7 +1,8 @@
 /** How entities are kept and found: by id, in order, by place, and by what they are joined to. */
 import RBush, { type BBox } from "rbush";
-import { CommandRefusedError, type GroundPoint } from "../../game.js";
 import { type Box, squareOf } from "../../geometry.js";
+import { CommandRefusedError } from "../../refusal.js";
+import type { GroundPoint } from "../../terms.js";
 
 /** A fixed-size pool of entities addressed by id. Id 0 is reserved; a new entity takes the lowest free id. */
 export class Pool<T extends { readonly id: number }> {

@@ -30,7 +30,15 @@ export class TaxTable {
   }
 }
 
-export const INCOME_LINES = ["Residential", "Commercial", "Industrial", "Office", "Grants", "Loans"] as const;
+export const INCOME_LINES = [
+  "Residential",
+  "Commercial",
+  "Industrial",
+  "Office",
+  "Milestones",
+  "Grants",
+  "Loans",
+] as const;
 export const EXPENSE_LINES = [
   "Construction",
   "Road",

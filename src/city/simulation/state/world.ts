@@ -84,6 +84,8 @@ export class World {
   readonly board = new MessageBoard();
   /** Whoever changes the city finishes it first. */
   capture: CaptureUnderWay | null = null;
+  /** A command advances the city (../advance.ts): its own clock stands. */
+  isAdvancing = false;
   #flagRevision = 0;
   /** Derived: how often a block was painted, and all traffic counted, since the city was loaded. */
   paintings = 0;

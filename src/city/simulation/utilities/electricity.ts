@@ -1,15 +1,16 @@
 /**
- * Electricity. Every building spreads power in a small field around itself, and so does every pole of a power line;
- * fields that touch form one circuit, and a line joins the circuits at its two ends. Fields are kept on a grid of
- * 32 m cells.
+ * Electricity. Buildings and poles of power lines have a power field around them. Touching fields form one circuit, and a
+ * power line joins the circuits at its two ends. Fields lie on a grid of 32 m cells.
  */
-import type { GroundPoint } from "../../game.js";
-import { footprintRadius } from "../../geometry.js";
-import { keptPer } from "../../kept.js";
+
+import { distance, type Footprint, footprintRadius, squareAround } from "../../geometry.js";
+import { cachedByRevision } from "../../revision-cache.js";
+import type { GroundPoint } from "../../terms.js";
+import type { SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { isAbandoned, setProblem } from "../fabric/buildings.js";
 import { temperature } from "../state/calendar.js";
 import { DisjointSets } from "../state/collections.js";
-import type { SimBuilding } from "../state/entities.js";
+import type { SimBuilding, SimSegment } from "../state/entities.js";
 import { hash } from "../state/random.js";
 import { MAP_HALF_METERS } from "../state/terrain.js";
 import type { World } from "../state/world.js";
@@ -24,17 +25,17 @@ import {
 
 const FIELD_CELL_METERS = 32;
 const CELLS = (2 * MAP_HALF_METERS) / FIELD_CELL_METERS;
-/** How far beyond its footprint a building, or around a pole, power spreads. */
+/** Power field radius beyond a footprint, and around a pole. */
 const FIELD_METERS = 24;
 
 const KW_PER_HOME = 12;
 const KW_PER_JOB = 10;
 const KW_PER_CIVIC_CELL = 4;
-/** What heating by electricity adds on a day this cold or colder, without heating pipes. */
+/** Extra consumption of electric heating on a day this cold or colder. */
 const COLD_DEGREES = 0;
 const ELECTRIC_HEATING_FACTOR = 1.5;
 
-/** Forms the circuits anew and decides who has power. */
+/** Rebuilds the circuits and distributes power. */
 export function distributePower(world: World): void {
   const field = powerField(world);
   const buildings = world.buildings.all().filter((building) => !isAbandoned(building));
@@ -65,8 +66,8 @@ export function distributePower(world: World): void {
   });
 }
 
-/** The field that buildings and poles make together. */
-const powerField = keptPer("powerFieldRevision", (world: World): PowerField => {
+/** Power fields of all buildings and poles. */
+const powerField = cachedByRevision("powerFieldRevision", (world: World): PowerField => {
   const field = new PowerField();
   for (const building of world.buildings.values()) {
     if (!isAbandoned(building)) field.spread(building.position, footprintRadius(building) + FIELD_METERS);
@@ -90,13 +91,31 @@ function powerOutput(world: World, building: SimBuilding): number {
 
 /** Consumption in kW; 0 for building sites, ruins, power plants and what has no appliances. */
 export function powerNeed(world: World, building: SimBuilding): number {
-  const { civic, helper, width, length } = building.prefab;
   if (!isInUse(building)) return 0;
-  if (civic)
-    return civic.powerKw || helper || building.prefab.cost === 0 ? 0 : KW_PER_CIVIC_CELL * width * length;
+  if (building.prefab.civic) return civicPowerKw(building.prefab);
   const base = KW_PER_HOME * building.homes + KW_PER_JOB * building.jobs;
   const cold = temperature(world.frame) <= COLD_DEGREES && building.heatPipeIds.length === 0;
   return Math.max(1, cold ? base * ELECTRIC_HEATING_FACTOR : base);
+}
+
+export function civicPowerKw({ civic, helper, upkeepPerWeek, width, length }: SimBuildingPrefab): number {
+  return civic?.powerKw || helper || upkeepPerWeek === 0 ? 0 : KW_PER_CIVIC_CELL * width * length;
+}
+
+/** Whether a building at a place would join a field that has power, as of the last round. */
+export function hasPowerAt(world: World, site: Footprint): boolean {
+  const reach = footprintRadius(site) + 2 * FIELD_METERS;
+  const isLive = (building: SimBuilding) => {
+    const near = distance(building.position, site.position) <= reach + footprintRadius(building);
+    return near && isInUse(building) && building.supply.power;
+  };
+  const isLine = ({ prefab, start, end }: SimSegment) =>
+    prefab.carries === "power" &&
+    Math.min(distance(start, site.position), distance(end, site.position)) <= reach;
+  return (
+    world.buildings.near(squareAround(site.position, reach)).some(isLive) ||
+    world.segments.near(squareAround(site.position, reach)).some(isLine)
+  );
 }
 
 /** Share of the best output that the wind allows at a place: 60 to 100 percent. */
@@ -104,7 +123,7 @@ function windAt(world: World, { x, z }: GroundPoint): number {
   return 0.6 + (0.4 * hash(world.seed + 21, Math.floor(x / 256), Math.floor(z / 256))) / 0xffffffff;
 }
 
-/** The cells that fields cover, joined into circuits. */
+/** Grid cells covered by fields, joined into circuits. */
 class PowerField {
   readonly #cells = new DisjointSets(CELLS * CELLS);
 

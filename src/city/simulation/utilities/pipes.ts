@@ -1,8 +1,10 @@
 /**
- * Water, sewage and heat. Pipes form networks through shared nodes only; a building or plant belongs to the networks
- * whose pipes lie within reach of it. Water pipes carry fresh water and sewage, heating pipes carry heat.
+ * Water, sewage and heat. Pipes form networks through shared nodes only; a building belongs to every network with a pipe
+ * within its reach. Water pipes carry fresh water and sewage, heating pipes carry heat.
  */
+
 import type { ProblemName } from "../../terms.js";
+import type { Civic } from "../catalogue/building-prefabs.js";
 import { isAbandoned, setProblem } from "../fabric/buildings.js";
 import { components } from "../fabric/reach.js";
 import { temperature } from "../state/calendar.js";
@@ -23,10 +25,10 @@ const M3_PER_WORKER = 8;
 const M3_PER_VISITOR = 2;
 const M3_PER_CIVIC_JOB = 20;
 const HEAT_KW_PER_PLACE = 8;
-/** Nobody heats above this outdoor temperature. */
+/** No heating above this outdoor temperature. */
 const HEATING_BELOW_DEGREES = 12;
 
-/** Decides who has water and who can drain. */
+/** Distributes water and drains sewage. */
 export function distributeWater(world: World): void {
   const pipes = pipesOf(world, "water", ["waterM3", "sewageM3"], waterNeed);
   const water = distribute(world, pipes, "waterM3", "water");
@@ -34,7 +36,7 @@ export function distributeWater(world: World): void {
   complainOfMissingPipes(world, pipes, "WaterNotConnected", [water, sewage]);
 }
 
-/** Decides who is warm. Only buildings at heating pipes depend on them; the rest heat with electricity. */
+/** Distributes heat. Buildings without heating pipes heat with electricity. */
 export function distributeHeat(world: World): void {
   const degrees = Math.max(HEATING_BELOW_DEGREES - temperature(world.frame), 0);
   const need = (building: SimBuilding) => heatNeed(building, degrees);
@@ -46,7 +48,7 @@ export function distributeHeat(world: World): void {
   complainOfMissingPipes(world, pipes, "HeatingNotConnected", [heat]);
 }
 
-/** What is wrong with plants that reach no pipe, and with pipe ends that nothing comes through. */
+/** Sets problems of plants without a pipe and of pipes without supply. */
 function complainOfMissingPipes(
   world: World,
   { carries, network, plants, pipeIds }: Pipes,
@@ -63,10 +65,14 @@ function complainOfMissingPipes(
 export function waterNeed(building: SimBuilding): number {
   const { civic } = building.prefab;
   if (!isInUse(building)) return 0;
-  if (civic) return civic.waterM3 || civic.sewageM3 ? 0 : M3_PER_CIVIC_JOB * (civic.jobs ?? 0);
+  if (civic) return civicWaterM3(civic);
   const residents = M3_PER_HOUSEHOLD * building.householdIds.length;
   const others = M3_PER_WORKER * building.workerIds.length + M3_PER_VISITOR * building.visitors;
   return Math.max(1, residents + others);
+}
+
+export function civicWaterM3({ waterM3, sewageM3, jobs = 0 }: Civic): number {
+  return waterM3 || sewageM3 ? 0 : M3_PER_CIVIC_JOB * jobs;
 }
 
 function heatNeed(building: SimBuilding, degrees: number): number {
@@ -74,7 +80,7 @@ function heatNeed(building: SimBuilding, degrees: number): number {
   return (degrees / 10) * HEAT_KW_PER_PLACE * (building.homes + building.jobs);
 }
 
-/** The pipes that carry something, and who is at them. */
+/** Pipes of one utility with the buildings they reach. */
 interface Pipes {
   readonly carries: "water" | "heat";
   /** Per node id a key of its connected network. */
@@ -87,7 +93,7 @@ interface Pipes {
 
 type Output = "waterM3" | "sewageM3" | "heatKw";
 
-/** Sorts all buildings in one pass: there are many, each with a place of its own in memory. */
+/** Sorts all buildings in one pass, which is easier on the memory cache. */
 function pipesOf(
   world: World,
   carries: Pipes["carries"],
@@ -109,7 +115,7 @@ function pipesOf(
   return { carries, network: components(world, carries), plants, consumers, ruins, pipeIds };
 }
 
-/** One substance through the pipes: plants feed every network they touch once, consumers take from the richest. */
+/** Distributes one utility: a plant feeds every network it touches, a consumer draws from the one with most supply. */
 function distribute(
   world: World,
   { network, plants, consumers, ruins, pipeIds }: Pipes,
@@ -140,8 +146,7 @@ function distribute(
   };
   for (const consumer of consumers) {
     const best = bestFor(consumer.building);
-    if (best === 0) serve(consumer.building, false);
-    else circuitOf(circuits, best).consumers.push(consumer);
+    circuitOf(circuits, best).consumers.push(consumer);
   }
   for (const circuit of circuits.values()) circuit.distribute(serve);
   for (const ruin of ruins) serve(ruin, circuits.get(bestFor(ruin))?.hasSpare ?? false);

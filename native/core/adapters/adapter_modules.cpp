@@ -1,0 +1,92 @@
+#include "core/adapters/adapter_modules.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+namespace carillon {
+namespace {
+
+constexpr const char* kConvolutionOnly = "belongs to a convolution, but ";
+
+AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales) {
+  tensors.forbid("lora_mid", kConvolutionOnly + target.name + " is none");
+  AdapterModule module{.projection = target.name, .w2 = tensors.product("lora_B", "lora_A")};
+  tensors.require_fit(target, module.w2.rows(), module.w2.columns());
+  const auto rank = static_cast<double>(*module.w2.rank());
+  const std::optional<double> stored_alpha = tensors.number("alpha");
+  const double alpha = stored_alpha ? *stored_alpha : scales.peft.alpha_of(target.name).value_or(rank);
+  module.scale = alpha / (scales.peft.is_rank_stabilized ? std::sqrt(rank) : rank);
+  if (tensors.has("dora_scale")) {
+    module.magnitude = tensors.magnitude("dora_scale", target);
+    module.norm_epsilon = scales.dora_epsilon;
+  } else if (tensors.has("magnitude") || scales.peft.uses_dora) {
+    module.magnitude = tensors.magnitude("magnitude", target);
+    module.norm_epsilon = kLoraNormEpsilon;
+  }
+  return module;
+}
+
+/// alpha / rank; 1 without an alpha or with alpha 0, which in LyCORIS stands for the rank.
+double lycoris_scale(std::optional<double> alpha, int64_t rank) {
+  return !alpha || *alpha == 0 ? 1.0 : *alpha / static_cast<double>(rank);
+}
+
+void read_lycoris_magnitude(const ModuleTensors& tensors, const AdapterTarget& target, double epsilon,
+                            AdapterModule& module) {
+  if (!tensors.has("dora_scale")) return;
+  module.magnitude = tensors.magnitude("dora_scale", target);
+  module.norm_epsilon = epsilon;
+}
+
+AdapterModule read_lokr(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales) {
+  tensors.forbid("lokr_t2", kConvolutionOnly + target.name + " is none");
+  AdapterModule module{.projection = target.name, .w1 = tensors.factor("lokr_w1"), .w2 = tensors.factor("lokr_w2")};
+  tensors.require_fit(target, module.w1->rows() * module.w2.rows(), module.w1->columns() * module.w2.columns());
+  // Two whole factors have no rank: their scale is 1 for any alpha.
+  if (const auto rank = module.w2.rank() ? module.w2.rank() : module.w1->rank()) {
+    const auto stored = tensors.number("alpha");
+    module.scale = lycoris_scale(stored ? stored : scales.lokr_alpha, *rank);
+  }
+  read_lycoris_magnitude(tensors, target, scales.dora_epsilon, module);
+  return module;
+}
+
+AdapterModule read_loha(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales) {
+  AdapterModule module{.projection = target.name,
+                       .w1 = tensors.hadamard_factor("1"),
+                       .w2 = tensors.hadamard_factor("2"),
+                       .is_hadamard = true};
+  tensors.require_fit(target, module.w1->rows(), module.w1->columns());
+  tensors.require_fit(target, module.w2.rows(), module.w2.columns());
+  const auto stored = tensors.number("alpha");
+  module.scale = lycoris_scale(stored ? stored : scales.peft.alpha_of(target.name), *module.w1->rank());
+  read_lycoris_magnitude(tensors, target, scales.dora_epsilon, module);
+  return module;
+}
+
+/// PEFT stores the factor of a weight, LyCORIS the factor minus 1.
+AdapterModule read_ia3(const ModuleTensors& tensors, const AdapterTarget& target) {
+  const bool is_peft = tensors.has("ia3_l");
+  AdapterModule module{.projection = target.name, .w2 = {}};
+  module.gains = is_peft ? tensors.gains("ia3_l", target) - 1 : tensors.gains("ia3_weight", target);
+  return module;
+}
+
+}  // namespace
+
+AdapterModule read_module(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales) {
+  switch (tensors.kind().value()) {
+    case AdapterKind::kLora:
+      return read_lora(tensors, target, scales);
+    case AdapterKind::kLokr:
+      return read_lokr(tensors, target, scales);
+    case AdapterKind::kLoha:
+      return read_loha(tensors, target, scales);
+    case AdapterKind::kIa3:
+      break;
+  }
+  return read_ia3(tensors, target);
+}
+
+}  // namespace carillon

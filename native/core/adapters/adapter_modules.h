@@ -1,0 +1,20 @@
+#pragma once
+#include <optional>
+
+#include "core/adapters/adapter.h"
+#include "core/adapters/adapter_tensors.h"
+#include "core/adapters/peft_config.h"
+
+namespace carillon {
+
+/// Scale settings of a file.
+struct AdapterScales {
+  PeftConfig peft;
+  std::optional<double> lokr_alpha;  // for modules without an alpha of their own
+  double dora_epsilon;               // for the magnitudes of LyCORIS
+};
+
+/// Builds the change of one projection from the tensors of its module. Throws kBadCheckpoint naming file and tensor.
+AdapterModule read_module(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales);
+
+}  // namespace carillon

@@ -1,0 +1,85 @@
+#include "core/adapters/foreign_adapters.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace carillon {
+namespace {
+
+/// A file is a `what` if one name contains `sign`, and one (the same or another) contains `also`.
+struct Sign {
+  std::string_view sign, also, what;
+};
+
+/// Names have underscores for dots. The first match counts.
+constexpr Sign kForeignModels[] = {
+    {"speaker_embedder", "", "ACE-Step 1 (3.5B)"},
+    {"genre_embedder", "", "ACE-Step 1 (3.5B)"},
+    {"lyric_encoder_encoders_", "", "ACE-Step 1 (3.5B)"},
+    {"lora_te2_", "", "Stable Diffusion XL"},
+    {"input_blocks_", "transformer_blocks_9_", "Stable Diffusion XL"},
+    {"down_blocks_", "transformer_blocks_9_", "Stable Diffusion XL"},
+    {"input_blocks_", "", "Stable Diffusion"},
+    {"output_blocks_", "", "Stable Diffusion"},
+    {"down_blocks_", "", "Stable Diffusion"},
+    {"up_blocks_", "", "Stable Diffusion"},
+    {"text_model_encoder_layers_", "", "a CLIP text encoder"},
+    {"joint_blocks_", "", "Stable Diffusion 3"},
+    {"double_blocks_", "", "FLUX or HunyuanVideo"},
+    {"single_transformer_blocks_", "", "FLUX"},
+    {"transformer_blocks_", "img_mod", "Qwen-Image"},
+    {"transformer_blocks_", "attn_to_q", "ACE-Step 1 (3.5B) or another diffusion transformer"},
+    {"transformer_blocks_", "attn1_to_q", "LTX-Video or another diffusion transformer"},
+    {"blocks_0_cross_attn_", "ffn_", "Wan"},
+    {"blocks_0_self_attn_", "", "Wan or another diffusion transformer"},
+    {"attention_to_q", "adaLN_modulation", "Z-Image or Lumina"},
+    {"attention_qkv", "", "Z-Image or Lumina"},
+    {"lora_te", "", "a text encoder"},
+    {"text_encoders_", "", "a text encoder"},
+};
+
+/// Kinds of adapters and files by suffix of a name, with dots.
+constexpr Sign kForeignKinds[] = {
+    {"self_attn.q_proj.weight", "", "a whole model"},
+    {"model.diffusion_model.", "", "a whole model"},
+    {".oft_blocks", "", "an OFT adapter"},
+    {".oft_diag", "", "an OFT adapter"},
+    {".oft_r", "", "an OFT adapter"},
+    {".boft_", "", "a BOFT adapter"},
+    {".a1.weight", ".b1.weight", "a GLoRA adapter"},
+    {".vera_lambda", "", "a VeRA adapter"},
+    {".diff", "", "differences of whole weights"},
+    {"string_to_param", "", "a textual inversion"},
+    {"emb_params", "", "a textual inversion"},
+    {"exp_avg", "", "the state of an optimizer"},
+};
+
+/// Substrings of names in adapters of any model.
+constexpr std::string_view kAdapterParts[] = {".lora_", ".lokr_", ".hada_", ".ia3_l", ".on_input"};
+
+bool some_holds(const std::vector<std::string>& names, std::string_view text) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return name.find(text) != std::string::npos; });
+}
+
+template <size_t Count>
+std::optional<std::string> first_sign(const Sign (&signs)[Count], const std::vector<std::string>& names) {
+  for (const auto& [sign, also, what] : signs) {
+    if (some_holds(names, sign) && some_holds(names, also)) return std::string(what);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> recognize_foreign(const std::vector<std::string>& names) {
+  const bool is_adapter = std::any_of(std::begin(kAdapterParts), std::end(kAdapterParts),
+                                      [&](std::string_view part) { return some_holds(names, part); });
+  if (!is_adapter) return first_sign(kForeignKinds, names);
+  std::vector<std::string> flat = names;
+  for (auto& name : flat) std::replace(name.begin(), name.end(), '.', '_');
+  const auto model = first_sign(kForeignModels, flat);
+  return model ? std::optional("an adapter of " + *model) : std::nullopt;
+}
+
+}  // namespace carillon

@@ -1,0 +1,23 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+
+namespace carillon {
+
+/// PEFT's adapter_config.json: kind and scale of an adapter.
+struct PeftConfig {
+  std::optional<double> alpha;
+  std::map<std::string, double> alpha_pattern;  // by suffix of the module name
+  bool is_rank_stabilized = false;              // scale = alpha / sqrt(rank) instead of alpha / rank
+  bool uses_dora = false;
+
+  /// Throws kBadCheckpoint for a missing or damaged file and for an unsupported kind of adapter.
+  static PeftConfig read(const std::string& path);
+
+  /// Alpha of `module` (its name in the tensors without prefix): that of its pattern, else the common one; nullopt if
+  /// the file has none.
+  std::optional<double> alpha_of(const std::string& module) const;
+};
+
+}  // namespace carillon

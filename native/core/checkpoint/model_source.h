@@ -1,0 +1,23 @@
+#pragma once
+#include <string>
+#include <utility>
+
+namespace carillon {
+
+/// Location of a model: a directory with config.json, or the tensors below `prefix` of a .safetensors file, with a
+/// config from the caller.
+struct ModelSource {
+  std::string path;
+  std::string prefix;  // of a file: prefix of its tensors' names, including the dot; empty for all
+  std::string config;  // of a file: a config.json as text
+
+  ModelSource() = default;
+  ModelSource(std::string directory) : path(std::move(directory)) {}
+  ModelSource(const char* directory) : path(directory) {}
+  ModelSource(std::string file, std::string tensors, std::string config_text)
+      : path(std::move(file)), prefix(std::move(tensors)), config(std::move(config_text)) {}
+
+  bool is_file() const { return !config.empty(); }
+};
+
+}  // namespace carillon

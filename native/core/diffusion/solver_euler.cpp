@@ -1,0 +1,20 @@
+#include <ATen/ATen.h>
+
+#include "core/diffusion/solver.h"
+
+namespace carillon {
+namespace {
+
+/// Along the velocity: x - (t - t') v.
+class Euler final : public Solver {
+ public:
+  at::Tensor advance(const at::Tensor& state, const at::Tensor& velocity, const SolverStep& step) override {
+    return state - (step.time - step.next) * velocity;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> make_euler() { return std::make_unique<Euler>(); }
+
+}  // namespace carillon

@@ -1,0 +1,22 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "core/qwen3/causal_lm.h"
+#include "core/runtime/control.h"
+
+namespace carillon {
+
+/// How likely a model finds each token of a given text, among all of its vocabulary.
+struct TokenScores {
+  std::vector<float> log_probabilities;
+  std::vector<int32_t> ranks;  // 1 for the likeliest
+};
+
+/// Scores each of `targets` as the continuation of the prompt, by teacher forcing. Throws kBadArgument for an empty
+/// prompt or target, an id outside the vocabulary and a text beyond `max_context_tokens`; kCancelled, kNotFinite.
+std::vector<TokenScores> score(const CausalLm& model, const std::vector<int32_t>& prompt,
+                               const std::vector<std::vector<int32_t>>& targets, int64_t max_context_tokens,
+                               const Control& control);
+
+}  // namespace carillon

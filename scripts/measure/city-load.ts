@@ -1,0 +1,292 @@
+/**
+ * How fast the city runs and answers, in the compiled code of dist/ as it is installed:
+ * npm run build && node --import tsx scripts/measure/city-load.ts
+ *
+ * A city of 100,000 citizens, 12,000 growables and 5,000 segments runs at speed 3 in a process of its own. Frames: how
+ * many it simulates, of the nominal, while nobody asks. Reads: every endpoint with 5,000 rows over HTTP, one request after
+ * another, while it runs. Processor: the same reads, the largest commands, the pieces of a save and the frames in this
+ * process, by the processor time they take, which other load on the machine disturbs less; the first of each, on which the
+ * engine still compiles, is told apart. Detectors: the six alone, on growing street grids.
+ */
+
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
+import { buildGrid } from "../../src/city/commands/build-grid.js";
+import { repairZoneClusters } from "../../src/city/commands/repair-zone-clusters.js";
+import { repairZonesToGrowables } from "../../src/city/commands/repair-zones-to-growables.js";
+import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
+import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
+import { FRAMES_PER_WEEK } from "../../src/city/simulation/state/calendar.js";
+import type { JsonObject } from "../../src/city/wire/answers.js";
+import { advance, largeCity, layLattice, newCity } from "../../test/city/simulation/towns.js";
+
+const [
+  { findBuildingOverlaps },
+  { RoadIndex },
+  { findDeadEnds, findRoadPairs, findShortStubs },
+  { findTerrainMismatches },
+  { findMottledZones },
+  { paint },
+  { READ_ROUTES },
+  { FRAMES_PER_SECOND },
+  { capturePieces, writeCapture },
+  { readSave, SaveFiles },
+  simulatedCity,
+  { tick },
+  { writeJsonPieces },
+  { Query },
+] = await Promise.all([
+  compiled<typeof import("../../src/city/anomalies/building-overlaps.js")>("anomalies/building-overlaps"),
+  compiled<typeof import("../../src/city/anomalies/road-index.js")>("anomalies/road-index"),
+  compiled<typeof import("../../src/city/anomalies/road-network.js")>("anomalies/road-network"),
+  compiled<typeof import("../../src/city/anomalies/road-terrain.js")>("anomalies/road-terrain"),
+  compiled<typeof import("../../src/city/anomalies/zone-mottling.js")>("anomalies/zone-mottling"),
+  compiled<typeof import("../../src/city/capture/scene.js")>("capture/scene"),
+  compiled<typeof import("../../src/city/embedded-routes.js")>("embedded-routes"),
+  compiled<typeof import("../../src/city/simulation/embedded-game.js")>("simulation/embedded-game"),
+  compiled<typeof import("../../src/city/simulation/saves/capture.js")>("simulation/saves/capture"),
+  compiled<typeof import("../../src/city/simulation/saves/save-files.js")>("simulation/saves/save-files"),
+  compiled<typeof import("../../src/city/simulation/simulated-city.js")>("simulation/simulated-city"),
+  compiled<typeof import("../../src/city/simulation/tick.js")>("simulation/tick"),
+  compiled<typeof import("../../src/city/wire/answers.js")>("wire/answers"),
+  compiled<typeof import("../../src/city/wire/requests.js")>("wire/requests"),
+]);
+
+/** A module of the city as `npm run build` made it. */
+function compiled<Module>(name: string): Promise<Module> {
+  return import(`../dist/city/${name}.js`);
+}
+
+const SPEED_SECONDS = 30;
+const GAME_SECONDS_PER_WEEK = 7 * 24 * 3600;
+const REQUESTS_PER_ENDPOINT = 200;
+const PROCESSOR_ROUNDS = 60;
+const COMMAND_ROUNDS = 5;
+const FRAMES = 4096;
+/** Weeks after which those who moved in by force have found work, or left. */
+const WEEKS_TO_SETTLE = 3;
+const DETECTOR_ROUNDS = 7;
+const GRID_SIDES = [22, 50, 100];
+
+const ZONE_RULES = { minMinorityCells: 3, minUnzonedCells: 6, includeUnzonedHoles: true };
+const DEAD_END_RULES = { nearMissDistance: 16, includeDeadEnds: true };
+
+const DETECTORS: Record<string, (city: SimulatedCity) => unknown> = {
+  "short stubs": (city) => findShortStubs(new RoadIndex(city), 28),
+  "road pairs": (city) => findRoadPairs(new RoadIndex(city)),
+  terrain: (city) => findTerrainMismatches(city, new RoadIndex(city)),
+  "dead ends": (city) => findDeadEnds(city, new RoadIndex(city), DEAD_END_RULES),
+  buildings: (city) => findBuildingOverlaps(city, new RoadIndex(city)),
+  zones: (city) => findMottledZones(city, ZONE_RULES),
+};
+
+/** The fastest of several rounds, in milliseconds: noise only ever adds. */
+function detectorTimes(city: SimulatedCity): Record<string, number> {
+  const times = Object.entries(DETECTORS).map(([name, detect]) => {
+    const rounds = Array.from({ length: DETECTOR_ROUNDS }, () => {
+      // As a city of its own, of which nothing is kept yet.
+      const unknown: SimulatedCity = Object.create(city);
+      const startedMs = performance.now();
+      detect(unknown);
+      return performance.now() - startedMs;
+    });
+    return [name, Math.min(...rounds)] as const;
+  });
+  const total = times.reduce((sum, [, milliseconds]) => sum + milliseconds, 0);
+  return Object.fromEntries([...times, ["all six", total]].map(([name, ms]) => [name, round(Number(ms))]));
+}
+
+/** The share of the nominal frames that a server simulates while nobody asks, and how much of a core all would take. */
+async function measureSpeed(url: string): Promise<void> {
+  const measure = async () => {
+    const text = await (await fetch(`${url}/metrics`)).text();
+    const metric = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
+    return {
+      frames: (metric("carillon_city_time_seconds") / GAME_SECONDS_PER_WEEK) * FRAMES_PER_WEEK,
+      cpuSeconds: metric("process_cpu_seconds_total"),
+    };
+  };
+  await fetch(`${url}/commands/set-simulation-speed`, { method: "POST", body: '{"speed":3}' });
+  const [before, startedMs] = [await measure(), performance.now()];
+  await setTimeout(SPEED_SECONDS * 1000);
+  const seconds = (performance.now() - startedMs) / 1000;
+  const after = await measure();
+  const frames = after.frames - before.frames;
+  const nominal = 4 * FRAMES_PER_SECOND * seconds;
+  const cpuMs = (1000 * (after.cpuSeconds - before.cpuSeconds)) / frames;
+  console.log(
+    `\n${round(frames / seconds)} frames a second, ${round((100 * frames) / nominal)} % of nominal`,
+  );
+  console.log(
+    `${round(cpuMs)} processor milliseconds each: ${round(0.4 * FRAMES_PER_SECOND * cpuMs)} % of a core at nominal speed`,
+  );
+}
+
+async function serverTimes(save: string, directory: string): Promise<Record<string, unknown>> {
+  return withServer(save, directory, async (url) => {
+    await measureSpeed(url);
+    return await measureReads(url);
+  });
+}
+
+async function measureReads(url: string): Promise<Record<string, unknown>> {
+  const table: Record<string, unknown> = {};
+  for (const { path } of READ_ROUTES) {
+    const milliseconds: number[] = [];
+    let bytes = 0;
+    for (let i = 0; i < REQUESTS_PER_ENDPOINT; i++) {
+      const startedMs = performance.now();
+      bytes = (await (await fetch(`${url}${path}?limit=5000`)).arrayBuffer()).byteLength;
+      milliseconds.push(performance.now() - startedMs);
+    }
+    table[path] = { ...quantiles(milliseconds), kilobytes: round(bytes / 1000) };
+  }
+  return table;
+}
+
+/** Processor milliseconds of reading and writing, in this process. */
+function readProcessorTimes(city: SimulatedCity): Record<string, unknown> {
+  const game = new EmbeddedGame({ savesDirectory: "unused", onSaveFailed: () => {} });
+  const routes = READ_ROUTES.filter(({ path }) => path !== "/state/saves");
+  const rows = routes.map(({ path, read }) => {
+    const query = new Query(`${path}?limit=5000`);
+    const work = () => writeJsonPieces(read({ game, city, query, id: Number.NaN }) as JsonObject);
+    return [path, processorTimes(PROCESSOR_ROUNDS, work)] as const;
+  });
+  return Object.fromEntries(rows);
+}
+
+/** What the commands that touch the most take, a frame, and the part of a save that holds up the event loop. */
+function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
+  const time = (command: () => unknown) => processorTimes(COMMAND_ROUNDS, command);
+  let grids = 0;
+  const clusters = {
+    dryRun: false,
+    includePatchy: true,
+    fillUnzoned: true,
+    preferGrowableZone: true,
+    gridSize: 80,
+    minMinorityCells: 3,
+    minUnzonedCells: 6,
+  };
+  return {
+    "repair-zones-to-growables": time(() => repairZonesToGrowables.act(city, { dryRun: false })),
+    "repair-zone-clusters": time(() => repairZoneClusters.act(city, clusters)),
+    frame: processorTimes(FRAMES, () => tick(city.world)),
+    ...saveProcessorTimes(city),
+    "capture as a picture, first piece": processorTimes(COMMAND_ROUNDS, () => paint(city, VIEW, null).next()),
+    "build-grid of 400 blocks": time(() => buildGrid.act(city, gridAt(++grids))),
+  };
+}
+
+/** A save is a row of pieces, each a turn of the event loop. */
+function saveProcessorTimes(city: SimulatedCity): Record<string, unknown> {
+  const [copy, write]: number[][] = [[], []];
+  for (let round = 0; round < COMMAND_ROUNDS; round++) {
+    const pieces = capturePieces(city.world);
+    let step = timed(copy as number[], () => pieces.next());
+    while (!step.done) step = timed(copy as number[], () => pieces.next());
+    const texts = writeCapture(step.value);
+    while (!timed(write as number[], () => texts.next()).done);
+  }
+  return {
+    "copy for a save, a piece": quantiles(copy as number[]),
+    "text of a save, a piece": quantiles(write as number[]),
+  };
+}
+
+const VIEW = { center: { x: 0, z: 0 }, sizeMeters: 9_000, pixels: 1024 };
+
+/** On land that is still free. */
+function gridAt(index: number) {
+  const shape = { cols: 20, rows: 20, spacing: 64, rotationDegrees: 0, snapDistance: 2 };
+  const origin = { x: -8_000 + 1_400 * index, z: 3_000 };
+  return { dryRun: false, opId: "", roadPrefab: "Basic Road", name: "", origin, ...shape };
+}
+
+function processorTimes(rounds: number, work: () => unknown) {
+  const milliseconds: number[] = [];
+  for (let round = 0; round < rounds; round++) timed(milliseconds, work);
+  return quantiles(milliseconds);
+}
+
+/** Adds the processor milliseconds that some work takes. */
+function timed<T>(milliseconds: number[], work: () => T): T {
+  const before = process.cpuUsage();
+  const result = work();
+  const { user, system } = process.cpuUsage(before);
+  milliseconds.push((user + system) / 1000);
+  return result;
+}
+
+async function withServer<T>(save: string, directory: string, work: (url: string) => Promise<T>): Promise<T> {
+  const cli = join(import.meta.dirname, "../../dist/cli/main.js");
+  const args = [cli, "city", "--load", save, "--port", "0"];
+  const env = { ...process.env, CITY_SAVES_DIR: directory };
+  const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    for await (const line of createInterface({ input: child.stdout })) {
+      const url = /^city on (\S+)$/.exec(line)?.[1];
+      if (url !== undefined) return await work(url);
+    }
+    throw new Error("the server ended before it served");
+  } finally {
+    child.kill();
+  }
+}
+
+/** Of all but the first. */
+function quantiles([first = 0, ...milliseconds]: readonly number[]) {
+  const sorted = milliseconds.sort((a, b) => a - b);
+  const quantile = (q: number) => round(sorted[Math.ceil(q * sorted.length) - 1] as number);
+  const mean = round(milliseconds.reduce((sum, each) => sum + each, 0) / milliseconds.length);
+  return { first: round(first), mean, p50: quantile(0.5), p99: quantile(0.99), max: quantile(1) };
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+/** The city that is measured, grown and saved in a directory. */
+async function saveLargeCity(directory: string): Promise<string> {
+  const city = largeCity();
+  advance(city, WEEKS_TO_SETTLE * FRAMES_PER_WEEK);
+  const files = new SaveFiles(directory, (error) => console.error(error));
+  const { path } = files.begin(city.world, "Large");
+  await files.settled();
+  return path;
+}
+
+async function loadLargeCity(path: string): Promise<SimulatedCity> {
+  const { world } = await readSave(path);
+  world.unlimitedMoney = true;
+  return new simulatedCity.SimulatedCity(world, () => {
+    throw new Error("this city has nowhere to be saved");
+  });
+}
+
+const directory = await mkdtemp(join(tmpdir(), "carillon-load-"));
+try {
+  const path = await saveLargeCity(directory);
+  const large = await loadLargeCity(path);
+  const growables = large.world.buildings.all().filter(({ prefab }) => prefab.growable).length;
+  console.log(`${large.citizenCount} citizens, ${growables} growables, ${large.segments().length} segments`);
+  console.log("\nOver HTTP at speed 3, milliseconds");
+  console.table(await serverTimes(path, directory));
+  console.log("\nIn this process, processor milliseconds");
+  console.table(workProcessorTimes(large));
+  console.table(readProcessorTimes(large));
+  console.log("\nDetectors, milliseconds");
+  console.table({ "large city": detectorTimes(large) });
+} finally {
+  await rm(directory, { recursive: true });
+}
+for (const side of GRID_SIDES) {
+  const city = newCity("empty");
+  layLattice(city, -4000, -4000, side, side);
+  console.table({ [`${city.segments().length} segments`]: detectorTimes(city) });
+}

@@ -1,0 +1,49 @@
+/** The town of the measurements: a grid with every service. */
+import { buildNetwork } from "../../src/city/commands/build-network.js";
+import { moveIn } from "../../src/city/simulation/fabric/citizens.js";
+import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
+import { ZONES, type Zone } from "../../src/city/terms.js";
+import { connectToHighway, layLattice, place, road, zone } from "../../test/city/simulation/towns.js";
+
+const SERVICES = [
+  "Medical Clinic",
+  "Fire House",
+  "Police Station",
+  "Elementary School",
+  "High School",
+  "University",
+  "Crematory",
+  "Combustion Plant",
+];
+/** A service, then seven blocks of homes and work, fourteen times. */
+const BLOCKS = Array.from({ length: 112 }, (_, i) => {
+  if (i % 8 === 0) return SERVICES[(i / 8) % SERVICES.length] as string;
+  return ["ResidentialLow", "ResidentialHigh", "CommercialLow", "ResidentialHigh", "Industrial"][
+    i % 5
+  ] as string;
+});
+
+/** 14 x 8 blocks. */
+export function buildGridTown(city: SimulatedCity): void {
+  layLattice(city, -720, -340, 14, 8);
+  connectToHighway(city, 400, 300);
+  for (let z = -340; z <= 300; z += 80) {
+    buildNetwork.act(city, road(-740, z, 400, z, "Water Pipe"));
+    if (z < 300) buildNetwork.act(city, road(-740, z, -740, z + 80, "Water Pipe"));
+    place(city, "Water Tower", -750, z);
+    place(city, "Advanced Wind Turbine", -770, z);
+    place(city, "Inland Water Treatment Plant 01", -760, z + 40);
+  }
+  BLOCKS.forEach((name, i) => {
+    const [x, z] = [-680 + 80 * (i % 14), -300 + 80 * Math.floor(i / 14)];
+    if (ZONES.includes(name as Zone)) zone(city, name, x, z, 44);
+    else place(city, name, x, z);
+  });
+}
+
+/** Moves people in by force, up to so many. */
+export function fillHomes(city: SimulatedCity, citizens: number): void {
+  for (const home of city.world.buildings.all()) {
+    while (home.householdIds.length < home.homes && city.citizenCount < citizens) moveIn(city.world, home);
+  }
+}

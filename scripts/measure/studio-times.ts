@@ -1,0 +1,146 @@
+/**
+ * What the studio weighs, how soon it is heard, and how late it hears of its server:
+ *
+ *     node --import tsx scripts/measure/studio-times.ts [--songs 6] [--seconds 30]
+ *
+ * In Chromium, with carillon-nano on the processor. Somebody presses Make, and Listen as soon as there is that: sound is
+ * what a meter on the audio element then reads. An event's latency is from the line that the server's log has of a stage
+ * to the page's listener, by one clock that both round to milliseconds. The first song finds the models not yet loaded.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+import { launchBrowser } from "../../test/browser.js";
+import { endServed, ServedProcess } from "../../test/e2e/served-process.js";
+
+/** What the page is told to note, in milliseconds since 1970. */
+interface Noted {
+  pressed: number;
+  heard: number;
+  stages: { stage: string; connected: number; arrived: number }[];
+}
+
+const TIMEOUT_MS = 600_000;
+
+const { values } = parseArgs({
+  options: { songs: { type: "string", default: "6" }, seconds: { type: "string", default: "30" } },
+});
+
+const folder = fileURLToPath(new URL("../../dist/web/studio", import.meta.url));
+/** The first load; `languages/` is read on demand. */
+const loaded = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile());
+const files = loaded.map(({ name }) => readFileSync(join(folder, name)));
+const weight = (pack: (file: Buffer) => Buffer) =>
+  `${(files.reduce((sum, file) => sum + pack(file).length, 0) / 1000).toFixed(1)} kB`;
+const gzipped = weight((file) => gzipSync(file, { level: 9 }));
+console.log(
+  `page: ${weight((file) => file)}, gzip -9 ${gzipped}, brotli ${weight((file) => brotliCompressSync(file))}`,
+);
+
+const directory = mkdtempSync(join(tmpdir(), "carillon-studio-"));
+const browser = await launchBrowser();
+try {
+  const server = await ServedProcess.start(directory, { SVC_LOG_LEVEL: "debug" });
+  const page = await browser.newPage();
+  page.setDefaultTimeout(TIMEOUT_MS);
+  await page.addInitScript(note);
+  await page.goto(server.client.url);
+  await page.getByLabel("Length s").fill(values.seconds);
+  const latencies: number[] = [];
+  const sounds: number[] = [];
+  for (let number = 1; number <= Number(values.songs); number++) {
+    const sound = `slow bossa nova number ${number}`;
+    await page.getByLabel("Sound").fill(sound);
+    await page.getByRole("button", { name: "Make", exact: true }).click();
+    await page.getByRole("button", { name: `Listen to ${sound} while it is made` }).click();
+    await page.waitForFunction(() => (globalThis as unknown as { noted: Noted }).noted.heard > 0);
+    const { pressed, heard } = await noted();
+    await page.getByRole("button", { name: `Play ${sound}` }).waitFor();
+    const finishedSeconds = (Date.now() - pressed) / 1000;
+    const { stages } = await noted();
+    const told = stagesInLog(server.log);
+    for (const { stage, connected, arrived } of stages) {
+      const name = stage.replace(/ \(.*\)|\.{3}$/g, "");
+      const at = told.findLast((line) => line.stage === name && line.at <= arrived)?.at;
+      if (at !== undefined && at > connected) latencies.push(arrived - at);
+    }
+    sounds.push((heard - pressed) / 1000);
+    console.log(
+      `song ${number}: sound after ${sounds.at(-1)?.toFixed(2)} s, finished after ${finishedSeconds.toFixed(2)} s`,
+    );
+    await page.getByRole("button", { name: "Close player" }).click();
+  }
+  const [first, ...others] = sounds;
+  console.log(
+    `first sound: ${first?.toFixed(2)} s, then ${share(others, 0.5).toFixed(2)} s (median of ${others.length})`,
+  );
+  const [median, late, latest] = [0.5, 0.95, 1].map((part) => share(latencies, part).toFixed(0));
+  console.log(
+    `events: median ${median} ms, 95 % ${late} ms, at most ${latest} ms (${latencies.length} stages)`,
+  );
+
+  function noted(): Promise<Noted> {
+    return page.evaluate(() => (globalThis as unknown as { noted: Noted }).noted);
+  }
+} finally {
+  await browser.close();
+  await endServed();
+  // The city's process may still write as it ends.
+  rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
+}
+
+/** Runs in the page before its own script; holds no named function, which tsx would mark with one of its own. */
+function note(): void {
+  const page = globalThis as unknown as { noted: Noted };
+  page.noted = { pressed: 0, heard: 0, stages: [] };
+  document.addEventListener(
+    "submit",
+    () => {
+      page.noted = { pressed: Date.now(), heard: 0, stages: [] };
+    },
+    true,
+  );
+  const { play } = HTMLMediaElement.prototype;
+  const meters = new WeakMap<HTMLMediaElement, AnalyserNode>();
+  HTMLMediaElement.prototype.play = function () {
+    if (!meters.has(this)) {
+      const context = new AudioContext();
+      const meter = context.createAnalyser();
+      context.createMediaElementSource(this).connect(meter).connect(context.destination);
+      meters.set(this, meter);
+      const samples = new Float32Array(meter.fftSize);
+      setInterval(() => {
+        meter.getFloatTimeDomainData(samples);
+        if (samples.some((sample) => Math.abs(sample) > 1e-3)) page.noted.heard ||= Date.now();
+      }, 5);
+    }
+    return play.call(this);
+  };
+  globalThis.EventSource = class extends EventSource {
+    constructor(url: string | URL) {
+      super(url);
+      let connected = Number.POSITIVE_INFINITY;
+      this.addEventListener("open", () => (connected = Date.now()));
+      this.addEventListener("stage", ({ data }) => {
+        page.noted.stages.push({ stage: JSON.parse(data).stage, connected, arrived: Date.now() });
+      });
+    }
+  };
+}
+
+/** The log has the names of stages without what differs between the songs of a batch. */
+function stagesInLog(log: string): { stage: string; at: number }[] {
+  const lines = log.split("\n").filter((line) => line.includes('"stage begins"'));
+  return lines.map((line) => {
+    const { stage, time } = JSON.parse(line);
+    return { stage, at: Date.parse(time) };
+  });
+}
+
+function share(sorted: readonly number[], part: number): number {
+  const values = sorted.toSorted((a, b) => a - b);
+  return values[Math.min(values.length - 1, Math.floor(part * values.length))] ?? Number.NaN;
+}

@@ -1,0 +1,104 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "chai";
+import { readStatus } from "../supervisor.js";
+
+const supervisor = new URL("../supervisor.ts", import.meta.url).href;
+
+/** Counts to `steps`; keeps its count on SIGTERM and resumes from it, or ignores the signal. */
+const counter = (directory: string, steps: number, onStop: "save" | "ignore"): string => `
+  const { existsSync, readFileSync, writeFileSync } = require("node:fs");
+  const state = ${JSON.stringify(join(directory, "state"))};
+  let step = existsSync(state) ? Number(readFileSync(state, "utf8")) : 0;
+  writeFileSync(${JSON.stringify(join(directory, "pid"))}, String(process.pid));
+  process.on("SIGTERM", () => {
+    if (${onStop === "ignore"}) return;
+    writeFileSync(state, String(step));
+    process.exit();
+  });
+  setInterval(() => {
+    console.log(JSON.stringify({ stage: "count", step: ++step, steps: ${steps}, loss: 1 / step }));
+    if (step >= ${steps}) process.exit();
+  }, 10);
+`;
+
+describe("supervisor of carillon-nano's training", () => {
+  let directory: string;
+
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), "carillon-supervisor-"));
+  });
+
+  afterEach(() => rmSync(directory, { recursive: true }));
+
+  function start(program: string, pauseAtSeconds = 3600): ChildProcess {
+    const code = `
+      import { lockTraining, Supervisor } from ${JSON.stringify(supervisor)};
+      const directory = ${JSON.stringify(directory)};
+      lockTraining(directory);
+      const supervisor = new Supervisor(directory, { reports: true, isIdle: false });
+      const program = { stage: "start", command: process.execPath, parameters: ["-e", ${JSON.stringify(program)}] };
+      const hasEnded = await supervisor.train({ ...program, env: process.env }, ${pauseAtSeconds / 3600});
+      console.log(hasEnded ? "ended" : "paused");
+      supervisor.end("finished");
+    `;
+    const parameters = ["--import", "tsx", "--input-type=module", "--eval", code];
+    return spawn(process.execPath, parameters, { stdio: ["ignore", "pipe", "pipe"] });
+  }
+
+  async function outputOf({ stdout }: ChildProcess): Promise<string> {
+    return stdout === null ? "" : text(stdout);
+  }
+
+  const reaches = async (step: number): Promise<void> => {
+    while ((readStatus(directory)?.step ?? 0) < step) await delay(10);
+  };
+
+  it("lets the program save its state when it is stopped, and resumes from it", async () => {
+    const first = start(counter(directory, 1000, "save"));
+    const ended = once(first, "exit");
+    await reaches(3);
+    first.kill("SIGINT");
+    expect((await ended)[0]).to.equal(0);
+    expect(readStatus(directory)?.state).to.equal("stopped");
+    const saved = Number(readFileSync(join(directory, "state"), "utf8"));
+    expect(saved).to.be.at.least(3);
+    expect(await outputOf(start(counter(directory, saved + 2, "save")))).to.contain("ended");
+    expect(readStatus(directory)).to.include({ state: "finished", step: saved + 2 });
+  });
+
+  it("kills a program that does not end when asked", async () => {
+    const training = start(counter(directory, 10_000, "ignore"));
+    const ended = once(training, "exit");
+    await reaches(3);
+    training.kill("SIGTERM");
+    expect((await ended)[0]).to.equal(0);
+    expect(existsSync(join(directory, "state"))).to.equal(false);
+    const pid = Number(readFileSync(join(directory, "pid"), "utf8"));
+    expect(() => process.kill(pid, 0)).to.throw("ESRCH");
+  });
+
+  it("rejects a second run in the same directory", async () => {
+    const first = start(counter(directory, 10_000, "save"));
+    const ended = once(first, "exit");
+    await reaches(1);
+    const second = start(counter(directory, 1, "save"));
+    expect(await text(second.stderr as NodeJS.ReadableStream)).to.contain(`process ${first.pid}`);
+    first.kill("SIGTERM");
+    await ended;
+  });
+
+  it("pauses the program when its hours are full, and counts them over runs", async () => {
+    expect(await outputOf(start(counter(directory, 10_000, "save"), 0.5))).to.contain("paused");
+    const hours = readStatus(directory)?.trainedHours ?? 0;
+    expect(hours).to.be.at.least(0.5 / 3600);
+    const saved = Number(readFileSync(join(directory, "state"), "utf8"));
+    expect(await outputOf(start(counter(directory, saved + 20, "save")))).to.contain("ended");
+    expect(readStatus(directory)?.trainedHours).to.be.above(hours);
+  });
+});

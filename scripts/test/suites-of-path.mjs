@@ -1,0 +1,36 @@
+/** Which tests belong to a path of the repository. */
+import { existsSync, statSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { projectRoot, SetupError } from "../setup/run.mjs";
+import { mocha, nanoRecipe, nativeTests, parity } from "./suites.mjs";
+
+/** @param {string} path from the directory where npm was called */
+export function suitesOfPath(path) {
+  const absolute = resolve(process.env.INIT_CWD ?? ".", path);
+  const place = relative(projectRoot, absolute);
+  if (!existsSync(absolute))
+    throw new SetupError(`${path} does not exist; npm test -- PATH takes a file or a folder`);
+  const [top, part, room] = place.split("/");
+  if (top === "native" && part === "addon") return [mochaOf("test/engine/native.test.ts")];
+  if (place.startsWith("native/test/parity") || place.startsWith("test/goldens")) return parity("goldens");
+  // native/core/lm, native/kernels and native/test/lm all mean the tests of the room `lm` or `kernels`.
+  if (top === "native")
+    return [nativeTests(part === "kernels" ? "test/kernels/" : room ? `test/${room}/` : "")];
+  if (top === "scripts" && part === "nano") return [nanoRecipe()];
+  const tests = mochaTestsOf(place);
+  if (tests === undefined) throw new SetupError(`no tests belong to ${path}: see test/README.md`);
+  return [mochaOf(tests)];
+}
+
+function mochaOf(files) {
+  return mocha(files, { files: [files], slow: true });
+}
+
+/** src/music/queue/rules.ts: test/music/queue/rules.test.ts, else test/music/queue, else test/music. */
+function mochaTestsOf(place) {
+  if (place.endsWith(".test.ts")) return place;
+  let mirrored = place.replace(/^(src|test)\b/, "test").replace(/\.tsx?$/, ".test.ts");
+  if (!mirrored.startsWith("test")) return undefined;
+  while (!existsSync(join(projectRoot, mirrored))) mirrored = dirname(mirrored);
+  return statSync(join(projectRoot, mirrored)).isDirectory() ? `${mirrored}/**/*.test.ts` : mirrored;
+}

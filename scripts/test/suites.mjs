@@ -1,0 +1,116 @@
+/** The test programs of the project: what each runs, and with which environment. */
+import { join } from "node:path";
+import { projectRoot } from "../setup/run.mjs";
+import { readCheck, readMocha, readNative } from "./run-suites.mjs";
+
+const bin = (name) => join(projectRoot, "node_modules/.bin", name);
+const program = (name) => join(projectRoot, "build/native/test", name);
+
+export const SLOW_TAG = "@slow";
+const MOCHA_TIMEOUT_MS = 300_000;
+const WITHOUT_SLOW = ["--fgrep", SLOW_TAG, "--invert"];
+
+/** Caps on the instruction sets of our kernels, of libtorch's and of oneDNN's. */
+const INSTRUCTION_SETS = {
+  AVX2: { CARILLON_CPU_KERNELS: "avx2", ATEN_CPU_CAPABILITY: "avx2", ONEDNN_MAX_CPU_ISA: "AVX2" },
+  "no vector instructions": {
+    CARILLON_CPU_KERNELS: "none",
+    ATEN_CPU_CAPABILITY: "default",
+    ONEDNN_MAX_CPU_ISA: "SSE41",
+  },
+};
+
+/** Two CUDA devices that are not there (native/test/fake_cuda). */
+const FAKE_CUDA = {
+  LD_PRELOAD: program("fake_cuda/libtorch_cuda.so"),
+  FAKE_CUDA_DEVICES: "2",
+  // libtorch's CPU kernels warn where they run in place of a GPU's.
+  TORCH_CPP_LOG_LEVEL: "ERROR",
+};
+
+/** libtorch is not instrumented: its permanent allocations are not our leaks. Tests request more memory than exists. */
+const SANITIZER_OPTIONS = {
+  ASAN_OPTIONS: "detect_leaks=0:detect_container_overflow=0:allocator_may_return_null=1",
+};
+
+const check = (name, command, args) => ({ name, command, args, read: readCheck });
+const native = (name, command, args = [], env = {}) => ({ name, command, args, env, read: readNative });
+
+/** @param files globs; all tests of .mocharc.json where there are none */
+export function mocha(name, { files, config, slow = false, env = {}, jobs = 1 }) {
+  const args = [
+    ...(config ? ["--config", config] : []),
+    ...(files ? ["--no-config", "--node-option=import=tsx/esm", ...files] : []),
+    `--timeout=${MOCHA_TIMEOUT_MS}`,
+    ...(jobs > 1 ? ["--parallel", "--jobs", String(jobs)] : []),
+    ...(slow ? [] : WITHOUT_SLOW),
+  ];
+  return { name, command: bin("mocha"), args, env, read: readMocha };
+}
+
+export const nativeTests = (filter = "") =>
+  native("native tests", program("carillon-test"), filter ? [filter] : []);
+
+export const nanoRecipe = () =>
+  mocha("recipe of carillon-nano", { config: "scripts/nano/test/.mocharc.json", slow: true });
+
+export function checks() {
+  return [
+    check("types", bin("tsc"), ["--noEmit"]),
+    check("lint", bin("biome"), ["check", "."]),
+    check("page types", bin("tsc"), ["--noEmit", "-p", "src/web"]),
+    check("studio types", bin("tsc"), ["-p", "src/web/studio"]),
+    check("generated documents", process.execPath, ["--import", "tsx", "scripts/readme.ts", "--check"]),
+  ];
+}
+
+/** The native suites of `npm test`. */
+export function features() {
+  return [nativeTests(), deviceTests(), ...parity("goldens")];
+}
+
+/** The native suites of `npm test -- --all`. */
+export function everything() {
+  const sanitized = join(projectRoot, "build/sanitized/native/test/carillon-test");
+  return [
+    nativeTests(),
+    native("native tests, sanitized", sanitized, [], SANITIZER_OPTIONS),
+    deviceTests(),
+    ...parity("goldens"),
+    ...parity("no vector instructions: goldens", [], INSTRUCTION_SETS["no vector instructions"]),
+    ...parity("fake cuda:0, float32: goldens", ["--device", "cuda:0", "--dtype", "float32"], FAKE_CUDA),
+    ...parity("fake cuda:1, float32: goldens", ["--device", "cuda:1", "--dtype", "float32"], FAKE_CUDA),
+    ...parity("fake cuda:1, bfloat16: goldens", ["--device", "cuda:1", "--dtype", "bfloat16"], FAKE_CUDA),
+    engineTests("engine on fake cuda:1", ["engine", "tasks", "adapters", "render-parameters", "training"], {
+      ...FAKE_CUDA,
+      CARILLON_TEST_DEVICE: "cuda:1",
+    }),
+    ...Object.entries(INSTRUCTION_SETS).map(([set, env]) =>
+      engineTests(`engine, ${set}`, ["engine", "adapters"], env),
+    ),
+    nanoRecipe(),
+  ];
+}
+
+/** @param slow whether tests tagged @slow run too */
+export function longSuites({ slow }) {
+  return [mocha("mocha", { slow, jobs: 2 })];
+}
+
+const deviceTests = () => native("native tests on the fake CUDA device", program("carillon-device-test"));
+
+function engineTests(name, rooms, env) {
+  return mocha(name, { files: rooms.map((room) => `test/engine/${room}.test.ts`), slow: true, env });
+}
+
+/** Goldens of carillon-nano, and of the parity set, which lies outside the repository. */
+export function parity(name, args = [], env = {}) {
+  const compare = (set, ...folders) =>
+    native(`${name} of ${set}`, program("carillon-parity"), [...folders, ...args], env);
+  const root = process.env.CARILLON_PARITY_ROOT;
+  const models = join(projectRoot, "models");
+  return [
+    compare("carillon-nano", "--root", join(projectRoot, "test"), "--checkpoints", models),
+    ...(root ? [compare("the parity set", "--root", root)] : []),
+  ];
+}

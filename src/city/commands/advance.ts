@@ -1,0 +1,129 @@
+import { z } from "zod";
+import { CommandRefusedError } from "../refusal.js";
+import { advanceWorld } from "../simulation/advance.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { FRAMES_PER_CYCLE, FRAMES_PER_DAY, FRAMES_PER_WEEK } from "../simulation/state/calendar.js";
+import { Moment } from "../state/digest.js";
+import { timestamp } from "../state/listing.js";
+import { PROBLEMS_1, PROBLEMS_2 } from "../terms.js";
+import { number, optionalNumber, shown, text } from "../wire/requests.js";
+import { defineGameCommand, requireCity } from "./command.js";
+import { requireWithin } from "./requirements.js";
+
+/** Ten years, which the statistics keep. */
+const MAX_WEEKS = 522;
+const MAX_SECONDS = 600;
+const PROBLEMS: readonly string[] = [...PROBLEMS_1, ...PROBLEMS_2];
+
+export const advance = defineGameCommand({
+  path: "/commands/advance",
+  summary:
+    "Runs the city as fast as the processor allows and reports what changed. Reads and commands are answered meanwhile. It works while the city is paused, so that a program decides how far time goes.",
+  label: ({ weeks, days }) =>
+    shown(weeks, "") !== "" ? `Advance ${shown(weeks, "")} weeks` : `Advance ${shown(days, "some")} days`,
+  needsCity: true,
+  fields: z.object({
+    weeks: optionalNumber.describe("Game time, at most ten years; `days` or `until` may stand instead."),
+    days: optionalNumber,
+    until: z
+      .object(
+        {
+          citizens: optionalNumber.describe("Crossed from below or above."),
+          balance: optionalNumber,
+          problem: text("").describe(
+            "A problem that begins somewhere, as GET /state/problems names it; `any` for all.",
+          ),
+        },
+        "must be an object with citizens, balance or problem",
+      )
+      .nullable()
+      .default(null)
+      .describe("Ends earlier, at the first of these."),
+    maxSeconds: number(30).describe("Real time, 0.1 to 600 s."),
+  }),
+  act: async (game, { weeks, days, until, maxSeconds }) => {
+    const city = requireCity(game);
+    const { world } = city;
+    const maxFrames = framesOf(weeks, days, until !== null);
+    requireWithin("maxSeconds", maxSeconds, 0.1, MAX_SECONDS);
+    if (world.isAdvancing) {
+      throw new CommandRefusedError("busy", "The city is being advanced already; wait for that reply");
+    }
+    const start = new Moment(city);
+    const [startFrame, startMs] = [world.frame, performance.now()];
+    const goals = until === null ? [] : goalsOf(city, start, until);
+    let reached = "";
+    const isReached = () => {
+      reached = goals.find(({ holds }) => holds())?.name ?? "";
+      return reached !== "";
+    };
+    const isStopped = () => game.city !== city;
+    const outcome = await advanceWorld(world, { maxFrames, maxSeconds, isReached, isStopped });
+    const frames = world.frame - startFrame;
+    const spent = { frames, weeks: frames / FRAMES_PER_WEEK, seconds: (performance.now() - startMs) / 1000 };
+    const ended =
+      outcome === "reached" ? reached : outcome === "frames" ? (weeks !== null ? "weeks" : "days") : outcome;
+    return {
+      ok: true,
+      dryRun: false,
+      message: `The city advanced by ${spent.weeks.toFixed(2)} weeks and stopped at ${ended}.`,
+      stoppedBy: ended,
+      ...spent,
+      frame: world.frame,
+      gameTime: timestamp(city.clock.gameTimeMs),
+      ...start.since(),
+    };
+  },
+});
+
+/** @throws CommandRefusedError */
+function framesOf(weeks: number | null, days: number | null, hasGoal: boolean): number {
+  if (weeks !== null && days !== null) {
+    throw new CommandRefusedError("bad-value", `weeks ${weeks} and days ${days} exclude each other`);
+  }
+  if (weeks !== null) {
+    requireWithin("weeks", weeks, 1 / FRAMES_PER_WEEK, MAX_WEEKS);
+    return Math.round(weeks * FRAMES_PER_WEEK);
+  }
+  if (days !== null) {
+    requireWithin("days", days, 1 / FRAMES_PER_DAY, 7 * MAX_WEEKS);
+    return Math.ceil(days * FRAMES_PER_DAY);
+  }
+  if (hasGoal) return MAX_WEEKS * FRAMES_PER_WEEK;
+  throw new CommandRefusedError(
+    "bad-value",
+    "weeks, days or until is missing: how far shall the city advance?",
+  );
+}
+
+interface Until {
+  readonly citizens: number | null;
+  readonly balance: number | null;
+  readonly problem: string;
+}
+
+/** @throws CommandRefusedError for an unknown problem, or none at all */
+function goalsOf(city: SimulatedCity, start: Moment, { citizens, balance, problem }: Until) {
+  const { world } = city;
+  const goals: { readonly name: string; readonly holds: () => boolean }[] = [];
+  const add = (name: string, target: number | null, figure: () => number) => {
+    if (target === null) return;
+    const isBelow = figure() < target;
+    goals.push({ name, holds: () => (isBelow ? figure() >= target : figure() <= target) });
+  };
+  add("citizens", citizens, () => world.citizens.size);
+  add("balance", balance, () => world.ledger.balanceCents / 100);
+  if (problem !== "") {
+    if (problem !== "any" && !PROBLEMS.includes(problem)) {
+      const message = `Unknown problem "${problem}"; it must be any or one of ${PROBLEMS.join(", ")}`;
+      throw new CommandRefusedError("bad-value", message);
+    }
+    // Once a cycle, in which every building is visited.
+    goals.push({
+      name: "problem",
+      holds: () => world.frame % FRAMES_PER_CYCLE === 0 && start.hasBegun(problem),
+    });
+  }
+  if (goals.length > 0) return goals;
+  throw new CommandRefusedError("bad-value", "until must name citizens, balance or problem");
+}

@@ -1,0 +1,39 @@
+import { z } from "zod";
+import { groundPoint, number, shown } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+import { GRID_FIELDS, gridFrom, planGrid, requireGrid } from "./grid.js";
+import { builtFields, builtMessage, carryOut, planNetwork } from "./network-plan.js";
+
+const MAX_BLOCKS = 400;
+
+export const buildGrid = defineCommand({
+  path: "/commands/build-grid",
+  summary: "Streets around square blocks; all of them or none.",
+  label: ({ cols, rows }) => `Build grid ${shown(cols, "4")} x ${shown(rows, "4")}`,
+  fields: z.object({
+    ...GRID_FIELDS,
+    origin: groundPoint.describe("The first crossing."),
+    cols: number(4),
+    rows: number(4),
+  }),
+  act: ({ world }, fields) => {
+    const prefab = requireGrid(fields, MAX_BLOCKS);
+    const grid = gridFrom(fields.origin, fields);
+    const { ends, links } = planGrid(world, fields, prefab, grid);
+    const plan = planNetwork(world, ends, links, "The grid");
+    const { bounds, blockCenters } = grid;
+    return { ...carryOut(world, plan, fields), bounds, blockCenters };
+  },
+  reply: (result, { dryRun, roadPrefab, cols, rows, spacing }) => ({
+    ok: true,
+    dryRun,
+    message: builtMessage(dryRun, result),
+    roadPrefab,
+    cols,
+    rows,
+    spacing,
+    ...builtFields(dryRun, result),
+    bbox: { ...result.bounds },
+    blockCenters: result.blockCenters,
+  }),
+});

@@ -1,0 +1,150 @@
+import { z } from "zod";
+import { CommandRefusedError } from "../refusal.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
+import type { GroundPoint } from "../terms.js";
+import { flag, groundPoint, number, optionalGroundPoint, optionalNumber } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+import { connectGrid, connectionFields, MAX_CONNECTION_METERS } from "./connection.js";
+import { cellsOf, GRID_FIELDS, gridAround, planGrid, requireGrid } from "./grid.js";
+import { builtFields, builtMessage, carryOut, planNetwork } from "./network-plan.js";
+import { requireWithin } from "./requirements.js";
+import { setZone } from "./set-zone.js";
+import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
+
+const MAX_BLOCKS = 144;
+
+/** In which order the lighter zones take their blocks. */
+const PLACEMENTS = ["perimeter", "core", "corners"] as const;
+type Placement = (typeof PLACEMENTS)[number];
+
+/** Zone -> weight above 0. */
+type ZoneMix = Readonly<Record<string, number>>;
+
+export const buildNeighborhood = defineCommand({
+  path: "/commands/build-neighborhood",
+  summary: "A grid, its connection to the town, and zones by weight; all of it or nothing.",
+  label: () => "Build neighborhood",
+  fields: z.object({
+    ...GRID_FIELDS,
+    center: groundPoint,
+    radiusOrCols: number(4),
+    cols: optionalNumber.describe("Null: `radiusOrCols`."),
+    rows: optionalNumber.describe("Null: as many as columns."),
+    connectTo: z
+      .union([z.string(), optionalGroundPoint], "must be a service or a place")
+      .nullable()
+      .default(null)
+      .describe("A service whose nearest node, or a place whose nearest road node the grid is joined to."),
+    connectMaxDistance: number(400),
+    zoneMix: z.record(z.string(), number(0), "must be an object of zones and their weights"),
+    commercialPlacement: z.enum(PLACEMENTS, `must be ${PLACEMENTS.join(", ")}`).default("perimeter"),
+    preserveOccupied: flag(true),
+    zoneRadius: optionalNumber.describe("Null: half the spacing."),
+  }),
+  act: (city, fields) => {
+    const { world } = city;
+    const { dryRun, preserveOccupied, zoneMix, connectTo, connectMaxDistance } = fields;
+    const cols = fields.cols ?? fields.radiusOrCols;
+    const rows = fields.rows ?? cols;
+    const shape = { ...fields, cols, rows };
+    const prefab = requireGrid(shape, MAX_BLOCKS);
+    const zoneRadius = fields.zoneRadius ?? fields.spacing / 2;
+    requireWithin("zoneRadius", zoneRadius, 1, MAX_PAINT_RADIUS_METERS);
+    requireMix(zoneMix);
+    const grid = gridAround(fields.center, shape);
+    const { ends, links } = planGrid(world, shape, prefab, grid);
+    const isConnected = connectTo !== null && connectTo !== "";
+    if (isConnected) requireWithin("connectMaxDistance", connectMaxDistance, 1, MAX_CONNECTION_METERS);
+    const connection = isConnected ? connectGrid(world, prefab, ends, connectTo, connectMaxDistance) : null;
+    const wanted = connection?.link ? [...links, connection.link] : links;
+    const plan = planNetwork(world, ends, wanted, "The neighborhood");
+    const built = carryOut(world, plan, fields);
+    const { bounds, blockCenters } = grid;
+    const zones = zonesOfBlocks(cols, rows, zoneMix, fields.commercialPlacement);
+    return {
+      ...built,
+      cols,
+      rows,
+      bounds,
+      blockCenters,
+      connection:
+        connection && connectionFields(connection, connection.link ? built.segmentIds.slice(-1) : []),
+      zoneRadius,
+      blocks: zoneBlocks(city, blockCenters, zones, cols, { dryRun, preserveOccupied, radius: zoneRadius }),
+    };
+  },
+  reply: (result, { dryRun, roadPrefab, spacing, preserveOccupied }) => {
+    const { cols, rows, bounds, blockCenters, connection, zoneRadius, blocks } = result;
+    const changedCells = blocks.reduce((sum, block) => sum + block.changedCells, 0);
+    return {
+      ok: true,
+      dryRun,
+      message: builtMessage(dryRun, result),
+      roadPrefab,
+      cols,
+      rows,
+      spacing,
+      ...builtFields(dryRun, result),
+      bbox: { ...bounds },
+      blockCenters,
+      connection,
+      zoning: { zoneRadius, preserveOccupied, blocks, changedCells, failedBlocks: 0 },
+    };
+  },
+});
+
+function zoneBlocks(
+  city: SimulatedCity,
+  centers: readonly GroundPoint[],
+  zones: readonly string[],
+  cols: number,
+  paint: { readonly dryRun: boolean; readonly preserveOccupied: boolean; readonly radius: number },
+) {
+  return centers.map((center, index) => {
+    const zone = zones[index] as string;
+    const { changedCells } = setZone.act(city, { ...paint, zone, center });
+    return { index, col: index % cols, row: Math.floor(index / cols), center, zone, ok: true, changedCells };
+  });
+}
+
+/** @throws CommandRefusedError */
+function requireMix(mix: ZoneMix): void {
+  const entries = Object.entries(mix);
+  if (entries.length === 0) {
+    throw new CommandRefusedError("bad-value", "zoneMix must name at least one zone with its weight");
+  }
+  for (const [name, weight] of entries) {
+    requireZone(name);
+    if (!(weight > 0 && Number.isFinite(weight))) {
+      throw new CommandRefusedError("bad-value", `zoneMix.${name} must be above 0, not ${weight}`);
+    }
+  }
+}
+
+type Part = "corner" | "edge" | "interior";
+
+const PLACEMENT_ORDER: Readonly<Record<Placement, readonly Part[]>> = {
+  perimeter: ["edge", "corner", "interior"],
+  core: ["interior", "edge", "corner"],
+  corners: ["corner", "edge", "interior"],
+};
+
+/** The zone of each block: the heaviest is the background, each lighter one takes its share in the given order. */
+function zonesOfBlocks(cols: number, rows: number, zoneMix: ZoneMix, placement: Placement): string[] {
+  const [background, ...lighter] = Object.entries(zoneMix).sort(([, a], [, b]) => b - a);
+  const sum = Object.values(zoneMix).reduce((all, weight) => all + weight, 0);
+  const zones = Array.from({ length: cols * rows }, () => background?.[0] ?? "");
+  const cells = cellsOf(cols, rows);
+  const free = PLACEMENT_ORDER[placement].flatMap((part) =>
+    [...cells.keys()].filter((i) => partOf(cells[i] as [number, number], cols, rows) === part),
+  );
+  for (const [zone, weight] of lighter) {
+    for (const index of free.splice(0, Math.round((weight / sum) * zones.length))) zones[index] = zone;
+  }
+  return zones;
+}
+
+function partOf([column, row]: [number, number], cols: number, rows: number): Part {
+  const ends = Number(column === 0 || column === cols - 1) + Number(row === 0 || row === rows - 1);
+  return ends === 2 ? "corner" : ends === 1 ? "edge" : "interior";
+}

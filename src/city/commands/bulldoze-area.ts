@@ -1,0 +1,54 @@
+import { z } from "zod";
+import { distance, squareAround } from "../geometry.js";
+import { removeBuilding } from "../simulation/fabric/buildings.js";
+import { removeSegment } from "../simulation/fabric/network.js";
+import type { GroundPoint } from "../terms.js";
+import { flag, groundPoint, number, text } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+import { requireOnMap, requireWithin } from "./requirements.js";
+import { MAX_PAINT_RADIUS_METERS } from "./zone-painting.js";
+
+const CLEARABLE = ["building", "netSegment"] as const;
+
+export const bulldozeArea = defineCommand({
+  path: "/commands/bulldoze-area",
+  summary:
+    "Removes buildings whose centres, and segments both of whose ends, lie within a circle. The highways at the edge of the map cannot be reached from any town.",
+  label: () => "Bulldoze area",
+  fields: z.object({
+    dryRun: flag(false),
+    center: groundPoint,
+    radius: number(0).describe("Required: 1 to 256 m."),
+    entityTypes: z
+      .array(z.enum(CLEARABLE, `must be ${CLEARABLE.join(" or ")}`), "must be a list")
+      .default([...CLEARABLE]),
+    service: text("").describe("Empty for all."),
+    keepNodes: flag(false),
+  }),
+  act: ({ world }, { dryRun, center, radius, entityTypes, service, keepNodes }) => {
+    requireOnMap(center);
+    requireWithin("radius", radius, 1, MAX_PAINT_RADIUS_METERS);
+    const isWanted = ({ prefab }: { prefab: { service: string } }) =>
+      service === "" || prefab.service === service;
+    const isInside = (place: GroundPoint) => distance(place, center) <= radius;
+    const circle = squareAround(center, radius);
+    const buildings = entityTypes.includes("building")
+      ? world.buildings.near(circle).filter((building) => isWanted(building) && isInside(building.position))
+      : [];
+    const segments = entityTypes.includes("netSegment")
+      ? world.segments
+          .near(circle)
+          .filter((each) => isWanted(each) && isInside(each.start) && isInside(each.end))
+      : [];
+    const result = { buildingIds: buildings.map(({ id }) => id), segmentIds: segments.map(({ id }) => id) };
+    if (dryRun) return result;
+    for (const building of buildings) removeBuilding(world, building);
+    for (const segment of segments) removeSegment(world, segment, keepNodes);
+    return result;
+  },
+  reply: ({ buildingIds, segmentIds }, { dryRun, center, radius }) => {
+    const done = dryRun ? "would be" : "were";
+    const message = `${buildingIds.length} buildings and ${segmentIds.length} segments ${done} cleared.`;
+    return { ok: true, dryRun, message, center, radius, buildingIds, segmentIds };
+  },
+});

@@ -1,0 +1,75 @@
+/** Commands that replace the loaded city. They work without one. */
+import { z } from "zod";
+import { CommandRefusedError } from "../refusal.js";
+import { type EmbeddedGame, MAPS } from "../simulation/embedded-game.js";
+import { SaveFileError } from "../simulation/saves/crp.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { timestamp } from "../state/listing.js";
+import { flag, number, shown, text } from "../wire/requests.js";
+import { defineGameCommand } from "./command.js";
+import { requireWholeWithin } from "./requirements.js";
+
+const MAX_SEED = 2 ** 32 - 1;
+
+const FIELDS = {
+  paused: flag(true).describe("The new city stands still until `advance` or `set-simulation-speed`."),
+  discard: flag(false).describe("Lose the loaded city; otherwise it is saved under an automatic name first."),
+};
+
+export const newCity = defineGameCommand({
+  path: "/commands/new-city",
+  summary:
+    "Replaces the loaded city with a new one. The same seed and the same commands at the same frames give the same city.",
+  label: ({ seed }) => `Begin new city ${shown(seed, "1")}`,
+  needsCity: false,
+  fields: z.object({
+    ...FIELDS,
+    seed: number(1).describe("0 to 4294967295: terrain and chance."),
+    map: z
+      .enum(MAPS, `must be ${MAPS.join(" or ")}`)
+      .default("highway")
+      .describe("`highway` has a highway to connect to; `empty` is bare land."),
+  }),
+  act: async (game, { seed, map, paused, discard }) => {
+    requireWholeWithin("seed", seed, 0, MAX_SEED);
+    await keepLoaded(game, discard);
+    const city = game.startCity({ seed, map, paused });
+    return { ...(await replyOf(city, `A new city begins with seed ${seed}.`)), map };
+  },
+});
+
+export const loadCity = defineGameCommand({
+  path: "/commands/load-city",
+  summary: "Loads a save by the name that GET /state/saves lists.",
+  label: ({ name }) => `Load city ${shown(name, "")}`,
+  needsCity: false,
+  fields: z.object({ ...FIELDS, name: text("") }),
+  act: async (game, { name, paused, discard }) => {
+    const { saves } = await game.listSaves();
+    const save = saves.find((each) => each.name === name);
+    if (!save) {
+      const message = `No save is named "${name}"; GET /state/saves lists ${saves.length} of them`;
+      throw new CommandRefusedError("unusable-save", message);
+    }
+    await keepLoaded(game, discard);
+    const city = await game.loadCity(save.path).catch((error: unknown) => {
+      throw error instanceof SaveFileError ? new CommandRefusedError("unusable-save", error.message) : error;
+    });
+    city.world.paused = paused;
+    return { ...(await replyOf(city, `The city of "${name}" is loaded.`)), name };
+  },
+});
+
+/** @throws CommandRefusedError when the loaded city cannot be saved; it stays loaded */
+async function keepLoaded(game: EmbeddedGame, discard: boolean): Promise<void> {
+  if (discard || (await game.autosave())) return;
+  const message = "The loaded city could not be saved, so it stays; discard=true loses it";
+  throw new CommandRefusedError("save-failed", message);
+}
+
+async function replyOf(city: SimulatedCity, message: string) {
+  const { seed, frame } = city.world;
+  const { gameTimeMs, paused } = city.clock;
+  const gameTime = timestamp(gameTimeMs);
+  return { ok: true, dryRun: false, message, seed, frame, gameTime, paused, hash: await city.hash() };
+}

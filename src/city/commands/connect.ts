@@ -1,0 +1,51 @@
+import { z } from "zod";
+import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import { flag, groundPoint, number, shown, text } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+import { connectionFields, connectToService, MAX_CONNECTION_METERS } from "./connection.js";
+import { DEFAULT_SNAP_METERS } from "./grid.js";
+import { builtMessage, carryOut, planEnd, planNetwork } from "./network-plan.js";
+import { requirePrefab, requireSnapDistance, requireWithin } from "./requirements.js";
+
+export const connect = defineCommand({
+  path: "/commands/connect",
+  summary: "One segment from a place to the nearest node of a service it is not joined to.",
+  label: ({ toService }) => `Connect to ${shown(toService, "Road")}`,
+  fields: z.object({
+    dryRun: flag(false),
+    name: text(""),
+    from: groundPoint,
+    toService: text("Road"),
+    maxDistance: number(200).describe("At most 1000 m."),
+    roadPrefab: text("Basic Road"),
+    snapDistance: number(DEFAULT_SNAP_METERS),
+  }),
+  act: ({ world }, { roadPrefab, from, toService, maxDistance, snapDistance, ...fields }) => {
+    const prefab = requirePrefab(findNetworkPrefab, "network", roadPrefab);
+    requireSnapDistance(snapDistance);
+    requireWithin("maxDistance", maxDistance, 1, MAX_CONNECTION_METERS);
+    const end = planEnd(world, prefab, from, snapDistance);
+    const connection = connectToService(world, prefab, end, toService, maxDistance);
+    const { link } = connection;
+    const plan = planNetwork(world, link ? [end] : [], link ? [link] : [], "The connection");
+    const built = carryOut(world, plan, fields);
+    return { ...built, ...connectionFields(connection, built.segmentIds) };
+  },
+  reply: (result, { dryRun, roadPrefab }) => ({
+    ok: true,
+    dryRun,
+    message: result.alreadyConnected
+      ? `Node ${result.nodeId} is connected already.`
+      : builtMessage(dryRun, result),
+    roadPrefab,
+    alreadyConnected: result.alreadyConnected,
+    nodeId: result.nodeId,
+    targetNodeId: result.targetNodeId,
+    targetPosition: result.targetPosition,
+    segmentIds: result.segmentIds,
+    createdNodeIds: result.createdNodeIds,
+    distance: result.distance,
+    cost: result.cost,
+    ...(result.warnings.length > 0 ? { warnings: result.warnings } : {}),
+  }),
+});

@@ -1,0 +1,91 @@
+/** The link from a planned place to the nearest node of an existing network. */
+import { distance } from "../geometry.js";
+import { CommandRefusedError } from "../refusal.js";
+import type { SimNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import { components } from "../simulation/fabric/reach.js";
+import type { SimNode } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
+import type { GroundPoint } from "../terms.js";
+import { nearestNode, type PlannedEnd, type PlannedLink, placeOf } from "./network-plan.js";
+
+export const MAX_CONNECTION_METERS = 1000;
+
+export interface Connection {
+  readonly from: PlannedEnd;
+  readonly target: SimNode;
+  /** Null where both are joined already. */
+  readonly link: PlannedLink | null;
+}
+
+/** Reply fields. `nodeId` is 0 for a node that a dry run would create. */
+export function connectionFields({ from, target, link }: Connection, segmentIds: readonly number[]) {
+  const { x, z } = target.position;
+  return {
+    alreadyConnected: link === null,
+    nodeId: from.node?.id ?? 0,
+    targetNodeId: target.id,
+    targetPosition: { x, z },
+    distance: distance(placeOf(from), target.position),
+    segmentIds,
+  };
+}
+
+/**
+ * To the nearest node of the service that the place is not joined to yet.
+ * @throws CommandRefusedError when no such node is near
+ */
+export function connectToService(
+  world: World,
+  prefab: SimNetworkPrefab,
+  from: PlannedEnd,
+  service: string,
+  maxMeters: number,
+): Connection {
+  const part = components(world, prefab.carries);
+  const own = from.node && part[from.node.id];
+  const isForeign = (node: SimNode) =>
+    node.prefab.service === service &&
+    node !== from.node &&
+    (own === undefined || own === 0 || part[node.id] !== own);
+  const target = nearestNode(world, prefab, placeOf(from), maxMeters, isForeign);
+  if (target) return { from, target, link: linkTo(prefab, from, target) };
+  if (from.node?.prefab.service === service) return { from, target: from.node, link: null };
+  const message = `No ${service} node that a ${prefab.displayName} could end on lies within ${maxMeters} m`;
+  throw new CommandRefusedError("nothing-matched", message);
+}
+
+/**
+ * The shortest link from any end of a grid. A grid that shares a node with the town is joined to it already.
+ * @param target a service whose nearest node, or a place whose nearest road node is connected to
+ * @throws CommandRefusedError when no such node is near
+ */
+export function connectGrid(
+  world: World,
+  prefab: SimNetworkPrefab,
+  ends: readonly PlannedEnd[],
+  target: string | GroundPoint,
+  maxMeters: number,
+): Connection {
+  const shared = ends.find(({ node }) => node && node.segmentIds.length > 0);
+  if (shared?.node) return { from: shared, target: shared.node, link: null };
+  const isPlace = typeof target === "object";
+  const service = isPlace ? "Road" : target;
+  const isWanted = (node: SimNode) => node.prefab.service === service;
+  const atPlace = isPlace ? nearestNode(world, prefab, target, MAX_CONNECTION_METERS, isWanted) : undefined;
+  let best: Connection | null = null;
+  let bestMeters = maxMeters;
+  for (const from of ends) {
+    const node = isPlace ? atPlace : nearestNode(world, prefab, placeOf(from), bestMeters, isWanted);
+    const meters = node ? distance(placeOf(from), node.position) : Number.POSITIVE_INFINITY;
+    if (!node || meters > bestMeters || (best && meters === bestMeters)) continue;
+    best = { from, target: node, link: linkTo(prefab, from, node) };
+    bestMeters = meters;
+  }
+  if (best) return best;
+  const message = `No ${service} node to connect to lies within ${maxMeters} m of the neighborhood`;
+  throw new CommandRefusedError("nothing-matched", message);
+}
+
+function linkTo(prefab: SimNetworkPrefab, from: PlannedEnd, target: SimNode): PlannedLink {
+  return { prefab, from, to: { point: target.position, node: target, reused: true } };
+}

@@ -1,0 +1,108 @@
+/** A grid of streets around square blocks: fields, geometry, checks and plan. */
+import { type Box, boundsOf } from "../geometry.js";
+import { CommandRefusedError } from "../refusal.js";
+import { findNetworkPrefab, type SimNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import type { World } from "../simulation/state/world.js";
+import type { GroundPoint } from "../terms.js";
+import { flag, number, text } from "../wire/requests.js";
+import { type PlannedEnd, type PlannedLink, planEnd } from "./network-plan.js";
+import { requirePrefab, requireSnapDistance, requireWholeWithin, requireWithin } from "./requirements.js";
+
+/** Defaults that `GET /health` reports. */
+export const DEFAULT_SPACING_METERS = 80;
+export const DEFAULT_SNAP_METERS = 8;
+const SPACING_METERS = { least: 32, most: 256 };
+
+export const GRID_FIELDS = {
+  dryRun: flag(false),
+  name: text("").describe("Of every segment; empty for generated names."),
+  roadPrefab: text("Basic Road"),
+  spacing: number(DEFAULT_SPACING_METERS).describe("Metres between crossings, 32 to 256."),
+  rotationDegrees: number(0).describe("Clockwise seen from above."),
+  snapDistance: number(DEFAULT_SNAP_METERS).describe(
+    "A crossing this close to a compatible node uses it, 0 to 64 m.",
+  ),
+};
+
+export interface GridShape {
+  readonly roadPrefab: string;
+  readonly cols: number;
+  readonly rows: number;
+  readonly spacing: number;
+  readonly rotationDegrees: number;
+  readonly snapDistance: number;
+}
+
+export interface Grid {
+  /** Row by row, (cols + 1) x (rows + 1). */
+  readonly crossings: readonly GroundPoint[];
+  /** Indexes of crossings that a street joins: all rows, then all columns. */
+  readonly streets: readonly (readonly [number, number])[];
+  /** Row by row. */
+  readonly blockCenters: readonly GroundPoint[];
+  readonly bounds: Box;
+}
+
+export function gridFrom(origin: GroundPoint, shape: GridShape): Grid {
+  const { cols, rows, spacing } = shape;
+  const across = cols + 1;
+  const placed = (column: number, row: number) => {
+    const turned = turn({ x: column * spacing, z: row * spacing }, shape.rotationDegrees);
+    return { x: origin.x + turned.x, z: origin.z + turned.z };
+  };
+  const crossings = cellsOf(across, rows + 1).map(([column, row]) => placed(column, row));
+  const alongRows = cellsOf(cols, rows + 1).map(([column, row]) => {
+    return [row * across + column, row * across + column + 1] as const;
+  });
+  const alongColumns = cellsOf(across, rows).map(([column, row]) => {
+    return [row * across + column, (row + 1) * across + column] as const;
+  });
+  return {
+    crossings,
+    streets: [...alongRows, ...alongColumns],
+    blockCenters: cellsOf(cols, rows).map(([column, row]) => placed(column + 0.5, row + 0.5)),
+    bounds: boundsOf(crossings),
+  };
+}
+
+/** The grid whose middle lies at a place. */
+export function gridAround(center: GroundPoint, shape: GridShape): Grid {
+  const half = turn(
+    { x: (shape.cols * shape.spacing) / 2, z: (shape.rows * shape.spacing) / 2 },
+    shape.rotationDegrees,
+  );
+  return gridFrom({ x: center.x - half.x, z: center.z - half.z }, shape);
+}
+
+function turn({ x, z }: GroundPoint, degrees: number): GroundPoint {
+  const angle = (degrees * Math.PI) / 180;
+  return { x: x * Math.cos(angle) + z * Math.sin(angle), z: -x * Math.sin(angle) + z * Math.cos(angle) };
+}
+
+/** Column and row of each cell, row by row. */
+export function cellsOf(cols: number, rows: number): [number, number][] {
+  return Array.from({ length: cols * rows }, (_, i) => [i % cols, Math.floor(i / cols)]);
+}
+
+/** @throws CommandRefusedError */
+export function requireGrid(shape: GridShape, maxBlocks: number): SimNetworkPrefab {
+  const prefab = requirePrefab(findNetworkPrefab, "network", shape.roadPrefab);
+  const { cols, rows, spacing, rotationDegrees, snapDistance } = shape;
+  requireWholeWithin("cols", cols, 1, maxBlocks);
+  requireWholeWithin("rows", rows, 1, maxBlocks);
+  requireWithin("cols * rows", cols * rows, 1, maxBlocks);
+  requireWithin("spacing", spacing, SPACING_METERS.least, SPACING_METERS.most);
+  requireSnapDistance(snapDistance);
+  if (!Number.isFinite(rotationDegrees)) {
+    throw new CommandRefusedError("bad-value", `rotationDegrees must be a number, not ${rotationDegrees}`);
+  }
+  return prefab;
+}
+
+export function planGrid(world: World, { snapDistance }: GridShape, prefab: SimNetworkPrefab, grid: Grid) {
+  const ends = grid.crossings.map((point) => planEnd(world, prefab, point, snapDistance));
+  const links = grid.streets.map(([from, to]): PlannedLink => {
+    return { prefab, from: ends[from] as PlannedEnd, to: ends[to] as PlannedEnd };
+  });
+  return { ends, links };
+}

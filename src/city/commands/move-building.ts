@@ -1,0 +1,58 @@
+import { z } from "zod";
+import { position } from "../geometry.js";
+import { createBuilding, removeBuilding } from "../simulation/fabric/buildings.js";
+import { requireFunds } from "../simulation/life/finance.js";
+import { flag, groundPoint, number, optionalNumber, shown } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+import { requireBuilding, requirePlaceable } from "./placement.js";
+import { refuseFaults, siteFaults } from "./site-faults.js";
+
+/** Share of its price that moving a building costs. */
+const RELOCATION_SHARE = 0.2;
+
+export const moveBuilding = defineCommand({
+  path: "/commands/move-building",
+  summary: "Builds the same prefab at the new place, then removes the old one; the id changes.",
+  label: ({ id }) => `Move building #${shown(id, "0")}`,
+  fields: z.object({
+    dryRun: flag(false),
+    id: number(0),
+    position: groundPoint,
+    angleDegrees: optionalNumber.describe("Null keeps the present angle."),
+    strict: flag(false).describe("Refuses a place with faults, which are warnings otherwise."),
+  }),
+  act: ({ world }, fields) => {
+    const old = requireBuilding(world, fields.id);
+    const { prefab } = old;
+    const angleDegrees = fields.angleDegrees ?? old.angleDegrees;
+    requirePlaceable(world, prefab, fields.position, angleDegrees);
+    const faults = siteFaults(world, { prefab, position: fields.position, angleDegrees }, old);
+    refuseFaults(faults, fields.strict);
+    const cost = RELOCATION_SHARE * prefab.cost;
+    requireFunds(world, cost, `Moving a ${prefab.displayName}`);
+    if (fields.dryRun) return { prefab, faults, moved: null };
+    const moved = createBuilding(world, prefab, fields.position, angleDegrees);
+    Object.assign(moved, { stored: old.stored, fuel: old.fuel });
+    world.ledger.book("Construction", cost);
+    removeBuilding(world, old);
+    return { prefab, faults, moved: { newBuildingId: moved.id, position: moved.position } };
+  },
+  reply: ({ prefab, faults, moved }, { dryRun, id }) => {
+    const buildingPrefab = prefab.name;
+    const warnings = faults.length > 0 ? { warnings: faults } : {};
+    if (moved === null)
+      return { ok: true, dryRun, message: "The building can be moved.", id, buildingPrefab, ...warnings };
+    const { newBuildingId } = moved;
+    const message = `Building ${id} is now building ${newBuildingId}.`;
+    const ids = { oldBuildingId: id, newBuildingId };
+    return {
+      ok: true,
+      dryRun,
+      message,
+      ...ids,
+      buildingPrefab,
+      position: position(moved.position),
+      ...warnings,
+    };
+  },
+});

@@ -1,0 +1,252 @@
+/** Plans several segments, checks all of them, then builds all of them. Planning changes nothing. */
+import type { Position } from "../game.js";
+import { CELL_METERS, distance, squareAround } from "../geometry.js";
+import { CommandRefusedError } from "../refusal.js";
+import type { SimNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import {
+  createNode,
+  createSegments,
+  crossedSegments,
+  isCompatible,
+  MAX_SEGMENTS_PER_NODE,
+} from "../simulation/fabric/network.js";
+import { requireFunds } from "../simulation/life/finance.js";
+import { reportFirstRoad } from "../simulation/life/messages.js";
+import type { SimNode, SimSegment } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
+import type { GroundPoint } from "../terms.js";
+import type { JsonObject } from "../wire/answers.js";
+import { requireLength, requireOnMap } from "./requirements.js";
+
+/** Spacing of the samples of water depth: that of the terrain. */
+const SOUNDING_METERS = 16;
+
+/** An end of a planned segment: an existing node, or a place where one will be created. */
+export interface PlannedEnd {
+  readonly point: GroundPoint;
+  node: SimNode | undefined;
+  /** The node existed before the plan. */
+  readonly reused: boolean;
+}
+
+export interface PlannedLink {
+  readonly prefab: SimNetworkPrefab;
+  readonly from: PlannedEnd;
+  readonly to: PlannedEnd;
+}
+
+export interface NetworkPlan {
+  readonly ends: readonly PlannedEnd[];
+  readonly links: readonly PlannedLink[];
+  /** Links left out because a segment of the same service joins the two nodes already. */
+  readonly skippedSegments: number;
+  readonly cost: number;
+}
+
+/** What was built; on a dry run the ids are empty. */
+export interface BuiltNetwork {
+  /** The nodes of the whole plan, in its order, reused ones included. */
+  readonly nodeIds: readonly number[];
+  readonly createdNodeIds: readonly number[];
+  readonly segmentIds: readonly number[];
+  readonly reusedNodes: number;
+  readonly skippedSegments: number;
+  readonly plannedNodes: number;
+  readonly plannedSegments: number;
+  /** Money. */
+  readonly cost: number;
+  readonly warnings: readonly string[];
+}
+
+/** The nearest node within reach that a segment of this prefab could end on; the lowest id of equals. */
+export function nearestNode(
+  world: World,
+  prefab: SimNetworkPrefab,
+  point: GroundPoint,
+  reach: number,
+  isWanted: (node: SimNode) => boolean = () => true,
+): SimNode | undefined {
+  let nearest: SimNode | undefined;
+  for (const node of world.nodes.near(squareAround(point, reach))) {
+    const away = distance(node.position, point);
+    if (away > reach || !isCompatible(node.prefab, prefab) || !isWanted(node)) continue;
+    if (!nearest || away < distance(nearest.position, point)) nearest = node;
+  }
+  return nearest;
+}
+
+export function planEnd(
+  world: World,
+  prefab: SimNetworkPrefab,
+  point: GroundPoint,
+  snap: number,
+): PlannedEnd {
+  requireOnMap(point);
+  const node = nearestNode(world, prefab, point, snap);
+  return { point, node, reused: node !== undefined };
+}
+
+/**
+ * @param wanted links; those that a segment of the same service makes already are left out
+ * @throws CommandRefusedError naming the limit that the plan breaks, or its cost and the balance
+ */
+export function planNetwork(
+  world: World,
+  ends: readonly PlannedEnd[],
+  wanted: readonly PlannedLink[],
+  what: string,
+): NetworkPlan {
+  requireDistinct(ends);
+  const links = wanted.filter((link) => !isJoined(world, link));
+  for (const { from, to } of links) requireLength({ ...placeOf(from), y: 0 }, { ...placeOf(to), y: 0 });
+  requireRoomAtNodes(links);
+  world.nodes.requireRoomFor(ends.filter(({ node }) => !node).length);
+  world.segments.requireRoomFor(links.length);
+  const cost = links.reduce((sum, link) => sum + costOf(link), 0);
+  requireFunds(world, cost, what);
+  return { ends, links, skippedSegments: wanted.length - links.length, cost };
+}
+
+/** Builds a plan: nodes, then segments. Returns the segment ids. */
+export function buildPlan(world: World, { ends, links, cost }: NetworkPlan, name: string): readonly number[] {
+  const hadStreets = world.blocks.size > 0;
+  const prefab = links[0]?.prefab;
+  for (const end of ends) {
+    const { x, z } = end.point;
+    if (prefab) end.node ??= createNode(world, prefab, { x, y: world.terrain.surfaceHeight(x, z), z }, false);
+  }
+  const segments = createSegments(
+    world,
+    links.map(({ prefab, from, to }) => ({
+      prefab,
+      start: from.node as SimNode,
+      end: to.node as SimNode,
+      name,
+    })),
+  );
+  world.ledger.book("Construction", cost);
+  const [first] = segments;
+  if (first?.prefab.zoning && !hadStreets) reportFirstRoad(world, first.name);
+  return segments.map(({ id }) => id);
+}
+
+/** Builds a plan unless `dryRun` is set. Reports what was built or would be. */
+export function carryOut(
+  world: World,
+  plan: NetworkPlan,
+  { dryRun, name }: { readonly dryRun: boolean; readonly name: string },
+): BuiltNetwork {
+  const { ends, links, skippedSegments, cost } = plan;
+  const reusedNodes = ends.filter(({ reused }) => reused).length;
+  const warnings = warningsOf(world, links);
+  const segmentIds = dryRun ? [] : buildPlan(world, plan, name);
+  const idsOf = (some: readonly PlannedEnd[]) => (dryRun ? [] : some.map(({ node }) => node?.id ?? 0));
+  return {
+    nodeIds: idsOf(ends),
+    createdNodeIds: idsOf(ends.filter(({ reused }) => !reused)),
+    segmentIds,
+    reusedNodes,
+    skippedSegments,
+    plannedNodes: ends.length - reusedNodes,
+    plannedSegments: links.length,
+    cost,
+    warnings,
+  };
+}
+
+/** Position of an end: a reused node keeps its own. */
+export function placeOf({ point, node }: PlannedEnd): GroundPoint {
+  return node?.position ?? point;
+}
+
+/** Existing segments that a planned one would cross without a shared node. */
+export function crossedBy(world: World, { prefab, from, to }: PlannedLink): SimSegment[] {
+  const positionOf = ({ point: { x, z }, node }: PlannedEnd): Position =>
+    node?.position ?? { x, y: world.terrain.surfaceHeight(x, z), z };
+  return crossedSegments(world, prefab, { start: positionOf(from), end: positionOf(to) });
+}
+
+export function costOf({ prefab, from, to }: PlannedLink): number {
+  return (prefab.costPerCell * distance(placeOf(from), placeOf(to))) / CELL_METERS;
+}
+
+function requireDistinct(ends: readonly PlannedEnd[]): void {
+  const seen = new Set<SimNode>();
+  for (const { node } of ends) {
+    if (!node) continue;
+    if (seen.has(node)) {
+      const message = `Two places fall on node ${node.id}; a smaller snapDistance keeps them apart`;
+      throw new CommandRefusedError("too-short", message);
+    }
+    seen.add(node);
+  }
+}
+
+function isJoined(world: World, { prefab, from, to }: PlannedLink): boolean {
+  const [start, end] = [from.node, to.node];
+  if (!start || !end) return false;
+  return start.segmentIds.some((id) => {
+    const segment = world.segments.at(id);
+    const joins = segment.startNodeId === end.id || segment.endNodeId === end.id;
+    return joins && segment.prefab.service === prefab.service;
+  });
+}
+
+function requireRoomAtNodes(links: readonly PlannedLink[]): void {
+  const planned = new Map<SimNode, number>();
+  for (const { node } of links.flatMap(({ from, to }) => [from, to])) {
+    if (!node) continue;
+    const count = (planned.get(node) ?? node.segmentIds.length) + 1;
+    planned.set(node, count);
+    if (count > MAX_SEGMENTS_PER_NODE) {
+      const message = `Node ${node.id} would have more than ${MAX_SEGMENTS_PER_NODE} segments, the most a node can have`;
+      throw new CommandRefusedError("limit-reached", message);
+    }
+  }
+}
+
+/** What is wrong with planned segments, which are built all the same. */
+export function warningsOf(world: World, links: readonly PlannedLink[]): string[] {
+  const warnings: string[] = [];
+  const [first, ...more] = new Set(links.flatMap((link) => crossedBy(world, link).map(({ id }) => id)));
+  if (first !== undefined) {
+    const which = more.length === 0 ? `segment ${first}` : `segments ${[first, ...more].join(", ")}`;
+    warnings.push(`It crosses ${which} without a node: nothing passes from one to the other`);
+  }
+  const depth = Math.max(0, ...links.map((link) => waterDepthUnder(world, link)));
+  if (depth > 0)
+    warnings.push(`It runs through water up to ${depth.toFixed(1)} m deep; its Bridge variant does not`);
+  return warnings;
+}
+
+/** Depth in metres of the deepest water that a road on the ground runs through. */
+function waterDepthUnder({ terrain }: World, { prefab, from, to }: PlannedLink): number {
+  if (prefab.carries !== "traffic" || prefab.elevation !== "ground") return 0;
+  const [start, end] = [placeOf(from), placeOf(to)];
+  const steps = Math.ceil(distance(start, end) / SOUNDING_METERS);
+  let deepest = 0;
+  for (let i = 0; i <= steps; i++) {
+    const x = start.x + ((end.x - start.x) * i) / steps;
+    const z = start.z + ((end.z - start.z) * i) / steps;
+    deepest = Math.max(deepest, terrain.surfaceHeight(x, z) - terrain.groundHeight(x, z));
+  }
+  return deepest;
+}
+
+/** Reply fields of a built network. On a dry run the public bridge gives counts in place of ids. */
+export function builtFields(dryRun: boolean, built: BuiltNetwork): JsonObject {
+  const { nodeIds, createdNodeIds, reusedNodes, segmentIds, skippedSegments } = built;
+  const { plannedNodes, plannedSegments } = built;
+  return {
+    ...(dryRun
+      ? { plannedNodes, plannedSegments, reusedNodes, skippedSegments }
+      : { nodeIds, createdNodeIds, reusedNodes, segmentIds, skippedSegments }),
+    cost: built.cost,
+    ...(built.warnings.length > 0 ? { warnings: built.warnings } : {}),
+  };
+}
+
+export function builtMessage(dryRun: boolean, { plannedSegments, plannedNodes, cost }: BuiltNetwork): string {
+  const done = dryRun ? "would be built" : "were built";
+  return `${plannedSegments} segments and ${plannedNodes} nodes ${done} for ${cost.toFixed(2)}.`;
+}

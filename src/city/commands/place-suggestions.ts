@@ -1,0 +1,147 @@
+/** Free places for a building near a point: along roads, or along the shore for what stands at the water. */
+import {
+  CELL_METERS,
+  cornersOf,
+  distance,
+  distanceToLine,
+  type Footprint,
+  footprintRadius,
+  footprintsOverlap,
+  lengthOf,
+  squareAround,
+} from "../geometry.js";
+import type { SimBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import { isAtShore, PIPE_REACH_METERS } from "../simulation/fabric/reach.js";
+import type { SimSegment } from "../simulation/state/entities.js";
+import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
+import type { World } from "../simulation/state/world.js";
+import type { GroundPoint } from "../terms.js";
+import { FOOTPRINT_TOLERANCE_METERS, MAX_RISE_METERS, riseUnder, roadsUnder } from "./site-faults.js";
+
+/** Search radius, and how many places are suggested. */
+export const SUGGESTION_RADIUS_METERS = 600;
+const SUGGESTIONS = 5;
+const STEP_METERS = 8;
+const SHORE_STEP_METERS = 16;
+/** What a missing pipe, or a home in the smoke of the building, is worth in metres of distance. */
+const NO_PIPE_METERS = 200;
+const SMOKED_HOME_METERS = 10;
+const SMOKE_METERS = 120;
+
+export type Suggestion = {
+  readonly position: { readonly x: number; readonly z: number };
+  readonly angleDegrees: number;
+  readonly distance: number;
+  /** 0 for a place at the shore. */
+  readonly roadSegmentId: number;
+  readonly waterPipe: boolean;
+};
+
+/** The best first; empty when nothing within the radius is free. */
+export function suggestPlaces(
+  world: World,
+  prefab: SimBuildingPrefab,
+  near: GroundPoint,
+  count = SUGGESTIONS,
+): Suggestion[] {
+  const sites = prefab.civic?.shore ? shoreSites(world, prefab, near) : roadSites(world, prefab, near);
+  const rated = sites
+    .map((site) => ({ site, costMeters: site.distance + drawbacks(world, prefab, site) }))
+    .sort((a, b) => a.costMeters - b.costMeters);
+  const chosen: Suggestion[] = [];
+  for (const { site } of rated) {
+    if (chosen.length === count) break;
+    const footprint = { ...site, prefab };
+    const isApart = chosen.every((other) => !footprintsOverlap(footprint, { ...other, prefab }, 0));
+    if (isApart && isFree(world, footprint, prefab)) chosen.push(site);
+  }
+  return chosen;
+}
+
+function drawbacks(world: World, { civic }: SimBuildingPrefab, site: Suggestion): number {
+  const isSmoky = (civic?.pollution ?? 0) > 0;
+  const around = isSmoky ? world.buildings.near(squareAround(site.position, SMOKE_METERS)) : [];
+  const homes = around.filter((building) => building.homes > 0).length;
+  return SMOKED_HOME_METERS * homes + (site.waterPipe ? 0 : NO_PIPE_METERS);
+}
+
+function siteAt(
+  world: World,
+  near: GroundPoint,
+  position: GroundPoint,
+  angleDegrees: number,
+  road?: SimSegment,
+) {
+  const waterPipe = world.segments
+    .near(squareAround(position, PIPE_REACH_METERS))
+    .some((pipe) => pipe.prefab.carries === "water" && distanceToLine(position, pipe) <= PIPE_REACH_METERS);
+  return {
+    position,
+    angleDegrees,
+    distance: distance(position, near),
+    roadSegmentId: road?.id ?? 0,
+    waterPipe,
+  };
+}
+
+/** Beside every road, on both sides, a cell apart. */
+function roadSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): Suggestion[] {
+  const halfWidth = (prefab.width * CELL_METERS) / 2;
+  const roads = world.segments
+    .near(squareAround(near, SUGGESTION_RADIUS_METERS))
+    .filter((road) => road.prefab.frontage && road.prefab.elevation === "ground");
+  const sites: Suggestion[] = [];
+  for (const road of roads) {
+    const { start, end } = road;
+    const length = lengthOf(road);
+    const along = { x: (end.x - start.x) / length, z: (end.z - start.z) / length };
+    const away = (road.prefab.widthMeters + prefab.length * CELL_METERS) / 2;
+    // A building wider than the road stands at its middle.
+    const first = Math.min(halfWidth, length / 2);
+    for (let at = first; at <= length - first; at += STEP_METERS) {
+      for (const side of [1, -1]) {
+        const position = {
+          x: start.x + along.x * at - along.z * away * side,
+          z: start.z + along.z * at + along.x * away * side,
+        };
+        if (distance(position, near) > SUGGESTION_RADIUS_METERS) continue;
+        const angleDegrees = (Math.atan2(along.z * side, along.x * side) * 180) / Math.PI;
+        sites.push(siteAt(world, near, position, angleDegrees, road));
+      }
+    }
+  }
+  return sites;
+}
+
+/** Where water is near and the ground is dry. */
+function shoreSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): Suggestion[] {
+  const sites: Suggestion[] = [];
+  const steps = Math.floor(SUGGESTION_RADIUS_METERS / SHORE_STEP_METERS);
+  for (let i = -steps; i <= steps; i++) {
+    for (let j = -steps; j <= steps; j++) {
+      const position = { x: near.x + i * SHORE_STEP_METERS, z: near.z + j * SHORE_STEP_METERS };
+      if (
+        distance(position, near) > SUGGESTION_RADIUS_METERS ||
+        world.terrain.isWater(position.x, position.z)
+      )
+        continue;
+      if (!isAtShore(world.terrain, { position, prefab })) continue;
+      sites.push(siteAt(world, near, position, 0));
+    }
+  }
+  return sites;
+}
+
+/** On the map, and on no building, road, water or slope. */
+function isFree(world: World, site: Footprint, { civic }: SimBuildingPrefab): boolean {
+  const corners = cornersOf(site);
+  if (!corners.every(({ x, z }) => Math.max(Math.abs(x), Math.abs(z)) <= MAP_HALF_METERS)) return false;
+  if (riseUnder(world, site) > MAX_RISE_METERS) return false;
+  if (!civic?.shore && corners.some(({ x, z }) => world.terrain.isWater(x, z))) return false;
+  const ground = squareAround(site.position, footprintRadius(site));
+  const isOn = (other: Footprint) => footprintsOverlap(site, other, FOOTPRINT_TOLERANCE_METERS);
+  return (
+    !world.buildings.near(ground).some((other) => !other.prefab.helper && isOn(other)) &&
+    roadsUnder(world, site).length === 0
+  );
+}

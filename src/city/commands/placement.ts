@@ -1,0 +1,29 @@
+/** Checks of what a building command names. */
+import { CommandRefusedError } from "../refusal.js";
+import type { SimBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import type { SimBuilding } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
+import type { GroundPoint } from "../terms.js";
+import { requireId, requireOnMap } from "./requirements.js";
+
+export function requireBuilding(world: World, id: number): SimBuilding {
+  requireId(id);
+  return world.buildings.require(id);
+}
+
+/** @throws CommandRefusedError */
+export function requirePlaceable(
+  world: World,
+  prefab: SimBuildingPrefab,
+  position: GroundPoint,
+  angleDegrees: number,
+): void {
+  if (prefab.blocked) {
+    throw new CommandRefusedError("blocked-prefab", `"${prefab.name}" is of a known broken asset family`);
+  }
+  requireOnMap(position);
+  if (!Number.isFinite(angleDegrees)) {
+    throw new CommandRefusedError("bad-value", `The angle must be a number of degrees, not ${angleDegrees}`);
+  }
+  world.buildings.requireRoomFor(1);
+}

@@ -1,0 +1,36 @@
+import { z } from "zod";
+import { DOWN, setProblem } from "../simulation/fabric/buildings.js";
+import { FLAG, flagNames } from "../terms.js";
+import { flag, number, shown } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+import { requireBuilding } from "./placement.js";
+
+export const setBuildingActive = defineCommand({
+  path: "/commands/set-building-active",
+  summary: "Switches a building on or off. There is no dry run.",
+  label: ({ id }) => `Set building active #${shown(id, "0")}`,
+  fields: z.object({ id: number(0), active: flag(true) }),
+  act: ({ world }, { id, active }) => {
+    const building = requireBuilding(world, id);
+    const before = building.flags;
+    const usable = (before & FLAG.Completed) !== 0 && (before & (DOWN | FLAG.Flooded)) === 0;
+    building.switchedOff = !active;
+    building.flags = active && usable ? before | FLAG.Active : before & ~FLAG.Active;
+    setProblem(building, "TurnedOff", building.switchedOff, world.frame);
+    return {
+      prefab: building.prefab,
+      beforeFlags: flagNames(before),
+      afterFlags: flagNames(building.flags),
+    };
+  },
+  reply: ({ prefab, beforeFlags, afterFlags }, { id, active }) => ({
+    ok: true,
+    dryRun: false,
+    message: `Building ${id} is switched ${active ? "on" : "off"}.`,
+    id,
+    active,
+    prefab: prefab.name,
+    beforeFlags: beforeFlags.join(", "),
+    afterFlags: afterFlags.join(", "),
+  }),
+});

@@ -1,0 +1,32 @@
+import { z } from "zod";
+import { CommandRefusedError } from "../refusal.js";
+import { FLAG, flagNames } from "../terms.js";
+import { flag, number, shown } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+import { requireBuilding } from "./placement.js";
+
+export const setBuildingEmptying = defineCommand({
+  path: "/commands/set-building-emptying",
+  summary: "A landfill or cemetery stops accepting and is emptied.",
+  label: ({ id }) => `Set building emptying #${shown(id, "0")}`,
+  fields: z.object({ id: number(0), emptying: flag(true) }),
+  act: ({ world }, { id, emptying }) => {
+    const building = requireBuilding(world, id);
+    const { prefab, flags } = building;
+    if (prefab.civic?.storage === undefined) {
+      const message = `Building ${id}, a ${prefab.displayName}, holds nothing to be emptied`;
+      throw new CommandRefusedError("bad-value", message);
+    }
+    building.flags = emptying ? flags | FLAG.Downgrading : flags & ~FLAG.Downgrading;
+    return { prefab, afterFlags: flagNames(building.flags) };
+  },
+  reply: ({ prefab, afterFlags }, { id, emptying }) => ({
+    ok: true,
+    dryRun: false,
+    message: `Building ${id} ${emptying ? "is being emptied" : "takes in again"}.`,
+    id,
+    emptying,
+    prefab: prefab.name,
+    afterFlags: afterFlags.join(", "),
+  }),
+});

@@ -1,0 +1,26 @@
+import { z } from "zod";
+import { flag, optionalNumber, shown } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+
+export const setSimulationSpeed = defineCommand({
+  path: "/commands/set-simulation-speed",
+  summary: "Sets pause and speed; a missing field has its default.",
+  label: ({ paused, speed }) =>
+    paused === true ? "Pause simulation" : `Set simulation speed ${shown(speed, "0")}`,
+  fields: z.object({
+    paused: flag(false),
+    speed: optionalNumber.describe(
+      "Truncated and clamped to 1..3. Null: a pause keeps the selected speed, else 1.",
+    ),
+  }),
+  act: ({ world }, { paused, speed }) => {
+    world.paused = paused;
+    if (speed !== null || !paused)
+      world.selectedSpeed = Math.min(Math.max(Math.trunc(speed ?? 1) || 1, 1), 3);
+    return world.clock;
+  },
+  reply: ({ paused, selectedSpeed, finalSpeed }) => {
+    const message = paused ? "The simulation is paused." : `The simulation runs at speed ${selectedSpeed}.`;
+    return { ok: true, dryRun: false, message, paused, selectedSpeed, finalSpeed };
+  },
+});

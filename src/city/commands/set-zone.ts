@@ -1,0 +1,73 @@
+import { z } from "zod";
+import { distance, squareAround } from "../geometry.js";
+import { CommandRefusedError } from "../refusal.js";
+import { LARGEST_FOOTPRINT_CELLS } from "../simulation/catalogue/building-prefabs.js";
+import { blockCentroid } from "../simulation/fabric/zone-blocks.js";
+import type { SimZoneBlock } from "../simulation/state/entities.js";
+import { BLOCK_REACH_METERS, type World } from "../simulation/state/world.js";
+import { FACILITY_SERVICES, GROWABLE_SERVICES, type Service } from "../terms.js";
+import { flag, groundPoint, number, shown, text } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+import { requireOnMap } from "./requirements.js";
+import { buildingReach, MAX_PAINT_RADIUS_METERS, paint, requireZone } from "./zone-painting.js";
+
+/** Blocks near buildings of these services are not painted with `preserveOccupied`. */
+const PROTECTED_SERVICES: ReadonlySet<Service> = new Set<Service>([
+  ...GROWABLE_SERVICES,
+  ...FACILITY_SERVICES,
+  "Beautification",
+  "Monument",
+]);
+
+export const setZone = defineCommand({
+  path: "/commands/set-zone",
+  summary: "Paints whole blocks whose stored position or cell centroid lies within the radius.",
+  label: ({ zone }) => `Set zone ${shown(zone, "zone")}`,
+  fields: z.object({
+    dryRun: flag(false),
+    preserveOccupied: flag(true),
+    zone: text("ResidentialLow"),
+    center: groundPoint,
+    radius: number(32).describe("Metres, above 0 and at most 256."),
+  }),
+  act: ({ world }, { dryRun, preserveOccupied, zone: wanted, center, radius }) => {
+    if (!(radius > 0 && radius <= MAX_PAINT_RADIUS_METERS)) {
+      const message = `The radius must be above 0 and at most ${MAX_PAINT_RADIUS_METERS} m, not ${radius}`;
+      throw new CommandRefusedError("bad-value", message);
+    }
+    const zone = requireZone(wanted);
+    requireOnMap(center);
+    const matching = world.blocks
+      .near(squareAround(center, radius + BLOCK_REACH_METERS))
+      .filter(
+        (block) =>
+          Math.min(distance(block.position, center), distance(blockCentroid(block), center)) <= radius,
+      );
+    let skippedOccupiedBlocks = 0;
+    let changedCells = 0;
+    for (const block of matching) {
+      if (preserveOccupied && isProtected(world, block)) skippedOccupiedBlocks++;
+      else if (!dryRun) changedCells += paint(world, block, zone, () => true);
+    }
+    return { matchingBlocks: matching.length, skippedOccupiedBlocks, changedCells };
+  },
+  reply: ({ matchingBlocks, skippedOccupiedBlocks, changedCells }, { dryRun, zone, preserveOccupied }) => {
+    if (dryRun) {
+      const message = `${matchingBlocks - skippedOccupiedBlocks} blocks would be painted.`;
+      return { ok: true, dryRun, message, zone, preserveOccupied, matchingBlocks, skippedOccupiedBlocks };
+    }
+    const counts = { touchedBlocks: matchingBlocks, skippedOccupiedBlocks, changedCells };
+    return { ok: true, dryRun, message: `${changedCells} cells changed.`, zone, preserveOccupied, ...counts };
+  },
+});
+
+function isProtected(world: World, block: SimZoneBlock): boolean {
+  return world.buildings
+    .near(squareAround(block.position, buildingReach(LARGEST_FOOTPRINT_CELLS)))
+    .some(
+      ({ prefab, position }) =>
+        PROTECTED_SERVICES.has(prefab.service) &&
+        !prefab.helper &&
+        distance(position, block.position) <= buildingReach(prefab.width, prefab.length),
+    );
+}

@@ -1,0 +1,120 @@
+/** What is wrong with a place for a building. The game's bridge builds all the same, so these are warnings. */
+import {
+  CELL_METERS,
+  cornersOf,
+  distance,
+  distanceToLine,
+  type Footprint,
+  footprintRadius,
+  footprintsOverlap,
+  middle,
+  squareAround,
+} from "../geometry.js";
+import { CommandRefusedError } from "../refusal.js";
+import type { SimBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import { findRoad, isAtShore, PIPE_REACH_METERS } from "../simulation/fabric/reach.js";
+import { zoneAt } from "../simulation/fabric/zone-blocks.js";
+import type { SimBuilding, SimSegment } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
+import { civicPowerKw, hasPowerAt } from "../simulation/utilities/electricity.js";
+import { civicWaterM3 } from "../simulation/utilities/pipes.js";
+import { zoneOf } from "../terms.js";
+
+/** Footprints may overlap by this much. */
+export const FOOTPRINT_TOLERANCE_METERS = 1;
+/** Steeper ground is no building land. */
+export const MAX_RISE_METERS = 10;
+/** Beyond this no road is worth naming. */
+const NEAREST_ROAD_METERS = 500;
+
+export interface Site extends Footprint {
+  readonly prefab: SimBuildingPrefab;
+}
+
+/** @param moved a building that leaves its own ground */
+export function siteFaults(world: World, site: Site, moved?: SimBuilding): string[] {
+  if (site.prefab.helper) return [];
+  return [...groundFaults(world, site, moved), ...connectionFaults(world, site)];
+}
+
+/** @throws CommandRefusedError naming all faults, when the client asked for `strict` */
+export function refuseFaults(faults: readonly string[], strict: boolean): void {
+  if (strict && faults.length > 0) throw new CommandRefusedError("bad-value", faults.join("; "));
+}
+
+function* groundFaults(world: World, site: Site, moved: SimBuilding | undefined): Generator<string> {
+  const ground = squareAround(site.position, footprintRadius(site));
+  for (const other of world.buildings.near(ground)) {
+    const isInTheWay = other !== moved && !other.prefab.helper && !other.prefab.growable;
+    if (!isInTheWay || !footprintsOverlap(site, other, FOOTPRINT_TOLERANCE_METERS)) continue;
+    yield `It stands on building ${other.id}, a ${other.prefab.displayName}`;
+  }
+  for (const road of roadsUnder(world, site))
+    yield `It stands on segment ${road.id}, a ${road.prefab.displayName}`;
+  const rise = riseUnder(world, site);
+  if (rise > MAX_RISE_METERS) yield `The ground under it rises by ${rise.toFixed(1)} m`;
+  const { x, z } = site.position;
+  const { civic } = site.prefab;
+  if (civic?.shore && !isAtShore(world.terrain, site)) yield "No shore is near: it works only beside water";
+  if (!civic?.shore && world.terrain.isWater(x, z)) yield "It stands in water";
+  if (site.prefab.growable && zoneAt(world, site.position) !== zoneOf(site.prefab)) {
+    yield `It is torn down soon, because the ground is not zoned ${zoneOf(site.prefab)}`;
+  }
+}
+
+/** Roads on the ground that a footprint overlaps. */
+export function roadsUnder(world: World, site: Footprint): SimSegment[] {
+  return world.segments
+    .near(squareAround(site.position, footprintRadius(site) + 2 * CELL_METERS))
+    .filter(({ prefab }) => prefab.carries === "traffic" && prefab.elevation === "ground")
+    .filter((road) => footprintsOverlap(site, roadway(road), FOOTPRINT_TOLERANCE_METERS));
+}
+
+/** Metres between the lowest and the highest point of the ground, or of the water above it. */
+export function riseUnder(world: World, site: Footprint): number {
+  const heights = [...cornersOf(site), site.position].map(({ x, z }) => world.terrain.surfaceHeight(x, z));
+  return Math.max(...heights) - Math.min(...heights);
+}
+
+function* connectionFaults(world: World, site: Site): Generator<string> {
+  const { civic, growable } = site.prefab;
+  if (!civic?.roadless && findRoad(world, site) === 0) yield nearestRoad(world, site);
+  const needsWater =
+    growable !== null || Boolean(civic?.waterM3 || civic?.sewageM3 || (civic && civicWaterM3(civic)));
+  if (needsWater && !hasPipe(world, site, "water")) yield missingPipe("water");
+  if (civic?.heatKw && !hasPipe(world, site, "heat")) yield missingPipe("heating");
+  const needsPower = growable !== null || civicPowerKw(site.prefab) > 0;
+  if (needsPower && !hasPowerAt(world, site))
+    yield "No power is within reach: build a line or a plant beside it";
+}
+
+function nearestRoad(world: World, { position }: Site): string {
+  const [nearest] = world.segments
+    .near(squareAround(position, NEAREST_ROAD_METERS))
+    .filter(({ prefab }) => prefab.frontage)
+    .map((road) => ({ id: road.id, meters: distanceToLine(position, road) }))
+    .sort((a, b) => a.meters - b.meters);
+  const where = nearest
+    ? `the nearest, segment ${nearest.id}, is ${nearest.meters.toFixed(0)} m away`
+    : "none is near";
+  return `No road is within reach: ${where}`;
+}
+
+function hasPipe(world: World, { position }: Site, carries: "water" | "heat"): boolean {
+  return world.segments
+    .near(squareAround(position, PIPE_REACH_METERS))
+    .some((pipe) => pipe.prefab.carries === carries && distanceToLine(position, pipe) <= PIPE_REACH_METERS);
+}
+
+function missingPipe(kind: string): string {
+  return `No ${kind} pipe lies within ${PIPE_REACH_METERS} m`;
+}
+
+function roadway(road: SimSegment): Footprint {
+  const { start, end, prefab } = road;
+  return {
+    position: middle(road),
+    angleDegrees: (Math.atan2(end.z - start.z, end.x - start.x) * 180) / Math.PI,
+    prefab: { width: distance(start, end) / CELL_METERS, length: prefab.widthMeters / CELL_METERS },
+  };
+}

@@ -1,0 +1,44 @@
+import { z } from "zod";
+import { CommandRefusedError } from "../refusal.js";
+import { LOAN_OFFERS, requireFunds } from "../simulation/life/finance.js";
+import { flag, shown, text } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+
+export const takeLoan = defineCommand({
+  path: "/commands/take-loan",
+  summary: "Takes a loan of a bank that GET /state/budget lists, or repays all of it at once.",
+  label: ({ lender, repay }) => `${repay === true ? "Repay" : "Take"} loan of ${shown(lender, "nobody")}`,
+  fields: z.object({ lender: text(""), repay: flag(false), dryRun: flag(false) }),
+  act: ({ world }, { dryRun, lender, repay }) => {
+    const offer = LOAN_OFFERS.find((each) => each.lender === lender);
+    if (!offer) {
+      const names = LOAN_OFFERS.map((each) => each.lender).join(", ");
+      throw new CommandRefusedError("unknown-lender", `No bank is named "${lender}"; these lend: ${names}`);
+    }
+    const { ledger } = world;
+    const running = ledger.loans.find((loan) => loan.lender === lender);
+    if (repay !== (running !== undefined)) {
+      const message = repay ? `The city owes ${lender} nothing` : `The city already has a loan of ${lender}`;
+      throw new CommandRefusedError("bad-value", message);
+    }
+    if (running) {
+      const rest = running.weeklyPayment * running.weeksLeft;
+      requireFunds(world, rest, `Paying back ${lender}`);
+      if (!dryRun) {
+        ledger.book("LoanPayments", rest);
+        ledger.loans.splice(ledger.loans.indexOf(running), 1);
+      }
+    } else if (!dryRun) {
+      const { amount, weeklyPayment, weeks } = offer;
+      ledger.book("Loans", amount);
+      ledger.loans.push({ lender, amount, weeklyPayment, weeksLeft: weeks });
+    }
+    return offer;
+  },
+  reply: ({ amount, weeks, weeklyPayment }, { lender, repay, dryRun }, { budget }) => {
+    const subject = repay ? `The loan of ${lender}` : `${amount} of ${lender}`;
+    const message = `${subject} ${dryRun ? "would be" : "was"} ${repay ? "paid back" : "lent"}.`;
+    const { balance } = budget;
+    return { ok: true, dryRun, message, lender, repay, amount, weeks, weeklyPayment, balance };
+  },
+});

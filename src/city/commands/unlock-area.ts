@@ -1,0 +1,51 @@
+import { z } from "zod";
+import { CommandRefusedError } from "../refusal.js";
+import { requireFunds } from "../simulation/life/finance.js";
+import { announce } from "../simulation/life/messages.js";
+import { areaAt, areaIndex, isBesideOwned, MAX_AREAS, TILES, tileAt } from "../simulation/state/areas.js";
+import { areaRow } from "../state/land.js";
+import { flag, number, optionalNumber } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+import { requireWholeWithin } from "./requirements.js";
+
+export const unlockArea = defineCommand({
+  path: "/commands/unlock-area",
+  summary: "Buys a tile of the map, named by its numbers or by a place in it.",
+  label: () => "Unlock area",
+  fields: z.object({
+    dryRun: flag(false),
+    tileX: optionalNumber,
+    tileZ: optionalNumber,
+    x: number(0),
+    z: number(0),
+    ignoreMaxAreaCount: flag(false),
+  }),
+  act: ({ world }, { dryRun, ignoreMaxAreaCount, x, z, ...tile }) => {
+    const tileX = tile.tileX ?? tileAt(x);
+    const tileZ = tile.tileZ ?? tileAt(z);
+    requireWholeWithin("tileX", tileX, 0, TILES - 1);
+    requireWholeWithin("tileZ", tileZ, 0, TILES - 1);
+    const index = areaIndex(tileX, tileZ);
+    const area = areaAt(world, index);
+    if (area.owned) throw refusal(`Area ${tileX}, ${tileZ} is owned already`);
+    if (!isBesideOwned(world, index))
+      throw refusal(`Area ${tileX}, ${tileZ} is not beside one that is owned`);
+    if (world.areas.size >= MAX_AREAS && !ignoreMaxAreaCount) {
+      throw new CommandRefusedError("limit-reached", `The city owns ${MAX_AREAS} areas, the most it may buy`);
+    }
+    requireFunds(world, area.price, `Area ${tileX}, ${tileZ}`);
+    if (dryRun) return area;
+    world.areas.add(index);
+    world.ledger.book("Construction", area.price);
+    announce(world, "CHIRP_NEW_MAP_TILE", "The city has bought new land.");
+    return { ...areaAt(world, index), price: area.price };
+  },
+  reply: (area, { dryRun }) => {
+    const message = `Area ${area.tileX}, ${area.tileZ} ${dryRun ? "can be" : "was"} bought for ${area.price}.`;
+    return { ok: true, dryRun, message, ...areaRow(area), maxAreaCount: MAX_AREAS };
+  },
+});
+
+function refusal(message: string): CommandRefusedError {
+  return new CommandRefusedError("bad-value", message);
+}

@@ -1,0 +1,114 @@
+/** Painting whole zone blocks, for all commands that paint. */
+import { CELL_METERS } from "../geometry.js";
+import { CommandRefusedError } from "../refusal.js";
+import { BUILDING_PREFABS } from "../simulation/catalogue/building-prefabs.js";
+import { setCells } from "../simulation/fabric/zone-blocks.js";
+import { SquareGrid } from "../simulation/state/collections.js";
+import type { SimZoneBlock } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
+import { PAINTABLE_ZONES, ZONES, type Zone, zoneOf } from "../terms.js";
+
+export const MAX_PAINT_RADIUS_METERS = 256;
+/** A building counts for blocks up to half its longer side and this far away. */
+const BLOCK_NEIGHBOURHOOD_METERS = 38;
+const LARGEST_GROWABLE_CELLS = Math.max(
+  ...BUILDING_PREFABS.filter(({ growable }) => growable).flatMap(({ width, length }) => [width, length]),
+);
+/** Two growables whose squared distances differ by less than this claim a block equally. */
+const AMBIGUOUS_SQUARE_METERS = 100;
+
+/** @throws CommandRefusedError unless the zone may be painted */
+export function requireZone(wanted: string): Zone {
+  const zone = PAINTABLE_ZONES.find((name) => name === wanted);
+  if (zone) return zone;
+  const message = `Unknown zone "${wanted}"; it must be one of ${PAINTABLE_ZONES.join(", ")}`;
+  throw new CommandRefusedError("unknown-zone", message);
+}
+
+/** Distance from a block's stored position within which a building of these sides, in cells, counts for it. */
+export function buildingReach(...sidesInCells: readonly number[]): number {
+  return (Math.max(...sidesInCells) / 2) * CELL_METERS + BLOCK_NEIGHBOURHOOD_METERS;
+}
+
+/** @returns how many cells that may be painted are, or would be, changed */
+export function paint(
+  world: World,
+  block: SimZoneBlock,
+  zone: Zone,
+  mayPaint: (cell: number) => boolean,
+  dryRun = false,
+): number {
+  const { cells, commonZone } = block;
+  const value = ZONES.indexOf(zone);
+  const isWrong = (cell: number) => cell !== value && mayPaint(cell);
+  if (commonZone >= 0) {
+    if (!isWrong(commonZone)) return 0;
+    if (!dryRun) setCells(world, block, new Uint8Array(cells.length).fill(value));
+    return cells.length;
+  }
+  let wrong = 0;
+  for (const cell of cells) if (isWrong(cell)) wrong++;
+  if (!dryRun && wrong > 0)
+    setCells(
+      world,
+      block,
+      cells.map((cell) => (isWrong(cell) ? value : cell)),
+    );
+  return wrong;
+}
+
+/**
+ * @param mask the cells to paint, one bit per cell
+ * @returns how many cells are, or would be, changed
+ */
+export function paintCells(
+  world: World,
+  block: SimZoneBlock,
+  zone: Zone,
+  mask: number,
+  dryRun: boolean,
+): number {
+  const value = ZONES.indexOf(zone);
+  const isWrong = (cell: number, i: number) => cell !== value && ((mask >>> i) & 1) === 1;
+  const wrong = block.cells.filter(isWrong).length;
+  if (!dryRun && wrong > 0)
+    setCells(
+      world,
+      block,
+      block.cells.map((cell, i) => (isWrong(cell, i) ? value : cell)),
+    );
+  return wrong;
+}
+
+type ExpectedZone = Zone | "ambiguous" | null;
+const NONE = -1;
+const AMBIGUOUS = -2;
+
+/**
+ * The zone of the growable nearest to each block; null when none is near. Growables are read in id order: one of another
+ * zone that is about as near as the best so far makes the block ambiguous.
+ */
+export function expectedZones(world: World): (block: SimZoneBlock) => ExpectedZone {
+  const grid = new SquareGrid(world.blocks.all(), buildingReach(LARGEST_GROWABLE_CELLS));
+  const count = world.blocks.size;
+  const zones = new Int8Array(count).fill(NONE);
+  const nearest = new Float64Array(count).fill(Number.POSITIVE_INFINITY);
+  for (const { prefab, position } of world.buildings.all()) {
+    if (!prefab.growable) continue;
+    const [own, reach] = [ZONES.indexOf(zoneOf(prefab)), buildingReach(prefab.width, prefab.length) ** 2];
+    grid.visitAround(position, (at, squared) => {
+      if (squared > reach || zones[at] === AMBIGUOUS) return;
+      if (squared < (nearest[at] as number)) {
+        zones[at] = own;
+        nearest[at] = squared;
+      } else if (own !== zones[at] && squared - (nearest[at] as number) < AMBIGUOUS_SQUARE_METERS) {
+        zones[at] = AMBIGUOUS;
+      }
+    });
+  }
+  return ({ id }) => {
+    const zone = zones[grid.indexOf(id)] as number;
+    if (zone === AMBIGUOUS) return "ambiguous";
+    return zone === NONE ? null : (ZONES[zone] as Zone);
+  };
+}

@@ -1,0 +1,44 @@
+/** Advances a city as fast as the processor allows, in slices between which requests are served. */
+import { setImmediate } from "node:timers/promises";
+import type { World } from "./state/world.js";
+import { tick } from "./tick.js";
+
+/** A request takes a few turns of the event loop, each after one slice. */
+const SLICE_MS = 2;
+
+export interface Advance {
+  readonly maxFrames: number;
+  /** Real time; how far a city gets in it depends on the machine. */
+  readonly maxSeconds: number;
+  /** Checked after every frame. */
+  readonly isReached: () => boolean;
+  /** Checked after every slice: the city was replaced or unloaded. */
+  readonly isStopped: () => boolean;
+}
+
+export type Outcome = "frames" | "reached" | "maxSeconds" | "stopped";
+
+/** The clock of the city stands meanwhile, also if the city is not paused. Commands run between two slices. */
+export async function advanceWorld(world: World, advance: Advance): Promise<Outcome> {
+  const { maxFrames, maxSeconds, isReached, isStopped } = advance;
+  const lastFrame = world.frame + maxFrames;
+  const deadlineMs = performance.now() + maxSeconds * 1000;
+  world.isAdvancing = true;
+  try {
+    if (isReached()) return "reached";
+    while (world.frame < lastFrame) {
+      await setImmediate();
+      while (world.capture) await world.capture.done;
+      if (isStopped()) return "stopped";
+      const startMs = performance.now();
+      if (startMs >= deadlineMs) return "maxSeconds";
+      do {
+        tick(world);
+        if (isReached()) return "reached";
+      } while (world.frame < lastFrame && performance.now() - startMs < SLICE_MS);
+    }
+    return "frames";
+  } finally {
+    world.isAdvancing = false;
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * Differences between households and between owners, drawn from a hash of their ids, so that they need no state and
+ * not everyone gives up on the same day.
+ */
+import { FRAMES_PER_WEEK } from "../state/calendar.js";
+import type { Household, SimBuilding } from "../state/entities.js";
+import { hash } from "../state/random.js";
+import type { World } from "../state/world.js";
+
+/** Range in weeks. */
+const SPANS = {
+  /** Until a building with a grave problem is abandoned. */
+  patience: [8, 52],
+  /** Until an empty home is abandoned. */
+  vacancy: [10, 40],
+  /** Until a ruin collapses. */
+  ruin: [6, 30],
+  /** Until rubble is cleared. */
+  rubble: [1, 4],
+} as const;
+const SALTS = { patience: 31, vacancy: 32, ruin: 33, rubble: 34, tax: 35, mood: 36 } as const;
+/** Happiness points by which households differ from the mean, at most. */
+const HOUSEHOLD_SPREAD = 8;
+/** Percentage points by which tolerated tax differs from the mean, at most. */
+const TAX_SPREAD = 5;
+
+/** Length of a span for this building, in frames. */
+export function spanOf(world: World, building: SimBuilding, span: keyof typeof SPANS): number {
+  const [from, to] = SPANS[span];
+  return FRAMES_PER_WEEK * (from + (to - from) * draw(world, SALTS[span], building.id, building.builtFrame));
+}
+
+/** Happiness points, around 0, by which a household differs from others in its place. */
+export function moodOf(world: World, household: Household): number {
+  return HOUSEHOLD_SPREAD * (2 * draw(world, SALTS.mood, household.id, household.memberIds.length) - 1);
+}
+
+/** Percentage points, around 0, by which an owner tolerates more tax than others. */
+export function taxTolerance(world: World, building: SimBuilding): number {
+  return TAX_SPREAD * (2 * draw(world, SALTS.tax, building.id, building.builtFrame) - 1);
+}
+
+function draw(world: World, salt: number, a: number, b: number): number {
+  return hash(world.seed + salt, a, b) / 0x1_0000_0000;
+}

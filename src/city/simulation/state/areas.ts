@@ -1,0 +1,44 @@
+/** The map's areas: 5 x 5 tiles. A city owns the middle one and buys its neighbours. */
+import type { MapArea } from "../../game.js";
+import type { World } from "./world.js";
+
+/** Tiles along each side of the map. */
+export const TILES = 5;
+const TILE_METERS = 1920;
+export const MAX_AREAS = 9;
+/** Times the areas owned so far: as in the game, each costs more than the one before. */
+const PRICE_STEP_MONEY = 5_000;
+
+export function areasOf(world: World): MapArea[] {
+  return Array.from({ length: TILES ** 2 }, (_, index) => areaAt(world, index));
+}
+
+/** Column or row of the tile at a coordinate in metres. */
+export function tileAt(meters: number): number {
+  return Math.floor(meters / TILE_METERS + TILES / 2);
+}
+
+export function areaIndex(tileX: number, tileZ: number): number {
+  return tileZ * TILES + tileX;
+}
+
+export function areaAt(world: World, index: number): MapArea {
+  const [tileX, tileZ] = [index % TILES, Math.floor(index / TILES)];
+  const owned = world.areas.has(index);
+  const [minX, minZ] = [(tileX - TILES / 2) * TILE_METERS, (tileZ - TILES / 2) * TILE_METERS];
+  return {
+    tileX,
+    tileZ,
+    owned,
+    purchasable: !owned && isBesideOwned(world, index) && world.areas.size < MAX_AREAS,
+    price: owned ? 0 : PRICE_STEP_MONEY * world.areas.size,
+    bounds: { minX, maxX: minX + TILE_METERS, minZ, maxZ: minZ + TILE_METERS },
+  };
+}
+
+export function isBesideOwned(world: World, index: number): boolean {
+  const [x, z] = [index % TILES, Math.floor(index / TILES)];
+  return [...world.areas].some((owned) => {
+    return Math.abs((owned % TILES) - x) + Math.abs(Math.floor(owned / TILES) - z) === 1;
+  });
+}

@@ -1,0 +1,267 @@
+/** What keeps people away from the city and what will be short next. */
+import type { Position } from "../game.js";
+import { middle, position } from "../geometry.js";
+import { LIST, type ReadRoute } from "../read-route.js";
+import { DOWN } from "../simulation/fabric/buildings.js";
+import { demandBarOf } from "../simulation/life/demand.js";
+import { LOAN_OFFERS } from "../simulation/life/finance.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
+import type { Zone } from "../terms.js";
+import type { JsonObject } from "../wire/answers.js";
+import { type LimitRule, paginate } from "./listing.js";
+import { buildNear, type Remedy, remediesFor, taxes, widen, zoneNear } from "./remedies.js";
+
+const ADVICE_LIMIT: LimitRule = { fallback: 20, max: 100 };
+/** Homes whose reasons are looked at, evenly spread over the city. */
+const SAMPLED_HOMES = 300;
+const LEAST_POINTS = 0.5;
+/** Points of gravity for each point of happiness that homes lose on average. */
+const GRAVITY_PER_POINT = 4;
+/** Gravity of a wish that all homes share, before it costs happiness. */
+const WISH_GRAVITY = 10;
+const NEARLY_USED = 0.85;
+const NEARLY_FULL = 0.8;
+const CROWDED_PERCENT = 80;
+const HIGH_DEMAND = 50;
+
+interface Advice {
+  /** What it is about: a cause of unhappiness, a problem, a utility, money, demand or a road. */
+  readonly topic: string;
+  readonly message: string;
+  /** 0 to 100. */
+  readonly gravity: number;
+  readonly value: number;
+  readonly unit: string;
+  /** Where it is worst. */
+  readonly place: Position;
+  readonly commands: readonly Remedy[];
+}
+
+/** GET /state/advice: the gravest first. */
+export const advice: ReadRoute = {
+  path: "/state/advice",
+  label: "Read advice",
+  parameters: LIST,
+  read: ({ city, query }) => {
+    const found = [
+      ...fromHomes(city),
+      ...fromWishes(city),
+      ...fromProblems(city),
+      ...fromUtilities(city),
+      ...fromMoney(city),
+      ...fromServices(city),
+      ...fromDemand(city),
+      ...fromRoads(city),
+    ].sort((a, b) => b.gravity - a.gravity);
+    const { page, rows } = paginate(found, query, ADVICE_LIMIT);
+    return { ok: true, ...page, advice: rows.map(row) };
+  },
+};
+
+function row({ place, commands, gravity, ...same }: Advice): JsonObject {
+  return { ...same, gravity: Math.min(gravity, 100), position: position(place), commands: [...commands] };
+}
+
+/** Services that homes lack, also those that the town will miss only when it has grown a little. */
+function fromWishes(city: SimulatedCity): Advice[] {
+  const households = city.world.households.size;
+  return city.wishes().map(({ service, fromCitizens, householdsWithout: value, pointsLost, place }) => {
+    const gravity = (WISH_GRAVITY * value) / households + GRAVITY_PER_POINT * pointsLost;
+    const effect =
+      pointsLost > 0
+        ? `costs ${pointsLost.toFixed(1)} points of happiness`
+        : `will cost happiness from ${fromCitizens} citizens on`;
+    const message = `${value} households wish for ${service}: the lack of it ${effect}.`;
+    const commands = remediesFor(city, service, place);
+    return { topic: service, message, gravity, value, unit: "households", place, commands };
+  });
+}
+
+/** Why homes lose happiness, on average. Problems of buildings and wishes are listed by themselves. */
+function fromHomes(city: SimulatedCity): Advice[] {
+  const wished = city.wishes().map(({ service }) => service);
+  const homes = city.world.buildings.all().filter(({ homes, flags }) => homes > 0 && (flags & DOWN) === 0);
+  const step = Math.max(1, Math.ceil(homes.length / SAMPLED_HOMES));
+  const sample = homes.filter((_, i) => i % step === 0);
+  const causes = new Map<string, { lost: number; worst: number; place: Position }>();
+  for (const home of sample) {
+    const parts = city.buildingDetails(home.id)?.happinessParts ?? {};
+    for (const [cause, points] of Object.entries(parts)) {
+      if (points >= 0 || cause.startsWith("problem") || wished.includes(cause)) continue;
+      const known = causes.get(cause) ?? { lost: 0, worst: 0, place: home.position };
+      causes.set(cause, known);
+      known.lost -= points;
+      if (points < known.worst) Object.assign(known, { worst: points, place: home.position });
+    }
+  }
+  return [...causes].flatMap(([cause, { lost, place }]): Advice[] => {
+    const value = lost / sample.length;
+    if (value < LEAST_POINTS) return [];
+    const message = `People miss ${value.toFixed(1)} points of happiness for ${cause}.`;
+    const gravity = GRAVITY_PER_POINT * value;
+    return [
+      {
+        topic: cause,
+        message,
+        gravity,
+        value,
+        unit: "points",
+        place,
+        commands: remediesFor(city, cause, place),
+      },
+    ];
+  });
+}
+
+/** Buildings that have a problem. */
+function fromProblems(city: SimulatedCity): Advice[] {
+  const places = new Map<string, Position[]>();
+  const buildings = city.buildings();
+  for (const building of buildings) {
+    for (const name of building.problems.names) {
+      const known = places.get(name) ?? [];
+      places.set(name, known);
+      known.push(building.position);
+    }
+  }
+  return [...places].map(([name, found]) => {
+    const [place] = found as [Position];
+    const message = `${found.length} buildings have the problem ${name}.`;
+    const gravity = 10 + (90 * found.length) / buildings.length;
+    const commands = remediesFor(city, name, place);
+    return { topic: name, message, gravity, value: found.length, unit: "buildings", place, commands };
+  });
+}
+
+const PLANTS = { power: "Electricity", water: "Water", sewage: "Sewage", heat: "Heating" } as const;
+
+/** Networks that are used up, or nearly. */
+function fromUtilities(city: SimulatedCity): Advice[] {
+  return city.utilities().flatMap(({ carries, supply, demand, plantIds, unserved }): Advice[] => {
+    const used = demand / supply;
+    const plant = city.building(plantIds[0] ?? 0);
+    if (!plant || used < NEARLY_USED) return [];
+    const value = 100 * used;
+    const message = `${value.toFixed(0)} % of the ${carries} is used, and ${unserved} buildings get none.`;
+    const gravity = used > 1 ? 60 + Math.min(unserved, 40) : 20 + 100 * (used - NEARLY_USED);
+    const place = plant.position;
+    return [
+      {
+        topic: carries,
+        message,
+        gravity,
+        value,
+        unit: "%",
+        place,
+        commands: remediesFor(city, PLANTS[carries], place),
+      },
+    ];
+  });
+}
+
+const NOT_RUNNING_COSTS = ["Construction", "Milestones", "Grants", "Loans"];
+
+/** A town that spends more than it earns, and how long that lasts. */
+function fromMoney(city: SimulatedCity): Advice[] {
+  const { balance, income, expenses, loans, history } = city.budget;
+  const sum = (lines: typeof income) =>
+    lines.reduce((all, { name, lastWeek }) => all + (NOT_RUNNING_COSTS.includes(name) ? 0 : lastWeek), 0);
+  const net = sum(income) - sum(expenses);
+  if (net >= 0 || history.length === 0) return [];
+  const value = Math.max(balance / -net, 0);
+  const offer = LOAN_OFFERS.find(({ lender }) => !loans.some((loan) => loan.lender === lender));
+  const loan = offer ? [{ command: "take-loan", fields: { lender: offer.lender } }] : [];
+  return [
+    {
+      topic: "money",
+      message: `The city loses ${(-net).toFixed(0)} a week; its money lasts ${value.toFixed(0)} weeks.`,
+      gravity: value < 4 ? 80 : value < 26 ? 50 : 15,
+      value,
+      unit: "weeks",
+      place: { x: 0, y: city.surfaceHeight(0, 0), z: 0 },
+      commands: [taxes(city, "", "ResidentialLow", 1), ...(value < 26 ? loan : [])],
+    },
+  ];
+}
+
+/** Services that are asked for more than they can do, and stores that are nearly full. */
+function fromServices(city: SimulatedCity): Advice[] {
+  return city.world.buildings.all().flatMap((building): Advice[] => {
+    const { prefab, id, lastLoad, stored, position: place } = building;
+    const { coverage, storage } = prefab.civic ?? {};
+    const load = coverage ? (100 * lastLoad) / coverage.capacity : 0;
+    const filled = storage ? (100 * stored) / storage : 0;
+    if (load < 100 * NEARLY_USED && filled < 100 * NEARLY_FULL) return [];
+    const isFull = filled >= 100 * NEARLY_FULL;
+    const value = isFull ? filled : load;
+    const message = isFull
+      ? `${prefab.displayName} ${id} is ${filled.toFixed(0)} % full.`
+      : `${prefab.displayName} ${id} is asked for ${load.toFixed(0)} % of what it can do.`;
+    const empty = { command: "set-building-emptying", fields: { id } };
+    const commands = [...(isFull ? [empty] : []), buildNear(city, prefab, place)];
+    return [
+      {
+        topic: coverage?.kind ?? prefab.name,
+        message,
+        gravity: value / 4,
+        value,
+        unit: "%",
+        place,
+        commands,
+      },
+    ];
+  });
+}
+
+const ZONES_OF_BARS = {
+  residential: "ResidentialLow",
+  commercial: "CommercialLow",
+  workplace: "Industrial",
+} as const;
+
+/** People and businesses that would come if there were land for them. */
+function fromDemand(city: SimulatedCity): Advice[] {
+  const { world, demand } = city;
+  const site = world.buildings.all().find(({ prefab }) => prefab.growable) ?? world.segments.all()[0];
+  if (!site) return [];
+  const near = "position" in site ? site.position : middle(site);
+  return Object.entries(ZONES_OF_BARS).flatMap(([bar, zone]): Advice[] => {
+    const value = demand[bar as keyof typeof ZONES_OF_BARS];
+    const sites = world.buildings
+      .all()
+      .filter(({ prefab }) => prefab.growable && demandBarOf(prefab.service) === bar);
+    if (value < HIGH_DEMAND) return [];
+    const message = `The ${bar} demand is ${value}.`;
+    const place = sites.at(-1)?.position ?? near;
+    const commands = zoneNear(city, place, zone as Zone);
+    return [{ topic: `${bar} demand`, message, gravity: value / 4, value, unit: "of 100", place, commands }];
+  });
+}
+
+/** The three most crowded roads. */
+function fromRoads(city: SimulatedCity): Advice[] {
+  return city
+    .segments()
+    .flatMap((segment) => {
+      const load = city.traffic(segment.id);
+      return load && load.densityPercent >= CROWDED_PERCENT ? [{ segment, load }] : [];
+    })
+    .sort(
+      (a, b) => b.load.volumePerHour / b.load.capacityPerHour - a.load.volumePerHour / a.load.capacityPerHour,
+    )
+    .slice(0, 3)
+    .map(({ segment, load }) => {
+      const value = (100 * load.volumePerHour) / load.capacityPerHour;
+      const message = `${segment.name || segment.prefab.displayName} carries ${value.toFixed(0)} % of its capacity at ${load.speedKmh.toFixed(0)} km/h.`;
+      const commands = widen(city, segment.id);
+      return {
+        topic: "traffic",
+        message,
+        gravity: value / 4,
+        value,
+        unit: "%",
+        place: middle(segment),
+        commands,
+      };
+    });
+}

@@ -1,0 +1,173 @@
+/** What changed in a city between two moments. */
+import type { Building } from "../game.js";
+import { position } from "../geometry.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { flowsOf } from "../simulation/state/economy.js";
+import { FLAG, type Level } from "../terms.js";
+import type { JsonObject } from "../wire/answers.js";
+import { isGrowable } from "./buildings.js";
+import { countBy } from "./listing.js";
+
+/** Rows of each list of a digest; counts cover all. */
+const MAX_ROWS = 20;
+
+interface Earlier {
+  readonly level: Level;
+  readonly abandoned: boolean;
+}
+
+const isAbandoned = ({ flags }: Building) => (flags & FLAG.Abandoned) !== 0;
+
+/** A look at a city, which `since` compares with a later one. */
+export class Moment {
+  readonly #city: SimulatedCity;
+  readonly #figures;
+  readonly #problems: ReadonlyMap<string, ReadonlySet<string>>;
+  /** By record, because ids are given again. */
+  readonly #growables: ReadonlyMap<Building, Earlier>;
+  readonly #messages;
+  readonly #lastSample;
+
+  constructor(city: SimulatedCity) {
+    this.#city = city;
+    this.#figures = figuresOf(city);
+    this.#problems = problemsOf(city);
+    this.#messages = new Set(city.messages());
+    this.#lastSample = city.statistics().at(-1);
+    this.#growables = new Map(
+      city
+        .buildings()
+        .filter(isGrowable)
+        .map((building) => [building, { level: building.prefab.level, abandoned: isAbandoned(building) }]),
+    );
+  }
+
+  /** Whether something has this problem that had it not; `any` for all problems. */
+  hasBegun(problem: string): boolean {
+    for (const [name, now] of problemsOf(this.#city)) {
+      if (problem !== "any" && problem !== name) continue;
+      const before = this.#problems.get(name);
+      for (const place of now) if (!before?.has(place)) return true;
+    }
+    return false;
+  }
+
+  since(): JsonObject {
+    const [before, after] = [this.#figures, figuresOf(this.#city)];
+    const samples = this.#city.statistics();
+    const weeks = samples.slice(this.#lastSample ? samples.indexOf(this.#lastSample) + 1 : 0);
+    const changes = (figure: keyof typeof before.week) =>
+      weeks.reduce((sum, week) => sum + week[figure], 0) + after.week[figure] - before.week[figure];
+    return {
+      citizens: {
+        before: before.citizens,
+        after: after.citizens,
+        births: changes("births"),
+        deaths: changes("deaths"),
+        arrivals: changes("arrivals"),
+        departures: changes("departures"),
+      },
+      money: {
+        before: before.balance,
+        after: after.balance,
+        income: after.flows.income - before.flows.income,
+        expenses: after.flows.expenses - before.flows.expenses,
+      },
+      demand: { ...this.#city.demand },
+      buildings: this.#buildingsSince(),
+      problems: this.#problemsSince(),
+      messages: this.#city
+        .messages()
+        .filter((message) => !this.#messages.has(message))
+        .slice(-MAX_ROWS)
+        .map(({ senderName, text }) => ({ senderName, text })),
+    };
+  }
+
+  #buildingsSince(): JsonObject {
+    const now = this.#city.buildings().filter(isGrowable);
+    const standing = new Set<Building>(now);
+    const grown = now.filter((building) => !this.#growables.has(building));
+    const earlier = (building: Building) => this.#growables.get(building);
+    const abandoned = now.filter((each) => isAbandoned(each) && !(earlier(each)?.abandoned ?? false));
+    const levels = (building: Building) =>
+      building.prefab.level - (earlier(building)?.level ?? building.prefab.level);
+    return {
+      before: this.#growables.size,
+      after: now.length,
+      grown: {
+        count: grown.length,
+        byService: countBy(grown, ({ prefab }) => prefab.service),
+        ...some(grown),
+      },
+      abandoned: { count: abandoned.length, ...some(abandoned) },
+      reoccupied: now.filter((each) => earlier(each)?.abandoned && !isAbandoned(each)).length,
+      removed: [...this.#growables.keys()].filter((each) => !standing.has(each)).length,
+      levelUps: now.filter((each) => levels(each) > 0).length,
+    };
+  }
+
+  #problemsSince(): JsonObject {
+    const now = problemsOf(this.#city);
+    return {
+      began: newIn(now, this.#problems).map(([problem, places]) => ({ problem, ...placesOf(places) })),
+      ended: newIn(this.#problems, now).map(([problem, places]) => ({ problem, count: places.length })),
+      standing: Object.fromEntries([...now].map(([name, places]) => [name, places.size])),
+    };
+  }
+}
+
+function some(buildings: readonly Building[]): JsonObject {
+  const rows = buildings.slice(0, MAX_ROWS).map((building) => ({
+    id: building.id,
+    displayName: building.prefab.displayName,
+    service: building.prefab.service,
+    position: position(building.position),
+  }));
+  return { buildings: rows };
+}
+
+function figuresOf(city: SimulatedCity) {
+  const { ledger, statistics } = city.world;
+  return {
+    citizens: city.citizenCount,
+    balance: ledger.balanceCents / 100,
+    flows: flowsOf(ledger.totals),
+    week: { ...statistics.week },
+  };
+}
+
+/** Problem -> what has it, each as `building 7`. */
+function problemsOf(city: SimulatedCity): ReadonlyMap<string, ReadonlySet<string>> {
+  const found = new Map<string, Set<string>>();
+  const kinds = { building: city.buildings(), netNode: city.nodes(), netSegment: city.segments() };
+  for (const [kind, things] of Object.entries(kinds)) {
+    for (const { id, problems } of things) {
+      for (const name of problems.names) {
+        const places = found.get(name) ?? new Set<string>();
+        found.set(name, places.add(`${kind} ${id}`));
+      }
+    }
+  }
+  return found;
+}
+
+type Troubles = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** What has a problem in the first and not in the second. */
+function newIn(some: Troubles, others: Troubles): [problem: string, places: string[]][] {
+  return [...some]
+    .map(([name, places]): [string, string[]] => [
+      name,
+      [...places].filter((place) => !others.get(name)?.has(place)),
+    ])
+    .filter(([, places]) => places.length > 0);
+}
+
+function placesOf(places: readonly string[]) {
+  const rows = places.slice(0, MAX_ROWS).map((place) => {
+    const [entityType = "", id] = place.split(" ");
+    return { entityType, id: Number(id) };
+  });
+  return { count: places.length, entities: rows };
+}

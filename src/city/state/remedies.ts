@@ -1,0 +1,111 @@
+/** Commands that would help, for the list of advice. Each can be sent as it is. */
+import { suggestPlaces } from "../commands/place-suggestions.js";
+import { distance } from "../geometry.js";
+import {
+  BUILDING_PREFABS,
+  COVERAGES,
+  findBuildingPrefab,
+  type SimBuildingPrefab,
+} from "../simulation/catalogue/building-prefabs.js";
+import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import { occupiedCells, usableCells } from "../simulation/fabric/zone-blocks.js";
+import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { MAX_TAX_RATE } from "../simulation/state/economy.js";
+import type { GroundPoint, SubService, Zone } from "../terms.js";
+import type { JsonObject } from "../wire/answers.js";
+
+export type Remedy = { readonly command: string; readonly fields: JsonObject };
+type Remedies = (city: SimulatedCity, place: GroundPoint) => Remedy[];
+
+/** For each cause of unhappiness (life/happiness.ts) and each problem. */
+const REMEDIES: Readonly<Record<string, Remedies>> = {
+  ...Object.fromEntries(COVERAGES.map((kind) => [kind, builds(cheapestFor(kind))])),
+  crime: builds(cheapestFor("police")),
+  residentHealth: builds(cheapestFor("health")),
+  landValue: builds(cheapestFor("leisure")),
+  rubbish: builds(cheapestFor("garbage")),
+  Garbage: builds(cheapestFor("garbage")),
+  Death: builds(cheapestFor("death")),
+  Crime: builds(cheapestFor("police")),
+  Fire: builds(cheapestFor("fire")),
+  LandValueLow: builds(cheapestFor("leisure")),
+  NoEducatedWorkers: builds(cheapestFor("elementary")),
+  Electricity: builds("Wind Turbine"),
+  Water: builds("Water Tower"),
+  Sewage: builds("Inland Water Treatment Plant 01"),
+  Heating: builds("Boiler Station"),
+  taxes: (city) => [taxes(city, "Residential", "ResidentialLow", -2)],
+  TaxesTooHigh: (city) => [taxes(city, "", "ResidentialLow", -2)],
+  unemployment: (city, place) => zoneNear(city, place, "Industrial"),
+  shopping: (city, place) => zoneNear(city, place, "CommercialLow"),
+  NoWorkers: (city, place) => zoneNear(city, place, "ResidentialLow"),
+  NoCustomers: (city, place) => zoneNear(city, place, "ResidentialLow"),
+  NoGoods: (city, place) => zoneNear(city, place, "Industrial"),
+  RoadNotConnected: (_, from) => [{ command: "connect", fields: { from: { x: from.x, z: from.z } } }],
+};
+
+/** Empty where nothing but time helps. */
+export function remediesFor(city: SimulatedCity, cause: string, place: GroundPoint): Remedy[] {
+  return REMEDIES[cause]?.(city, place) ?? [];
+}
+
+/** A building of this prefab at the best free place near a point; a search further on where none is free. */
+export function buildNear(city: SimulatedCity, prefab: SimBuildingPrefab, near: GroundPoint): Remedy {
+  const [best] = suggestPlaces(city.world, prefab, near, 1);
+  const buildingPrefab = prefab.name;
+  if (!best) {
+    const position = { x: near.x, z: near.z };
+    return { command: "place-building", fields: { buildingPrefab, position, suggest: true } };
+  }
+  const { position, angleDegrees } = best;
+  return { command: "place-building", fields: { buildingPrefab, position: { ...position }, angleDegrees } };
+}
+
+function builds(name: string): Remedies {
+  return (city, place) => {
+    const prefab = findBuildingPrefab(name);
+    return prefab ? [buildNear(city, prefab, place)] : [];
+  };
+}
+
+function cheapestFor(kind: string): string {
+  const [cheapest] = BUILDING_PREFABS.filter(
+    ({ civic, service }) => civic?.coverage?.kind === kind && service !== "Monument",
+  ).toSorted((a, b) => a.cost - b.cost);
+  return cheapest?.name ?? "";
+}
+
+/** Changes a rate by some points. */
+export function taxes(city: SimulatedCity, service: string, like: SubService, points: number): Remedy {
+  const rate = Math.min(Math.max(city.taxRate(like, 1) + points, 0), MAX_TAX_RATE);
+  return { command: "set-tax-rate", fields: { service, rate } };
+}
+
+/** The nearest block that nothing is zoned on, else a new neighbourhood. */
+export function zoneNear(city: SimulatedCity, place: GroundPoint, zone: Zone): Remedy[] {
+  const { world } = city;
+  const free = world.blocks
+    .all()
+    .filter(
+      (block) => block.commonZone === 0 && (usableCells(world, block) & ~occupiedCells(world, block)) !== 0,
+    )
+    .map((block) => ({ block, away: distance(block.position, place) }));
+  const nearest = free.reduce<(typeof free)[number] | null>(
+    (best, each) => (best === null || each.away < best.away ? each : best),
+    null,
+  );
+  if (nearest === null) return [];
+  const { x, z } = nearest.block.position;
+  return [{ command: "set-zone", fields: { zone, center: { x, z }, radius: 24 } }];
+}
+
+/** The next wider road for the segment; none where it is the widest. */
+export function widen(city: SimulatedCity, segmentId: number): Remedy[] {
+  const prefab = city.segment(segmentId)?.prefab;
+  const own = prefab && findNetworkPrefab(prefab.name)?.capacityPerHour;
+  const wider = ["Medium Road", "Large Road"].find(
+    (name) => (findNetworkPrefab(name)?.capacityPerHour ?? 0) > (own ?? Number.POSITIVE_INFINITY),
+  );
+  if (!wider || prefab?.name.startsWith("Highway")) return [];
+  return [{ command: "upgrade-road", fields: { id: segmentId, roadPrefab: wider } }];
+}

@@ -1,0 +1,258 @@
+/** `carillon doctor`: checks the requirements of a server and shows a one-line fix for each fault. */
+import { execFile } from "node:child_process";
+import { constants, existsSync, readFileSync } from "node:fs";
+import { access, mkdir, statfs } from "node:fs/promises";
+import { createServer } from "node:net";
+import { cpus, freemem, totalmem } from "node:os";
+import { promisify } from "node:util";
+import {
+  type Config,
+  ConfigError,
+  createEngine,
+  EngineError,
+  loadConfig,
+  type MusicEngine,
+} from "../index.js";
+import { checkPackages } from "../libtorch/prebuilt.js";
+import { requireProtection } from "../music/access/access.js";
+import { findFfmpeg, STATIC_PACKAGE } from "../music/audio/ffmpeg.js";
+import { AUDIO_PROFILES } from "../music/audio/formats.js";
+import { checkCitySettings, checkDevices, checkMusicSettings } from "./start-checks.js";
+
+/** "bad": the server cannot start or work; "note": it works, but could be better. */
+export interface Finding {
+  what: string;
+  state: "ok" | "note" | "bad";
+  found: string;
+  /** One line; absent if all is well. */
+  fix?: string;
+}
+
+const GIB = 2 ** 30;
+/** Many times the size of a song and its task. */
+const MIN_DISK_BYTES = GIB;
+const MIN_MEMORY_BYTES = 4 * GIB;
+/** Instruction sets with their own kernels, slowest first. */
+const CPU_FEATURES = ["avx2", "avx512f", "avx512_bf16", "amx_bf16"];
+/** Docker and Podman create one of these in each container. */
+const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
+const SIGNS: Readonly<Record<Finding["state"], string>> = { ok: "ok  ", note: "note", bad: "BAD " };
+
+/** Prints the findings. @returns whether none is "bad" */
+export async function doctor(environment: NodeJS.ProcessEnv = process.env): Promise<boolean> {
+  const findings: Finding[] = [];
+  for await (const finding of examine(environment)) {
+    findings.push(finding);
+    const { what, state, found, fix } = finding;
+    console.log(`${SIGNS[state]} ${what}: ${found}`);
+    if (fix !== undefined) console.log(`     -> ${fix}`);
+  }
+  const count = findings.filter(({ state }) => state === "bad").length;
+  console.log(count === 0 ? "No problems found." : `${count} of ${findings.length} checks failed.`);
+  return count === 0;
+}
+
+/** Sequential, so that slow results appear as they arrive. */
+async function* examine(environment: NodeJS.ProcessEnv): AsyncGenerator<Finding> {
+  yield processor();
+  yield memory();
+  yield* await ffmpeg();
+  let config: Config;
+  try {
+    config = loadConfig(environment);
+    await checkMusicSettings(config);
+    await checkCitySettings(config);
+    yield { what: "settings", state: "ok", found: "all are valid" };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    yield {
+      what: "settings",
+      state: "bad",
+      found: error.message,
+      fix: `set ${error.variable} to a valid value, or unset it`,
+    };
+    return;
+  }
+  yield callers(config);
+  yield* await engineAndModels(config);
+  yield* await Promise.all([
+    disk("songs and tasks", config.temporaryDirectory, "SVC_TMPDIR"),
+    disk("checkpoints", config.checkpointsDirectory, "SVC_CHECKPOINTS"),
+  ]);
+  yield* await Promise.all([
+    port("port of the music", config.apiPort, config.apiHost, "SVC_API_PORT"),
+    port("port of the city", config.cityPort, "127.0.0.1", "CITY_BRIDGE_PORT"),
+  ]);
+}
+
+function processor(): Finding {
+  const [first] = cpus();
+  const features = CPU_FEATURES.filter((feature) => cpuFlags().has(feature));
+  const found = `${first?.model.trim() ?? "unknown"}, ${cpus().length} threads, ${features.join(" ") || "no vector instructions known"}`;
+  return { what: "processor", state: "ok", found };
+}
+
+function cpuFlags(): ReadonlySet<string> {
+  try {
+    return new Set(/^flags\s*:(.*)$/m.exec(readFileSync("/proc/cpuinfo", "utf8"))?.[1]?.trim().split(" "));
+  } catch {
+    // Known only on Linux.
+    return new Set();
+  }
+}
+
+function memory(): Finding {
+  const found = `${gibibytes(totalmem())} in all, ${gibibytes(freemem())} free`;
+  if (totalmem() >= MIN_MEMORY_BYTES) return { what: "memory", state: "ok", found };
+  const fix = "use only the embedded model: published ones need at least 8 GiB";
+  return { what: "memory", state: "note", found, fix };
+}
+
+async function ffmpeg(): Promise<Finding[]> {
+  const fix = `install it: apt-get install ffmpeg, brew install ffmpeg, or npm install ${STATIC_PACKAGE}`;
+  try {
+    const { program } = await findFfmpeg();
+    const version = await output(program, ["-hide_banner", "-version"]);
+    const encoders = await output(program, ["-hide_banner", "-encoders"]);
+    const wanted = Object.values(AUDIO_PROFILES).map(({ ffmpeg }) => ffmpeg[ffmpeg.indexOf("-c:a") + 1]);
+    const absent = wanted.filter((codec) => !new RegExp(`\\s${codec}\\s`).test(encoders));
+    const found = version.split("\n", 1)[0] as string;
+    if (absent.length === 0) return [{ what: "ffmpeg", state: "ok", found }];
+    const lack = `${found}, without ${absent.join(" and ")}: some audio formats fail`;
+    return [{ what: "ffmpeg", state: "note", found: lack, fix }];
+  } catch (error) {
+    return [
+      {
+        what: "ffmpeg",
+        state: "bad",
+        found: `${messageOf(error)}: only wav is written, and no other audio is read`,
+        fix,
+      },
+    ];
+  }
+}
+
+/** Who may call the music service: address, key and host names. */
+function callers(config: Config): Finding {
+  const { apiHost, apiKey, isLocal, allowedHosts } = config;
+  const what = "callers";
+  try {
+    requireProtection(config);
+  } catch (error) {
+    return { what, state: "bad", found: messageOf(error), fix: "set SVC_API_KEY: clients send it as Bearer" };
+  }
+  const hasKey = apiKey.trim() !== "";
+  const names = ["localhost", "127.0.0.1", ...allowedHosts].join(", ");
+  const place = isLocal ? "programs on this machine" : `every machine that can reach ${apiHost}`;
+  const condition = hasKey ? "with the key" : isLocal ? `under the names ${names}` : "without a key";
+  const found = `${place}, ${condition}`;
+  if (isLocal && CONTAINER_MARKS.some((path) => existsSync(path))) {
+    const fix =
+      "set SVC_API_HOST=0.0.0.0 and SVC_API_KEY, so that the host and other containers can reach it";
+    return { what, state: "note", found: `${found}; in a container only its own programs`, fix };
+  }
+  if (!isLocal || hasKey || allowedHosts.length > 0) return { what, state: "ok", found };
+  const fix =
+    "for containers and proxies on this machine set SVC_ALLOWED_HOSTS=host.docker.internal, or the name they use, or SVC_API_KEY";
+  return { what, state: "note", found, fix };
+}
+
+async function engineAndModels(config: Config): Promise<Finding[]> {
+  const remarks: string[] = [];
+  let engine: MusicEngine;
+  try {
+    checkPackages();
+    engine = createEngine(config, (message) => remarks.push(message));
+  } catch (error) {
+    const { fault, advice } = error instanceof EngineError ? error : { fault: error };
+    return [{ what: "native core", state: "bad", found: messageOf(fault), ...(advice && { fix: advice }) }];
+  }
+  try {
+    const { libtorchVersion, cpuDtype } = engine.runtimeInfo();
+    return [
+      {
+        what: "native core",
+        state: "ok",
+        found: `libtorch ${libtorchVersion}, ${cpuDtype} on the CPU`,
+      },
+      ...(await devices(config, engine)),
+      ...remarks.map((found): Finding => ({ what: "native core", state: "note", found })),
+      models(engine),
+    ];
+  } finally {
+    await engine.close();
+  }
+}
+
+async function devices(config: Config, engine: MusicEngine): Promise<Finding[]> {
+  const { devices: known } = engine.runtimeInfo();
+  const query = ["--query-gpu=name,driver_version,memory.used,memory.total", "--format=csv,noheader"];
+  const installed = await output("nvidia-smi", query).catch(() => "");
+  const usable = known.filter(({ name }) => name !== "cpu");
+  try {
+    checkDevices(config, engine.runtimeInfo());
+  } catch (error) {
+    return [{ what: "GPU", state: "bad", found: messageOf(error), fix: "set SVC_DEVICE=auto" }];
+  }
+  if (installed === "") {
+    const found = "none listed by nvidia-smi: songs are rendered on the CPU";
+    return [{ what: "GPU", state: "ok", found }];
+  }
+  const found = installed.trim().split("\n").join("; ");
+  if (usable.length > 0) return [{ what: "GPU", state: "ok", found }];
+  const fix =
+    "run npm run setup, or in an application npx carillon cuda install: it installs a libtorch for this driver, or says why it cannot";
+  return [{ what: "GPU", state: "note", found: `${found}, not usable by libtorch`, fix }];
+}
+
+function models(engine: MusicEngine): Finding {
+  const names = [...engine.models(), ...engine.languageModels()].map(({ name }) => name).join(", ");
+  if (!engine.usesEmbeddedModel) return { what: "models", state: "ok", found: names };
+  const found = `${names}; the small embedded model replaces a published one`;
+  return { what: "models", state: "note", found, fix: "npx carillon models pull acestep-v15-turbo" };
+}
+
+async function disk(what: string, directory: string, variable: string): Promise<Finding> {
+  try {
+    await mkdir(directory, { recursive: true });
+    await access(directory, constants.W_OK);
+    const { bavail, bsize } = await statfs(directory);
+    const found = `${gibibytes(bavail * bsize)} free in ${directory}`;
+    if (bavail * bsize >= MIN_DISK_BYTES) return { what, state: "ok", found };
+    return { what, state: "bad", found, fix: `free some space, or set ${variable} to another disk` };
+  } catch (error) {
+    return {
+      what,
+      state: "bad",
+      found: messageOf(error),
+      fix: `set ${variable} to a directory that you own`,
+    };
+  }
+}
+
+async function port(what: string, number: number, host: string, variable: string): Promise<Finding> {
+  if (number === 0) return { what, state: "ok", found: "any free port" };
+  const failure = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
+    const server = createServer();
+    server.on("error", resolve);
+    server.listen({ port: number, host }, () => server.close(() => resolve(null)));
+  });
+  if (failure === null) return { what, state: "ok", found: `${number} of ${host} is free` };
+  if (failure.code === "EADDRINUSE") {
+    const found = `${number} of ${host} is in use, perhaps by your own server`;
+    return { what, state: "note", found, fix: `stop the program that listens there, or set ${variable}` };
+  }
+  return { what, state: "bad", found: failure.message, fix: `set ${variable} and its host to valid values` };
+}
+
+async function output(program: string, args: readonly string[]): Promise<string> {
+  return (await promisify(execFile)(program, args, { timeout: 20_000 })).stdout;
+}
+
+function messageOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).split("\n", 1)[0] as string;
+}
+
+function gibibytes(bytes: number): string {
+  return `${(bytes / GIB).toFixed(1)} GiB`;
+}

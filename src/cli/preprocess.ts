@@ -1,0 +1,74 @@
+/** `carillon preprocess`: converts a folder of audio and captions into training samples. */
+import { basename, parse, resolve } from "node:path";
+import { type Config, createEngine } from "../index.js";
+import type { DataSet, TagPosition } from "../music/dataset/data-set.js";
+import { prepareDataSet } from "../music/dataset/prepare.js";
+import { scanFolder } from "../music/dataset/scan.js";
+import { createOutputDirectory, PermittedRoot } from "../music/storage/permitted-root.js";
+import { ProgressDisplay } from "./progress-display.js";
+
+export interface PreprocessOptions {
+  out: string;
+  tag: string;
+  tagPosition: TagPosition;
+  skipExisting?: boolean;
+}
+
+/** Prints warnings and progress on stderr and the directory on stdout. */
+export async function preprocess(
+  directory: string,
+  options: PreprocessOptions,
+  config: Config,
+  signal: AbortSignal,
+): Promise<void> {
+  const { out, skipExisting = false } = options;
+  // No path restriction: the user of a shell already has its file permissions.
+  const root = new PermittedRoot(parse(resolve(directory)).root);
+  const dataSet = await readFolder(resolve(directory), options, root, signal);
+  const outputDirectory = resolve(out);
+  await createOutputDirectory(outputDirectory, out);
+  const engine = createEngine(config, (message) => console.error(message));
+  const display = new ProgressDisplay();
+  const request = { dataSet, outputDirectory, skipExisting };
+  try {
+    const { files, failures } = await prepareDataSet(engine, root, request, {
+      signal,
+      onProgress: ({ done, total, filename }) => display.show({ value: done / total, stage: filename }),
+    }).finally(() => display.stop());
+    for (const { filename, reason } of failures) warn(`${filename}: ${reason}`);
+    console.error(`${files.length} samples`);
+    console.log(out);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    await engine.close();
+  }
+}
+
+async function readFolder(
+  directory: string,
+  { tag, tagPosition }: PreprocessOptions,
+  root: PermittedRoot,
+  signal: AbortSignal,
+): Promise<DataSet> {
+  const name = basename(directory);
+  const { dataSet, warnings } = await scanFolder(
+    { directory, name, customTag: tag, tagPosition, allInstrumental: true },
+    root,
+    signal,
+  );
+  for (const warning of warnings) warn(warning);
+  for (const { filename } of dataSet.samples.filter(({ labeled }) => !labeled)) {
+    warn(`${filename} has no caption and is skipped: add one in ${captionFile(filename)}`);
+  }
+  return dataSet;
+}
+
+function captionFile(filename: string): string {
+  return `${parse(filename).name}.caption.txt`;
+}
+
+function warn(message: string): void {
+  console.error(`warning: ${message}`);
+}

@@ -1,0 +1,10 @@
+/** Text format of audio codes, in vocabularies, requests and results. */
+
+/** Token of one code. */
+export function audioCodeToken(code: number): string {
+  return `<|audio_code_${code}|>`;
+}
+
+export function audioCodeText(codes: Iterable<number>): string {
+  return Array.from(codes, audioCodeToken).join("");
+}

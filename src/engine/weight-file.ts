@@ -1,0 +1,96 @@
+/** Reads the header of a .safetensors file: names and shapes of tensors. */
+import { closeSync, fstatSync, readSync } from "node:fs";
+import { openRegularSync } from "../system/regular-file.js";
+
+const LENGTH_BYTES = 8;
+/** Limit of the format. */
+const MAX_HEADER_BYTES = 100_000_000;
+const MAX_GGUF_NAME_BYTES = 256;
+
+export interface WeightFile {
+  shapes: ReadonlyMap<string, readonly number[]>;
+  /** As in the file: F32, BF16, F8_E4M3. */
+  types: ReadonlySet<string>;
+  metadata: Readonly<Record<string, string>>;
+}
+
+/** @throws Error describing the fault of the file */
+export function readWeightFile(path: string): WeightFile {
+  return withFile(path, (read, size) => {
+    const length = size < LENGTH_BYTES ? 0n : read(0, LENGTH_BYTES).readBigUInt64LE();
+    if (length < 2n || length > MAX_HEADER_BYTES || Number(length) > size - LENGTH_BYTES) {
+      throw new Error("it is not a safetensors file, or is truncated");
+    }
+    const header = read(LENGTH_BYTES, Number(length)).toString("utf8");
+    return parse(header, size - LENGTH_BYTES - Number(length));
+  });
+}
+
+function parse(text: string, dataBytes: number): WeightFile {
+  const header: unknown = JSON.parse(text);
+  if (!isObject(header)) throw new Error("its header is not an object");
+  const { __metadata__: metadata = {}, ...tensors } = header;
+  const shapes = new Map<string, number[]>();
+  const types = new Set<string>();
+  for (const [name, entry] of Object.entries(tensors)) {
+    if (!isObject(entry) || !isShape(entry.shape)) throw new Error(`its tensor '${name}' has no shape`);
+    const end = Array.isArray(entry.data_offsets) ? Number(entry.data_offsets[1]) : Number.NaN;
+    if (!(end <= dataBytes)) throw new Error(`it is truncated: its tensor '${name}' exceeds the file`);
+    shapes.set(name, entry.shape);
+    types.add(String(entry.dtype));
+  }
+  const texts = isObject(metadata)
+    ? Object.entries(metadata).map(([key, value]) => [key, String(value)])
+    : [];
+  return { shapes, types, metadata: Object.fromEntries(texts) };
+}
+
+/**
+ * Architecture of a GGUF file, which all writers put first; null if absent.
+ * @throws Error describing the fault of the file
+ */
+export function ggufArchitecture(path: string): string | null {
+  return withFile(path, (read, size) => {
+    const bytes = read(0, Math.min(size, 2 * MAX_GGUF_NAME_BYTES));
+    if (bytes.length < 32 || bytes.toString("latin1", 0, 4) !== "GGUF")
+      throw new Error("it is not a GGUF file");
+    const text = (at: number) => {
+      const length = Number(bytes.readBigUInt64LE(at));
+      return length > bytes.length - at - 8 ? "" : bytes.toString("utf8", at + 8, at + 8 + length);
+    };
+    // Magic, version, two counts; then a key, the type of its value, the value.
+    const key = text(24);
+    const value = 24 + 8 + Buffer.byteLength(key) + 4;
+    return key === "general.architecture" && value + 8 < bytes.length ? text(value) : null;
+  });
+}
+
+function withFile<T>(
+  path: string,
+  work: (read: (position: number, length: number) => Buffer, size: number) => T,
+): T {
+  const file = openRegularSync(path, Number.POSITIVE_INFINITY);
+  try {
+    const { size } = fstatSync(file);
+    return work((position, length) => {
+      const buffer = Buffer.alloc(length);
+      let filled = 0;
+      while (filled < length) {
+        const count = readSync(file, buffer, filled, length - filled, position + filled);
+        if (count === 0) throw new Error("it is truncated");
+        filled += count;
+      }
+      return buffer;
+    }, size);
+  } finally {
+    closeSync(file);
+  }
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isShape(value: unknown): value is number[] {
+  return Array.isArray(value) && value.every((extent) => Number.isSafeInteger(extent) && extent >= 0);
+}

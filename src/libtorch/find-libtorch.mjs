@@ -1,0 +1,175 @@
+/**
+ * Finds libtorch: LIBTORCH, the torch package of python3, a cached copy. Installs the pinned wheel with pip, in the build for
+ * the driver and the GPU. Plain JavaScript: set-up uses it before TypeScript is compiled.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { cacheRoot, exists, runShown, SetupError, say } from "./programs.mjs";
+
+export const hasPip = () => exists("python3", ["-m", "pip", "--version"]);
+
+export const PINNED = "2.13.0";
+const OLDEST_MINOR = 11;
+const NEWEST_MINOR = 14;
+
+/** @returns libtorch that `fits`, or null; with LIBTORCH set, only that one is considered */
+export function findLibtorch(fits = () => true) {
+  for (const find of process.env.LIBTORCH ? [fromEnvironment] : [fromPython, fromCache]) {
+    const found = find();
+    if (found && fits(found)) return found;
+  }
+  return null;
+}
+
+function fromEnvironment() {
+  const directory = process.env.LIBTORCH;
+  const found = inspect(directory);
+  if (!found)
+    throw new SetupError(
+      `LIBTORCH=${directory} has no include/ATen/ATen.h and lib/. Unset it or point it at libtorch.`,
+    );
+  if (!supported(found.version)) {
+    throw new SetupError(
+      `LIBTORCH=${directory} is libtorch ${found.version}; supported are 2.${OLDEST_MINOR} to 2.${NEWEST_MINOR}.`,
+    );
+  }
+  return found;
+}
+
+function fromPython() {
+  const code =
+    "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')";
+  const result = spawnSync("python3", ["-c", code], { encoding: "utf8" });
+  const directory = result.status === 0 ? result.stdout.trim() : "";
+  const found = directory && inspect(directory);
+  if (!found) return null;
+  const fault = !supported(found.version)
+    ? `outside 2.${OLDEST_MINOR} to 2.${NEWEST_MINOR}`
+    : wheelBuild() !== "cpu" && !existsSync(join(directory, "lib/libtorch_cuda.so"))
+      ? "built for the CPU, and this machine has a GPU"
+      : null;
+  if (fault === null) return found;
+  say(`python3 has torch ${found.version}, ${fault}; not used`);
+  return null;
+}
+
+/**
+ * CUDA builds of the wheel, newest first: oldest supported driver, compute capabilities with kernels
+ * (https://docs.nvidia.com/cuda/cuda-toolkit-release-notes, https://pytorch.org/get-started).
+ */
+const CUDA_BUILDS = [
+  { build: "cu130", driver: 580, capabilities: [7.5, Number.POSITIVE_INFINITY] },
+  { build: "cu128", driver: 570, capabilities: [7.5, 12.1] },
+  { build: "cu126", driver: 525, capabilities: [5.0, 9.0] },
+];
+const WHEELS = "https://download.pytorch.org/whl";
+
+let choice;
+
+/** Build of the wheel for this machine: cpu, or one of CUDA_BUILDS, chosen for the first GPU that nvidia-smi lists. */
+export function wheelBuild() {
+  if (choice === undefined && chooseBuild().fault)
+    say(`THE GPU IS NOT USED: ${choice.fault}. Songs are made on the CPU`);
+  return chooseBuild().build;
+}
+
+/** Why this machine's GPU is not supported, and what to do; undefined if it is supported or absent. */
+export const gpuFault = () => chooseBuild().fault;
+
+function chooseBuild() {
+  choice ??= choose();
+  return choice;
+}
+
+function choose() {
+  const query = ["--query-gpu=driver_version,compute_cap,name", "--format=csv,noheader"];
+  const { status, stdout } = spawnSync("nvidia-smi", query, { encoding: "utf8" });
+  if (status !== 0 || stdout.trim() === "") return { build: "cpu" };
+  const [driver, capability, name] = stdout.trim().split("\n")[0].split(", ");
+  const fits = ({ driver: oldest, capabilities: [lowest, highest] }) =>
+    Number.parseFloat(driver) >= oldest && Number(capability) >= lowest && Number(capability) <= highest;
+  const build = CUDA_BUILDS.find(fits)?.build;
+  if (build !== undefined) return { build };
+  const fault = `${name} (compute capability ${capability}) with driver ${driver} runs no build of torch ${PINNED}. Install driver ${CUDA_BUILDS.at(-1).driver} or later, or set LIBTORCH to a build for it`;
+  return { build: "cpu", fault };
+}
+
+const LIBTORCHES = join(cacheRoot, "libtorch");
+
+const cachedDirectory = (version, build) =>
+  join(LIBTORCHES, `torch-${version}${build === "cu130" ? "" : `+${build}`}`);
+
+const DOWNLOADED = /^torch-[\d.]+-downloaded$/;
+
+/** The pinned version, else the newest one downloaded by cuda-install.ts. */
+function fromCache() {
+  const pinned = inspect(join(cachedDirectory(PINNED, wheelBuild()), "torch"));
+  if (pinned !== null || wheelBuild() !== "cu130" || !existsSync(LIBTORCHES)) return pinned;
+  const downloaded = readdirSync(LIBTORCHES).filter((name) => DOWNLOADED.test(name));
+  return downloaded.length === 0 ? null : inspect(join(LIBTORCHES, downloaded.sort().at(-1), "torch"));
+}
+
+/** Directory of a libtorch for CUDA 13 downloaded without pip. */
+export const downloadedDirectory = (version) => join(LIBTORCHES, `torch-${version}-downloaded`);
+
+/** Installs the pinned libtorch into the cache with pip, in the build for this machine. */
+export function installLibtorch() {
+  const build = wheelBuild();
+  // The dependencies of the CPU wheel are only needed by Python.
+  const wheel = build === "cpu" ? ["--no-deps"] : [];
+  return installWheel(PINNED, build, cachedDirectory(PINNED, build), wheel);
+}
+
+/** CPU build of libtorch `version` in the cache, to compile and package with; null if it is not installed. */
+export const findCpuLibtorch = (version) => inspect(join(cachedDirectory(version, "cpu"), "torch"));
+
+export function installCpuLibtorch(version) {
+  return installWheel(version, "cpu", cachedDirectory(version, "cpu"), ["--no-deps"]);
+}
+
+function installWheel(version, build, target, options) {
+  const partial = `${target}.part`;
+  say(`installing libtorch ${version}+${build} into ${target} (once per machine)`);
+  const wheel = [...options, `torch==${version}+${build}`];
+  const attempts = [
+    wheel, // from the index that pip is configured with
+    ["--extra-index-url", `${WHEELS}/${build}`, ...wheel],
+    ...(build === "cpu" || build === "cu130" ? [[...options, `torch==${version}`]] : []),
+  ];
+  for (const [index, args] of attempts.entries()) {
+    rmSync(partial, { recursive: true, force: true });
+    try {
+      runShown("python3", ["-m", "pip", "install", "--target", partial, ...args]);
+      break;
+    } catch (error) {
+      rmSync(partial, { recursive: true, force: true });
+      if (index === attempts.length - 1) throw error;
+      say(`that index has no such wheel; trying pip install ${attempts[index + 1].join(" ")}`);
+    }
+  }
+  rmSync(target, { recursive: true, force: true });
+  renameSync(partial, target);
+  const found = inspect(join(target, "torch"));
+  if (!found)
+    throw new SetupError(`pip installed torch into ${target}, but no headers and libraries are there`);
+  return found;
+}
+
+function inspect(directory) {
+  if (!existsSync(join(directory, "include/ATen/ATen.h")) || !existsSync(join(directory, "lib"))) return null;
+  return { directory, version: versionOf(directory) };
+}
+
+function versionOf(directory) {
+  const python = join(directory, "version.py");
+  if (existsSync(python))
+    return /__version__ = '([^']+)'/.exec(readFileSync(python, "utf8"))?.[1] ?? "unknown";
+  const plain = join(directory, "build-version");
+  return existsSync(plain) ? readFileSync(plain, "utf8").trim() : "unknown";
+}
+
+function supported(version) {
+  const match = /^2\.(\d+)\./.exec(version);
+  return match !== null && Number(match[1]) >= OLDEST_MINOR && Number(match[1]) <= NEWEST_MINOR;
+}

@@ -1,0 +1,84 @@
+/** Lists GPUs with nvidia-smi: CUDA would take memory on each of them. */
+import { execFile, execFileSync } from "node:child_process";
+import { promisify } from "node:util";
+
+export interface Gpu {
+  /** libtorch's name: cuda:0, ... */
+  device: string;
+  name: string;
+  freeBytes: number;
+  totalBytes: number;
+}
+
+const TOOL = "nvidia-smi";
+const QUERY = ["--query-gpu=index,uuid,memory.free,memory.total,name", "--format=csv,noheader,nounits"];
+const TIMEOUT_MS = 10_000;
+const MEGABYTE = 2 ** 20;
+
+/** GPUs visible to CUDA in this process; empty without a driver. */
+export function listGpus(): Gpu[] {
+  // Numbers GPUs as nvidia-smi does, unless the user chose another order.
+  process.env.CUDA_DEVICE_ORDER ??= "PCI_BUS_ID";
+  if (process.env.CUDA_DEVICE_ORDER !== "PCI_BUS_ID") return [];
+  try {
+    return gpusOf(
+      execFileSync(TOOL, QUERY, {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "ignore"],
+        timeout: TIMEOUT_MS,
+      }),
+    );
+  } catch {
+    return []; // No driver: libtorch reports it if a GPU was requested.
+  }
+}
+
+/** Asynchronous version, for current free memory. */
+export async function readGpus(): Promise<Gpu[]> {
+  return gpusOf((await promisify(execFile)(TOOL, QUERY, { timeout: TIMEOUT_MS })).stdout);
+}
+
+function gpusOf(table: string): Gpu[] {
+  const lines = table.trim().split("\n");
+  const rows = lines.map((line) => line.split(", "));
+  return visible(rows, process.env.CUDA_VISIBLE_DEVICES).map(([, , free, total, ...name], position) => ({
+    device: `cuda:${position}`,
+    name: name.join(", "),
+    freeBytes: Number(free) * MEGABYTE,
+    totalBytes: Number(total) * MEGABYTE,
+  }));
+}
+
+/** Applies CUDA_VISIBLE_DEVICES: indices or UUID prefixes, up to the first invalid entry. */
+function visible(rows: string[][], list: string | undefined): string[][] {
+  if (list === undefined) return rows;
+  const shown: string[][] = [];
+  for (const word of list.split(",").map((part) => part.trim())) {
+    const row = rows.find(([index, uuid]) => index === word || (word !== "" && uuid?.startsWith(word)));
+    if (row === undefined) break;
+    shown.push(row);
+  }
+  return shown;
+}
+
+/**
+ * Resolves `auto` devices: distributes models over GPUs, the one with the most free memory first. Without GPUs
+ * `auto` is left to libtorch.
+ */
+export function chooseDevices(gpus: readonly Gpu[], wanted: readonly string[]): string[] {
+  const byFreeMemory = gpus.toSorted((a, b) => b.freeBytes - a.freeBytes);
+  let chosen = 0;
+  return wanted.map((device) => {
+    if (device !== "auto" || byFreeMemory.length === 0) return device;
+    return (byFreeMemory[chosen++ % byFreeMemory.length] as Gpu).device;
+  });
+}
+
+/** Smaller cards are usually shared with a desktop. */
+const LARGE_GPU_BYTES = 32 * 2 ** 30;
+const SMALL_GPU_IDLE_SECONDS = 600;
+
+/** Default idle time of models on a device; `gpu` undefined: CPU. 0: never unload. */
+export function defaultIdleSeconds(gpu: Gpu | undefined): number {
+  return gpu !== undefined && gpu.totalBytes < LARGE_GPU_BYTES ? SMALL_GPU_IDLE_SECONDS : 0;
+}

@@ -1,0 +1,218 @@
+/**
+ * Prebuilt addons of this platform, in separate packages: one with libtorch for the CPU, one with addons for other
+ * libtorch minors. An addon works with any build of its minor, CPU or CUDA; it uses the libtorch that was opened
+ * first.
+ */
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { constants } from "node:os";
+import { dirname, join } from "node:path";
+// The path holds in src/ and in dist/.
+import * as libtorch from "../../src/libtorch/find-libtorch.mjs";
+import { EngineError } from "../engine/errors.js";
+
+type Libtorch = libtorch.Libtorch;
+
+export const PLATFORM_PACKAGE = `@carillon/${process.platform}-${process.arch}`;
+const PACKAGES = [PLATFORM_PACKAGE, `${PLATFORM_PACKAGE}-cuda`];
+
+export interface Prebuilt {
+  addon: string;
+  /** Libraries to open before the addon, as full paths in this order. */
+  libraries: string[];
+}
+
+/** Manifest in a platform package, written by scripts/release. */
+interface Manifest {
+  version: string;
+  carillon: {
+    /** Version of the bundled libtorch; absent if none is bundled. */
+    libtorch?: string;
+    /** Addon file for each libtorch minor. */
+    addons: Record<string, string>;
+    files: Record<string, { bytes: number; sha256: string }>;
+  };
+}
+
+type Package = Manifest & { name: string; directory: string };
+
+const require = createRequire(import.meta.url);
+const LIBTORCH_LIBRARY = "libtorch_cpu.so";
+/** From glibc's dlfcn.h; Node lacks a constant for it. */
+const RTLD_NODELETE = 0x1000;
+
+export const minorOf = (version: string) => version.split(".").slice(0, 2).join(".");
+
+export const isForCuda = ({ directory }: Libtorch) => existsSync(join(directory, "lib/libtorch_cuda.so"));
+
+export function refusal(fault: string, advice?: string): EngineError {
+  return new EngineError("ADDON_MISSING", fault, advice === undefined ? {} : { advice });
+}
+
+/**
+ * @returns null if no package is installed
+ * @throws EngineError if one is damaged, has another version, or conflicts with a loaded libtorch
+ */
+export function findPrebuilt(log: (message: string) => void, hasGpu: () => boolean): Prebuilt | null {
+  const packages = findPackages();
+  if (packages.length === 0) return null;
+  const { folder, version } = chooseLibtorch(packages, log, hasGpu);
+  const minor = minorOf(version);
+  const holder = packages.find(({ carillon }) => minor in carillon.addons) as Package;
+  const addon = holder.carillon.addons[minor] as string;
+  checkSizes(holder);
+  checkContent(holder, addon);
+  assertOneLibtorch(folder);
+  return { addon: join(holder.directory, addon), libraries: librariesOf(folder) };
+}
+
+/** libtorch minors supported by the installed packages. */
+export function prebuiltMinors(): string[] {
+  return minorsOf(findPackages());
+}
+
+const minorsOf = (packages: readonly Package[]) =>
+  [...new Set(packages.flatMap(({ carillon }) => Object.keys(carillon.addons)))].sort();
+
+function findPackages(): Package[] {
+  const own = require("../../package.json") as { version: string };
+  return PACKAGES.flatMap((name) => {
+    let path: string;
+    try {
+      path = require.resolve(`${name}/package.json`);
+    } catch {
+      return []; // Not installed: callers report it if none is.
+    }
+    const found = { ...(JSON.parse(readFileSync(path, "utf8")) as Manifest), name, directory: dirname(path) };
+    if (found.version === own.version) return [found];
+    throw refusal(
+      `${name} is version ${found.version}, but carillon is ${own.version}`,
+      `Run "npm install ${name}@${own.version}".`,
+    );
+  });
+}
+
+/** Mapping a truncated library would crash the process. */
+function checkSizes({ directory, carillon }: Package): void {
+  for (const [name, { bytes }] of Object.entries(carillon.files)) {
+    const found = statSync(join(directory, name), { throwIfNoEntry: false })?.size ?? 0;
+    if (found !== bytes) throw damaged(directory, `${join(directory, name)} has ${found} bytes of ${bytes}`);
+  }
+}
+
+function checkContent({ directory, carillon }: Package, name: string): void {
+  const sum = createHash("sha256")
+    .update(readFileSync(join(directory, name)))
+    .digest("hex");
+  if (sum !== carillon.files[name]?.sha256)
+    throw damaged(directory, `${join(directory, name)} differs from the published file`);
+}
+
+function damaged(directory: string, what: string): EngineError {
+  return refusal(`${what}: the installation is damaged`, `Remove ${directory} and run "npm install" again.`);
+}
+
+/**
+ * Verifies every file of the installed packages, in about half a second.
+ * @throws EngineError naming a file that differs
+ */
+export function checkPackages(): void {
+  for (const found of findPackages()) {
+    checkSizes(found);
+    for (const name of Object.keys(found.carillon.files)) checkContent(found, name);
+  }
+}
+
+/** Library folder: from LIBTORCH, else a CUDA libtorch if there is a GPU, else the package's own. */
+function chooseLibtorch(
+  packages: readonly Package[],
+  log: (message: string) => void,
+  hasGpu: () => boolean,
+): { folder: string; version: string } {
+  const own = packages.flatMap(({ directory, carillon: { libtorch } }) =>
+    libtorch === undefined ? [] : [{ folder: directory, version: libtorch }],
+  )[0];
+  const isAsked = Boolean(process.env.LIBTORCH);
+  if (!isAsked && own !== undefined && !hasGpu()) return own;
+  const minors = minorsOf(packages);
+  const found = findLibtorch(
+    (one) => minors.includes(minorOf(one.version)) && (isAsked || own === undefined || isForCuda(one)),
+  );
+  if (found !== null) {
+    log(`libtorch ${found.version} of ${found.directory}`);
+    return { folder: join(found.directory, "lib"), version: found.version };
+  }
+  const runWith = `libtorch ${minors.join(", ")}, for which an addon is installed`;
+  if (isAsked)
+    throw refusal(
+      `LIBTORCH=${process.env.LIBTORCH} is not a ${runWith}: set it to one, or unset it${adviceForMinors(packages)}.`,
+    );
+  if (own === undefined)
+    throw refusal(
+      `There is no ${runWith}: set LIBTORCH to one, run "npx carillon cuda install", or "npm install ${PLATFORM_PACKAGE}".`,
+    );
+  log(
+    `the GPU is not used: neither python3 nor the cache has a CUDA build of ${runWith}. Run "npx carillon cuda install"`,
+  );
+  return own;
+}
+
+function findLibtorch(fits: (found: Libtorch) => boolean): Libtorch | null {
+  try {
+    return libtorch.findLibtorch(fits);
+  } catch (error) {
+    throw refusal((error as Error).message);
+  }
+}
+
+function adviceForMinors(packages: readonly Package[]): string {
+  const absent = PACKAGES.find((name) => packages.every((found) => found.name !== name));
+  return absent === undefined ? "" : `, or "npm install ${absent}" for other versions`;
+}
+
+/** Two libtorch builds in one process crash it. */
+function assertOneLibtorch(directory: string): void {
+  const maps = "/proc/self/maps";
+  const lines = existsSync(maps) ? readFileSync(maps, "utf8").split("\n") : [];
+  const loaded = lines.find((line) => line.endsWith(`/${LIBTORCH_LIBRARY}`));
+  const path = loaded?.slice(loaded.indexOf("/"));
+  if (path === undefined || dirname(path) === directory) return;
+  throw refusal(
+    `This process has already loaded another libtorch, ${path}: load carillon in a separate process, or set LIBTORCH to that one.`,
+  );
+}
+
+/** libtorch_cuda must be opened explicitly: nothing links to it, and it registers itself when opened. */
+function librariesOf(directory: string): string[] {
+  const names = ["libc10.so", LIBTORCH_LIBRARY, "libc10_cuda.so", "libtorch_cuda.so"];
+  return names.map((name) => join(directory, name)).filter((path) => existsSync(path));
+}
+
+/**
+ * Opens shared libraries process-wide with process.dlopen. Node rejects them as addons and closes them;
+ * RTLD_NODELETE keeps them loaded.
+ */
+export function openLibraries(paths: readonly string[]): void {
+  for (const path of paths) {
+    try {
+      process.dlopen({ exports: {} }, path, constants.dlopen.RTLD_LAZY | RTLD_NODELETE);
+    } catch (error) {
+      const { message } = error as Error;
+      if (message.includes("did not self-register")) continue;
+      throw refusal(`libtorch cannot be loaded: ${message}`, adviceFor(message));
+    }
+  }
+}
+
+/** Advice for an error message of the dynamic loader. */
+export function adviceFor(reason: string): string {
+  const symbols = /version `(GLIBC(?:XX)?|CXXABI)_([\d.]+)' not found/.exec(reason);
+  if (symbols !== null)
+    return `It needs ${symbols[1]} ${symbols[2]} or later, and this system is older: the packages need at least Debian 10, RHEL 8 or Ubuntu 20.04.`;
+  if (/lib(cu|nv|nccl)\w*\.so/.test(reason))
+    return `This libtorch does not find NVIDIA's libraries. Run "npx carillon cuda install", or set LIBTORCH to a libtorch that includes them.`;
+  if (/lib(torch|c10)/.test(reason))
+    return "libtorch is not at the path that the addon was built with, or has another version. Set LIBTORCH to a libtorch 2.11 to 2.14.";
+  return "It may be built for another platform.";
+}

@@ -1,0 +1,2 @@
+/** Declarations that TypeScript uses. */
+export const cacheRoot: string;

@@ -1,0 +1,200 @@
+/**
+ * Access control: API keys, Host names (on a loopback address without a key, only those of this machine) and Origins (web
+ * pages of this machine and listed ones).
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { RequestHandler } from "express";
+import { type Config, ConfigError } from "../../config.js";
+import { hostName, isLoopbackName, isLoopbackOrigin, isOwnPage, SAFE_METHODS } from "../../http/origins.js";
+import { describe } from "../../parameters.js";
+import { HttpError } from "../errors.js";
+import { endedSessionCookie, sessionCookie, sessionKeyIndex } from "./session.js";
+
+const PREFLIGHT_HEADERS = {
+  "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE, OPTIONS",
+  "Access-Control-Allow-Headers":
+    "Content-Type, Authorization, X-API-Key, Range, Idempotency-Key, Last-Event-ID",
+  "Access-Control-Max-Age": "600",
+};
+const EXPOSED_HEADERS = "Content-Length, Content-Range, Accept-Ranges, Content-Disposition, Retry-After";
+
+/** @throws ConfigError if other machines can reach the service and no key is set */
+export function requireProtection({ apiHost, apiKey, isLocal, allowsNoKey }: Config): void {
+  if (isLocal || apiKey !== "" || allowsNoKey) return;
+  throw new ConfigError(
+    "SVC_API_KEY",
+    `SVC_API_KEY is empty, and on ${apiHost} other machines reach the service: set a key, or SVC_ALLOW_NO_KEY=true`,
+  );
+}
+
+/**
+ * Checks the key of a request: body field `ai_token`, header `Authorization` with or without the Bearer scheme, header
+ * `X-API-Key`, or the cookie of a browser session. Audio downloads and events, for which pages cannot set headers, also take
+ * the query parameter `ai_token`.
+ */
+export class Authenticator {
+  readonly #keyDigests: readonly Buffer[];
+
+  /** @param apiKey blank: no authentication. @param further additional keys; each takes turns of its own in the queue */
+  constructor(apiKey: string, further: readonly string[] = []) {
+    const keys = apiKey.trim() === "" ? [] : [apiKey.trim(), ...further];
+    this.#keyDigests = keys.map(digest);
+  }
+
+  get isEnabled(): boolean {
+    return this.#keyDigests.length > 0;
+  }
+
+  /**
+   * Queue share of an authorized request: the number of its key, which does not reveal the key. "" with at most one key.
+   * Keys separate fair turns and `Idempotency-Key`s only; tasks, songs, adapters and data sets are shared by all keys.
+   */
+  shareOf(request: IncomingMessage, bodyToken?: unknown): string {
+    if (this.#keyDigests.length < 2) return "";
+    return `key ${this.#presented(request, bodyToken) + 1}`;
+  }
+
+  /** `Set-Cookie` header of a session with the key of an authorized request. */
+  startSession(request: IncomingMessage, bodyToken?: unknown): string | null {
+    const key = this.#keyDigests[this.#presented(request, bodyToken)];
+    return key === undefined ? null : sessionCookie(request, key);
+  }
+
+  /** `Set-Cookie` header that ends the session. */
+  endSession(request: IncomingMessage): string {
+    return endedSessionCookie(request);
+  }
+
+  /** Index of the presented key; -1 without a valid one. */
+  #presented(request: IncomingMessage, bodyToken: unknown): number {
+    const key = isGiven(bodyToken) ? bodyToken : headerKey(request);
+    return key === null ? sessionKeyIndex(request, this.#keyDigests) : this.#indexOf(key);
+  }
+
+  /**
+   * Checks a request whose body has been read. A non-empty body token takes precedence over the headers.
+   * @throws HttpError 401
+   */
+  authorize(request: IncomingMessage, bodyToken?: unknown): void {
+    if (!this.isEnabled) return;
+    if (isGiven(bodyToken)) {
+      if (!this.accepts(bodyToken)) throw unauthorized("Invalid ai_token");
+      return;
+    }
+    if (this.acceptsHeaders(request)) return;
+    if (headerKey(request) === null) throw unauthorized("Missing ai_token or Authorization header");
+    throw unauthorized("Invalid API key");
+  }
+
+  /**
+   * Refuses a request whose body cannot be read. Without a valid key in the headers, body errors are not disclosed.
+   * @throws HttpError 401, or `failure`
+   */
+  refuseUnread(request: IncomingMessage, failure: unknown): never {
+    if (this.acceptsHeaders(request)) throw failure;
+    throw unauthorized("No valid key in the headers, and no ai_token could be read from the body");
+  }
+
+  /** Like `authorize`, but passes a request without any key. */
+  authorizeIfPresented(request: IncomingMessage): void {
+    if (headerKey(request) !== null) this.authorize(request);
+  }
+
+  /** Whether the headers alone authenticate the request, so uploads may be stored while the body arrives. */
+  acceptsHeaders(request: IncomingMessage): boolean {
+    return !this.isEnabled || this.#presented(request, null) >= 0;
+  }
+
+  /** Whether `presented` is a key; always true without authentication. */
+  accepts(presented: unknown): boolean {
+    return !this.isEnabled || this.#indexOf(presented) >= 0;
+  }
+
+  #indexOf(presented: unknown): number {
+    if (typeof presented !== "string") return -1;
+    const presentedDigest = digest(presented);
+    // Constant time: digests have equal length, and all keys are compared.
+    const isEqual = this.#keyDigests.map((key) => timingSafeEqual(key, presentedDigest));
+    return isEqual.indexOf(true);
+  }
+}
+
+function headerKey(request: IncomingMessage): string | null {
+  const authorization = request.headers.authorization?.trim() ?? "";
+  if (authorization !== "") return authorization.replace(/^bearer(\s+|$)/i, "");
+  const apiKey = request.headers["x-api-key"];
+  return typeof apiKey === "string" && apiKey.trim() !== "" ? apiKey.trim() : null;
+}
+
+function isGiven(token: unknown): boolean {
+  return token !== undefined && token !== null && token !== "";
+}
+
+function unauthorized(detail: string): HttpError {
+  return new HttpError(401, detail, { "WWW-Authenticate": "Bearer" });
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+/**
+ * Prevents DNS rebinding on a loopback server without a key. Accepts names of this machine and `allowedHosts` ("*": all)
+ * on any port.
+ */
+export function checkHost({ isLocal, apiKey, allowedHosts }: HostRules): RequestHandler {
+  const allowed = new Set(allowedHosts);
+  const isChecked = isLocal && apiKey.trim() === "" && !allowed.has("*");
+  return (request, _response, next) => {
+    const { host } = request.headers;
+    // Browsers always send Host.
+    const name = isChecked && host !== undefined ? hostName(host) : null;
+    if (name !== null && !isLoopbackName(name) && !allowed.has(name)) {
+      const value = [...allowed, name].join(",");
+      throw new HttpError(
+        403,
+        `Host ${describe(name)} is not a name of this machine: set SVC_ALLOWED_HOSTS=${value}, or a key in SVC_API_KEY`,
+      );
+    }
+    next();
+  };
+}
+
+type HostRules = Pick<Config, "isLocal" | "apiKey" | "allowedHosts">;
+
+/**
+ * CORS: answers preflights, sets headers for allowed origins, and refuses writes of others before any work is done. Pages
+ * of this machine are always allowed; `allowedOrigins` adds more ("null": pages opened from a file; "*": every page).
+ */
+export function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
+  const allowed = new Set(allowedOrigins);
+  return (request, response, next) => {
+    const { origin } = request.headers;
+    if (origin === undefined) {
+      next();
+      return;
+    }
+    response.vary("Origin");
+    const isAllowed =
+      allowed.has(origin) || allowed.has("*") || isLoopbackOrigin(origin) || isOwnPage(request, origin);
+    const isPreflight =
+      request.method === "OPTIONS" && request.headers["access-control-request-method"] !== undefined;
+    if (!isAllowed) {
+      if (isPreflight) throw new HttpError(400, "Disallowed CORS origin");
+      if (!SAFE_METHODS.has(request.method)) {
+        const value = [...allowed, origin].join(",");
+        throw new HttpError(
+          403,
+          `Pages of ${describe(origin)} may not call this server: set SVC_ALLOWED_ORIGINS=${value}`,
+        );
+      }
+      next();
+      return;
+    }
+    response.set("Access-Control-Allow-Origin", origin);
+    response.set("Access-Control-Expose-Headers", EXPOSED_HEADERS);
+    if (isPreflight) response.set(PREFLIGHT_HEADERS).status(204).end();
+    else next();
+  };
+}

@@ -1,0 +1,55 @@
+/**
+ * Browser sessions: a cookie in place of the key, which pages cannot read (HttpOnly) and other sites cannot use
+ * (SameSite=Strict). Stateless: an expiry time and its HMAC with the key, so sessions survive restarts, and a changed key
+ * ends them.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+
+const LIFETIME_SECONDS = 30 * 24 * 3600;
+
+/** Cookies are shared by all ports of a host. */
+function cookieName({ headers: { host = "" } }: IncomingMessage): string {
+  return `carillon_${/:(\d+)$/.exec(host)?.[1] ?? "session"}`;
+}
+
+/** `Set-Cookie` header that starts a session with this key. */
+export function sessionCookie(request: IncomingMessage, keyDigest: Buffer): string {
+  const expires = Math.floor(Date.now() / 1000) + LIFETIME_SECONDS;
+  return cookie(request, `${expires}.${signature(keyDigest, expires)}`, LIFETIME_SECONDS);
+}
+
+/** `Set-Cookie` header that ends the session. */
+export function endedSessionCookie(request: IncomingMessage): string {
+  return cookie(request, "", 0);
+}
+
+function cookie(request: IncomingMessage, value: string, maxAgeSeconds: number): string {
+  const secure = request.headers.origin?.startsWith("https:") ? "; Secure" : "";
+  return `${cookieName(request)}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${secure}`;
+}
+
+/** Index of the key that the session of a request was started with; -1 without a valid session. */
+export function sessionKeyIndex(request: IncomingMessage, keyDigests: readonly Buffer[]): number {
+  if (isFromOtherOrigin(request)) return -1;
+  const prefix = `${cookieName(request)}=`;
+  const sent = request.headers.cookie?.split("; ").find((pair) => pair.startsWith(prefix));
+  const [expires = "", mac = ""] = sent?.slice(prefix.length).split(".") ?? [];
+  if (!(Number(expires) > Date.now() / 1000)) return -1;
+  return keyDigests.findIndex((key) => {
+    const expected = Buffer.from(signature(key, Number(expires)));
+    const given = Buffer.from(mac);
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  });
+}
+
+/** SameSite lets other ports of the host through: they are the same site, but another origin. */
+function isFromOtherOrigin({ headers }: IncomingMessage): boolean {
+  const { origin, host, "sec-fetch-site": site = "same-origin" } = headers;
+  if (origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== host)) return true;
+  return site !== "same-origin" && site !== "none";
+}
+
+function signature(keyDigest: Buffer, expires: number): string {
+  return createHmac("sha256", keyDigest).update(`carillon session until ${expires}`).digest("base64url");
+}

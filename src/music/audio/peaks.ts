@@ -1,0 +1,20 @@
+/** A song's outline, small enough to draw it in a list. */
+import type { PlanarAudio } from "../../engine/types.js";
+
+const PEAKS = 96;
+const FULL = 100;
+
+/** Largest samples of 96 equal parts of planar stereo audio, 0 to 100 of the largest one. */
+export function peaksOf(audio: PlanarAudio): number[] {
+  const samples = audio.length / 2;
+  const peaks = Array.from({ length: PEAKS }, (_, part) => {
+    const end = Math.floor(((part + 1) * samples) / PEAKS);
+    let peak = 0;
+    for (let at = Math.floor((part * samples) / PEAKS); at < end; at++) {
+      peak = Math.max(peak, Math.abs(audio[at] as number), Math.abs(audio[samples + at] as number));
+    }
+    return peak;
+  });
+  const highest = Math.max(...peaks) || 1;
+  return peaks.map((peak) => Math.round((FULL * peak) / highest));
+}

@@ -1,0 +1,125 @@
+/**
+ * Delivers task ends to callback URLs. Pending callbacks are part of the task record, so they survive a restart; the
+ * queue gives each due callback to one process.
+ */
+import type { Config } from "../../config.js";
+import type { Logger } from "../../system/log.js";
+import { isOutstanding } from "../queue/callback-schedule.js";
+import { hasEnded } from "../queue/catalog.js";
+import { type CallbackRecord, DamagedRecordError, type Task } from "../queue/store.js";
+import type { TaskQueue } from "../queue/task-queue.js";
+import type { TaskStatusItem } from "../queue/task-status.js";
+import { postCallback } from "./post.js";
+import { parseCallbackUrl, resolveTarget } from "./target.js";
+
+const POLL_MS = 1_000;
+const MAX_AT_ONCE = 4;
+/** About six hours in total. */
+const MAX_ATTEMPTS = 15;
+const FIRST_RETRY_MS = 2_000;
+const MAX_RETRY_MS = 60 * 60_000;
+
+type CallbackConfig = Pick<Config, "apiKey" | "apiKeys" | "callbackHosts">;
+
+export class Callbacks {
+  readonly #sending = new Map<string, Promise<void>>();
+  readonly #stopping = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #isLooking = false;
+
+  /** @param itemOf a task as POST /query_result shows it */
+  constructor(
+    private readonly queue: TaskQueue,
+    private readonly config: CallbackConfig,
+    private readonly itemOf: (task: Task) => TaskStatusItem,
+    private readonly log: Logger,
+  ) {}
+
+  /** @throws RequestError if this server may not call the URL */
+  async admit(text: string | null): Promise<void> {
+    if (text !== null) await resolveTarget(parseCallbackUrl(text), this.config.callbackHosts);
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.look(), POLL_MS).unref();
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#stopping.abort(new Error("the server is stopping"));
+    await Promise.all(this.#sending.values());
+  }
+
+  /** Starts due callbacks up to the limit. Never rejects. */
+  async look(): Promise<void> {
+    const room = MAX_AT_ONCE - this.#sending.size;
+    if (this.#isLooking || room <= 0 || this.#stopping.signal.aborted) return;
+    this.#isLooking = true;
+    try {
+      for (const id of await this.queue.dueCallbacks(room)) {
+        const sending = this.#deliver(id)
+          .catch((err: unknown) => this.log.debug({ task: id, err }, "a callback is delayed"))
+          .finally(() => this.#sending.delete(id));
+        this.#sending.set(id, sending);
+      }
+    } catch (err) {
+      this.log.debug({ err }, "could not read due callbacks");
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+
+  async #deliver(id: string): Promise<void> {
+    const task = await this.queue.get(id).catch((error: unknown) => {
+      if (error instanceof DamagedRecordError) return undefined;
+      throw error;
+    });
+    if (task === undefined || !isOutstanding(task)) return this.queue.scheduleCallback(id, null);
+    // It is due again later.
+    if (!hasEnded(task.state)) return;
+    const attempts = (task.callback?.attempts ?? 0) + 1;
+    try {
+      await this.#send(task);
+      await this.#record(task, { state: "delivered", attempts });
+      await this.queue.scheduleCallback(id, null);
+      this.log.info({ task: id, attempts }, "callback delivered");
+    } catch (error) {
+      // This attempt does not count.
+      if (this.#stopping.signal.aborted) return;
+      await this.#failed(task, attempts, (error as Error).message);
+    }
+  }
+
+  async #send(task: Task): Promise<void> {
+    const url = parseCallbackUrl(task.request.callbackUrl as string);
+    const target = await resolveTarget(url, this.config.callbackHosts);
+    const timestamp = Math.floor(Date.now() / 1000);
+    const event = task.state === "succeeded" ? "done" : "failed";
+    const body = JSON.stringify({ event, timestamp, ...this.itemOf(task) });
+    const message = { taskId: task.id, body, timestamp, key: this.#keyOf(task) };
+    await postCallback(target, message, this.#stopping.signal);
+  }
+
+  /** The API key that the task was submitted with. */
+  #keyOf({ share = "" }: Task): string | null {
+    const keys = [this.config.apiKey.trim(), ...this.config.apiKeys];
+    const number = Number(/^key (\d+)$/.exec(share)?.[1] ?? 1);
+    return keys[number - 1] || null;
+  }
+
+  async #failed(task: Task, attempts: number, error: string): Promise<void> {
+    const isOver = attempts >= MAX_ATTEMPTS;
+    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** (attempts - 1), MAX_RETRY_MS);
+    const state = isOver ? "failed" : "pending";
+    const nextAtMs = isOver ? undefined : Date.now() + delayMs;
+    this.log.warn({ task: task.id, attempts, reason: error, isOver }, "callback failed");
+    await this.#record(task, { state, attempts, error, ...(nextAtMs && { nextAtMs }) });
+    await this.queue.scheduleCallback(task.id, isOver ? null : delayMs);
+  }
+
+  async #record({ id }: Task, callback: CallbackRecord): Promise<void> {
+    await this.queue.update(id, (task) =>
+      task.callback?.state === "delivered" ? task : { ...task, callback },
+    );
+  }
+}

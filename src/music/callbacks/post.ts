@@ -1,0 +1,58 @@
+/** Sends one signed request to a callback URL: with a time limit, without redirects, to the checked address. */
+import { createHmac } from "node:crypto";
+import { request as httpRequest, type RequestOptions } from "node:http";
+import { request as httpsRequest } from "node:https";
+import type { CallbackTarget } from "./target.js";
+
+const TIMEOUT_MS = 10_000;
+
+export interface CallbackMessage {
+  taskId: string;
+  body: string;
+  /** Unix seconds. */
+  timestamp: number;
+  /** Null: the server has no key and the request is not signed. */
+  key: string | null;
+}
+
+/** Signature for the receiver: HMAC-SHA256 with the API key over the body, which contains the timestamp. */
+export function signatureOf(body: string, key: string): string {
+  return `sha256=${createHmac("sha256", key).update(body).digest("hex")}`;
+}
+
+/** Resolves when the receiver answers with a status from 200 to 299. @throws Error with a message for the user */
+export async function postCallback(
+  { url, address }: CallbackTarget,
+  { taskId, body, timestamp, key }: CallbackMessage,
+  signal: AbortSignal,
+): Promise<void> {
+  const options: RequestOptions = {
+    method: "POST",
+    // A new connection to the checked address, so that the name is not resolved again.
+    agent: false,
+    lookup: (_name, { all }, found) => {
+      if (all) found(null, [address]);
+      else found(null, address.address, address.family);
+    },
+    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    headers: {
+      "Content-Type": "application/json; charset=utf-8",
+      "Content-Length": Buffer.byteLength(body),
+      "User-Agent": "carillon",
+      "X-Carillon-Task": taskId,
+      "X-Carillon-Timestamp": String(timestamp),
+      ...(key !== null && { "X-Carillon-Signature": signatureOf(body, key) }),
+    },
+  };
+  const status = await new Promise<number>((resolve, reject) => {
+    const send = url.protocol === "https:" ? httpsRequest : httpRequest;
+    const sent = send(url, options, (response) => {
+      resolve(response.statusCode as number);
+      // Only the status of the answer counts.
+      response.destroy();
+    });
+    sent.on("error", reject);
+    sent.end(body);
+  });
+  if (status < 200 || status > 299) throw new Error(`the receiver answered ${status}`);
+}

@@ -1,0 +1,206 @@
+/**
+ * Moves foreign data in the fleet's keys to quarantine: damaged records, values of another type, foreign members.
+ * Copies stay under `carillon:quarantine:` for a week; `carillon:quarantine` lists them.
+ */
+import type { Logger } from "../../system/log.js";
+import { type FleetRedis, keyOf, PREFIX } from "./redis.js";
+
+const KEPT_MS = 7 * 24 * 60 * 60_000;
+/** Limits on the number and the size of copies; the oldest go first. */
+const MAX_COPIES = 100;
+const MAX_COPY_BYTES = 256 * 2 ** 10;
+/** Keys per script call. */
+const BATCH = 500;
+/** Entries named in a log line. */
+const MAX_NAMED = 5;
+
+/** Adds a copy to the list, and removes copies over the limits. */
+const NOTE_COPY = `
+local function noteCopy(p, copy)
+  if (redis.call('MEMORY', 'USAGE', copy) or 0) > ${MAX_COPY_BYTES} then return redis.call('UNLINK', copy) end
+  redis.call('PEXPIRE', copy, ${KEPT_MS})
+  local index = p .. ':quarantine'
+  if redis.call('TYPE', index).ok ~= 'zset' then redis.call('DEL', index) end
+  redis.call('ZADD', index, redis.call('TIME')[1], copy)
+  while redis.call('ZCARD', index) > ${MAX_COPIES} do redis.call('UNLINK', redis.call('ZPOPMIN', index)[1]) end
+end
+local function copyOf(p, key) return p .. ':quarantine:' .. string.sub(key, #p + 2) end`;
+
+/**
+ * ARGV: prefix, then name, type and rule of each key. Rules: `integer`: a whole number; `expires`: has a time to live;
+ * `meta`: BullMQ's queue settings are whole numbers.
+ */
+const SET_ASIDE_KEYS = `${NOTE_COPY}
+local function isInteger(text) return not text or string.match(text, '^%d+$') end
+local function areIntegers(key)
+  for _, text in ipairs(redis.call('HMGET', key, 'opts.maxLenEvents', 'concurrency', 'max', 'duration')) do
+    if not isInteger(text) then return false end
+  end
+  return true
+end
+local p, moved = ARGV[1], {}
+for i = 2, #ARGV, 3 do
+  local key, kind, rule = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local found = redis.call('TYPE', key).ok
+  local isForeign = found ~= 'none' and (found ~= kind
+    or (rule == 'integer' and not isInteger(redis.call('GET', key)))
+    or (rule == 'meta' and not areIntegers(key))
+    or (rule == 'expires' and redis.call('PTTL', key) == -1))
+  if isForeign then
+    redis.call('RENAME', key, copyOf(p, key))
+    noteCopy(p, copyOf(p, key))
+    table.insert(moved, key)
+  end
+end
+return moved`;
+
+/** ARGV: prefix, key, then two arguments per entry: the field, member or id, and the value if it has one. */
+const SET_ASIDE_ENTRIES = `${NOTE_COPY}
+local p, key = ARGV[1], ARGV[2]
+local kind, removed = redis.call('TYPE', key).ok, {}
+for i = 3, #ARGV, 2 do
+  local entry, value, count = ARGV[i], ARGV[i + 1], 0
+  if kind == 'hash' and redis.call('HGET', key, entry) == value then count = redis.call('HDEL', key, entry)
+  elseif kind == 'set' then count = redis.call('SREM', key, entry)
+  elseif kind == 'zset' then count = redis.call('ZREM', key, entry)
+  elseif kind == 'list' then count = redis.call('LREM', key, 0, entry)
+  elseif kind == 'stream' then count = redis.call('XDEL', key, entry) end
+  if count > 0 then
+    local copy = copyOf(p, key .. ':' .. string.sub(entry, 1, 200))
+    redis.call('SET', copy, value ~= '' and value or entry)
+    noteCopy(p, copy)
+    table.insert(removed, entry)
+  end
+end
+return removed`;
+
+/** ARGV: prefix, key. Quarantines a key of any content. Returns an empty text if another process did so first. */
+const SET_ASIDE_KEY = `${NOTE_COPY}
+local p, key = ARGV[1], ARGV[2]
+local kind = redis.call('TYPE', key).ok
+if kind == 'none' or (kind == 'string' and redis.call('STRLEN', key) == 0) then return 0 end
+redis.call('RENAME', key, copyOf(p, key))
+noteCopy(p, copyOf(p, key))
+return 1`;
+
+interface Rule {
+  type: "string" | "hash" | "set" | "zset" | "list" | "stream";
+  also?: "integer" | "expires" | "meta";
+}
+
+const COUNTER: Rule = { type: "string", also: "integer" };
+const EXPIRING: Rule = { type: "string", also: "expires" };
+
+/** Rules for the fleet's own keys, by the first word after the prefix. */
+const RULES: Readonly<Record<string, Rule>> = {
+  task: { type: "string" },
+  progress: EXPIRING,
+  worker: EXPIRING,
+  checkpoint: EXPIRING,
+  lease: EXPIRING,
+  store: EXPIRING,
+  sequence: COUNTER,
+  revision: COUNTER,
+  forgotten: COUNTER,
+  turn: COUNTER,
+  turns: { type: "hash" },
+  summaries: { type: "hash" },
+  routes: { type: "hash" },
+  submissions: { type: "hash" },
+  adapters: { type: "hash" },
+  tasks: { type: "zset" },
+  state: { type: "zset" },
+  favorites: { type: "zset" },
+  ended: { type: "zset" },
+  changes: { type: "zset" },
+  callbacks: { type: "zset" },
+  queues: { type: "set" },
+  workers: { type: "set" },
+  seconds: { type: "list" },
+};
+
+/** Rules for BullMQ's keys of a queue, by their last word. Other keys are jobs. */
+const QUEUE_RULES: Readonly<Record<string, Rule>> = {
+  wait: { type: "list" },
+  active: { type: "list" },
+  paused: { type: "list" },
+  prioritized: { type: "zset" },
+  delayed: { type: "zset" },
+  completed: { type: "zset" },
+  failed: { type: "zset" },
+  repeat: { type: "zset" },
+  marker: { type: "zset" },
+  "waiting-children": { type: "zset" },
+  stalled: { type: "set" },
+  "stalled-check": EXPIRING,
+  meta: { type: "hash", also: "meta" },
+  events: { type: "stream" },
+  id: COUNTER,
+  pc: COUNTER,
+  limiter: EXPIRING,
+};
+
+/** Null for a key that is not the fleet's. */
+function ruleOf(key: string): Rule | null {
+  const [prefix, kind = "", ...rest] = key.split(":");
+  if (prefix !== PREFIX) return null;
+  if (kind !== "queue") return Object.hasOwn(RULES, kind) ? (RULES[kind] as Rule) : null;
+  const [, part = "", beside] = rest;
+  if (beside !== undefined) return beside === "lock" ? EXPIRING : null;
+  return Object.hasOwn(QUEUE_RULES, part) ? (QUEUE_RULES[part] as Rule) : { type: "hash" };
+}
+
+export class Quarantine {
+  constructor(
+    private readonly redis: FleetRedis,
+    private readonly log: Logger,
+  ) {}
+
+  /** Inspects all keys of the fleet. Resolves with the quarantined ones. */
+  async inspectAll(): Promise<string[]> {
+    const moved: string[] = [];
+    let cursor = "0";
+    do {
+      const [next, keys] = await this.redis.scan(cursor, "MATCH", keyOf("*"), "COUNT", BATCH);
+      cursor = next;
+      moved.push(...(await this.inspect(keys)));
+    } while (cursor !== "0");
+    return moved;
+  }
+
+  /** Quarantines those of the keys with foreign data. Resolves with them. */
+  async inspect(keys: readonly string[]): Promise<string[]> {
+    const args = keys.flatMap((key) => {
+      const rule = ruleOf(key);
+      return rule === null ? [] : [key, rule.type, rule.also ?? ""];
+    });
+    if (args.length === 0) return [];
+    const moved = (await this.redis.eval(SET_ASIDE_KEYS, 0, PREFIX, ...args)) as string[];
+    this.#report(moved);
+    return moved;
+  }
+
+  /** Quarantines a key and logs the reason. */
+  async setAside(key: string, reason: string): Promise<void> {
+    const moved = await this.redis.attempt(() => this.redis.eval(SET_ASIDE_KEY, 0, PREFIX, key));
+    if (moved === 1) this.#report([key], reason);
+  }
+
+  /**
+   * Quarantines fields of a hash (if they still have these values), members of a list or set, or entries of a stream.
+   */
+  async setEntriesAside(key: string, entries: readonly (readonly [entry: string, value?: string])[]) {
+    if (entries.length === 0) return;
+    const args = entries.flatMap(([entry, value = ""]) => [entry, value]);
+    const removed = (await this.redis.attempt(() =>
+      this.redis.eval(SET_ASIDE_ENTRIES, 0, PREFIX, key, ...args),
+    )) as string[];
+    this.#report(removed.map((entry) => `${key}: ${entry}`));
+  }
+
+  #report(entries: readonly string[], reason = "not written by the fleet"): void {
+    if (entries.length === 0) return;
+    const named = { count: entries.length, entries: entries.slice(0, MAX_NAMED), reason };
+    this.log.error(named, `foreign data in Redis moved to ${keyOf("quarantine")}, where it stays for a week`);
+  }
+}

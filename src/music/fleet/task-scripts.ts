@@ -1,0 +1,100 @@
+/** Lua scripts that change task records and their indices atomically. */
+import { NOTE_CHANGE } from "./summary-mirror.js";
+
+/** The largest priority of BullMQ. Turns are priorities, and restart when no task waits or runs. */
+const MAX_TURN = 2 ** 21 - 1;
+
+/** Returns 0 for anything but a whole number. */
+const INTEGER = `
+local function integer(text)
+  if text and #text < 16 and string.match(text, '^%d+$') then return tonumber(text) end
+  return 0
+end`;
+
+/**
+ * Reserves a place for a new task. Returns its sequence, its turn (see `FairTurns`), its position, Redis's time, and
+ * the adapters of its model; empty if the queue is full.
+ */
+export const RESERVE = `${INTEGER}
+local p, capacity, share, id, model = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local waiting = redis.call('ZCARD', p .. ':state:queued')
+if capacity > 0 and waiting >= capacity then return {} end
+if waiting + redis.call('ZCARD', p .. ':state:running') == 0 then redis.call('DEL', p .. ':turn', p .. ':turns') end
+local current = integer(redis.call('GET', p .. ':turn'))
+local last = integer(redis.call('HGET', p .. ':turns', share))
+local turn = math.min(math.max(current, last + 1), ${MAX_TURN})
+redis.call('HSET', p .. ':turns', share, turn)
+local sequence = redis.call('INCR', p .. ':sequence')
+redis.call('ZADD', p .. ':state:queued', sequence, id)
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+return {sequence, turn, waiting + 1, nowMs, redis.call('HGET', p .. ':adapters', model)}`;
+
+/**
+ * Stores a record and its indices if the stored record still starts with ARGV[2] ('' for a new task). Once a task has
+ * started, no new task gets an earlier turn. The end of a task is published in the same step, so that waiting clients
+ * learn of it even if its worker dies right after. The record is written last, so that the script can run again after
+ * an error.
+ */
+export const WRITE = `${NOTE_CHANGE}${INTEGER}
+local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local state, summary, favorite, ended, submission, route = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local turn, channel, ends = tonumber(ARGV[12]), ARGV[13], ARGV[14]
+local key = p .. ':task:' .. id
+if head ~= '' and redis.call('GETRANGE', key, 0, #head - 1) ~= head then return 0 end
+if submission ~= '' and redis.call('HSETNX', p .. ':submissions', submission, id) == 0
+  and head == '' and redis.call('HGET', p .. ':submissions', submission) ~= id then
+  redis.call('ZREM', p .. ':state:queued', id)
+  return 0
+end
+redis.call('SADD', p .. ':queues', route)
+redis.call('ZADD', p .. ':tasks', sequence, id)
+for _, other in ipairs({'queued', 'running', 'succeeded', 'failed'}) do
+  if other ~= state then redis.call('ZREM', p .. ':state:' .. other, id) end
+end
+redis.call('ZADD', p .. ':state:' .. state, sequence, id)
+redis.call('HSET', p .. ':summaries', id, summary)
+redis.call('HSET', p .. ':routes', id, route)
+if favorite == '1' then redis.call('ZADD', p .. ':favorites', sequence, id)
+else redis.call('ZREM', p .. ':favorites', id) end
+if state == 'running' and turn > integer(redis.call('GET', p .. ':turn')) then redis.call('SET', p .. ':turn', turn) end
+if ended ~= '' then redis.call('ZADD', p .. ':ended', ended, id) end
+noteChange(p, id)
+redis.call('SET', key, record)
+if ends == '1' then redis.call('PUBLISH', channel, cjson.encode({type = 'ended', id = id})) end
+return 1`;
+
+export const REMOVE = `${NOTE_CHANGE}
+local p, id, submission = ARGV[1], ARGV[2], ARGV[3]
+if not redis.call('ZSCORE', p .. ':ended', id) then return 0 end
+for _, key in ipairs({'tasks', 'favorites', 'state:succeeded', 'state:failed'}) do redis.call('ZREM', p .. ':' .. key, id) end
+redis.call('HDEL', p .. ':summaries', id)
+redis.call('HDEL', p .. ':routes', id)
+if submission ~= '' then redis.call('HDEL', p .. ':submissions', submission) end
+noteChange(p, id)
+redis.call('DEL', p .. ':task:' .. id, p .. ':progress:' .. id)
+redis.call('ZREM', p .. ':ended', id)
+return 1`;
+
+/** Removes ids without a record from the indices. */
+export const DROP = `${NOTE_CHANGE}
+local p = ARGV[1]
+for i = 2, #ARGV do
+  local id = ARGV[i]
+  if redis.call('STRLEN', p .. ':task:' .. id) == 0 then
+    for _, key in ipairs({'tasks', 'favorites', 'ended', 'state:queued', 'state:running', 'state:succeeded', 'state:failed'}) do
+      redis.call('ZREM', p .. ':' .. key, id)
+    end
+    redis.call('HDEL', p .. ':summaries', id)
+    redis.call('HDEL', p .. ':routes', id)
+    noteChange(p, id)
+  end
+end`;
+
+/** Makes every process read all summaries again. */
+export const FORGET_CHANGES = `
+local p, time = ARGV[1], redis.call('TIME')
+local ms = time[1] .. string.format('%03d', math.floor(time[2] / 1000))
+redis.call('DEL', p .. ':changes')
+redis.call('SET', p .. ':revision', ms)
+redis.call('SET', p .. ':forgotten', ms)`;

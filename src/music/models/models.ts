@@ -1,0 +1,200 @@
+/** Models: lists for clients, lookup by name, switching. */
+import { isAbsolute, posix } from "node:path";
+import type { CallOptions } from "../../engine/addon.js";
+import { EMBEDDED_MODEL, OWNER_SEPARATOR } from "../../engine/checkpoints.js";
+import { EngineError } from "../../engine/errors.js";
+import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
+import { INFER_METHODS } from "../../engine/render-parameters.js";
+import type { MusicEngine, SlotState } from "../../engine/types.js";
+import { HttpError, RequestError } from "../errors.js";
+import { TASK_TYPES, type TaskType } from "../request/schema.js";
+import type { ModelSwitch } from "../request/service-bodies.js";
+
+/**
+ * Slot with the named model. No name, or the name of a model that is not loaded, selects slot 1: clients send names of
+ * other installations. The result says which model was used, and `warnings` name an unknown one. In /v1/init it is an error.
+ */
+export function selectSlot(slots: readonly SlotState[], model: string | null): SlotState {
+  const loaded = slots.flatMap((slot) => slot.model ?? []);
+  const name = model === null ? undefined : namedModel(loaded, model);
+  const named = name === undefined ? undefined : slots.find((slot) => slot.model === name);
+  return named ?? (slots[0] as SlotState);
+}
+
+/**
+ * Finds a model by exact name, or by the last part of the name, because clients prefix a vendor. A path, or a model in
+ * another owner's folder, must match exactly. The embedded model replaces only a missing default, never a named model.
+ */
+export function namedModel(models: readonly string[], asked: string): string | undefined {
+  if (models.includes(asked)) return asked;
+  const own = models.filter((model) => !posix.dirname(model).includes(OWNER_SEPARATOR));
+  return own.find((model) => posix.basename(model) === posix.basename(asked));
+}
+
+/** Like `namedModel`, but returns unknown names and absolute paths unchanged. */
+function installedModel(models: readonly string[], asked: string): string {
+  return isAbsolute(asked) ? asked : (namedModel(models, asked) ?? asked);
+}
+
+const STARTED_AT_SECONDS = Math.floor(Date.now() / 1000);
+
+/**
+ * Task types that a model was trained for: from its configuration, or three for a turbo model. Other task types are not
+ * refused; they add a warning.
+ */
+export function supportedTaskTypes(engine: MusicEngine, name: string): readonly TaskType[] {
+  const model = engine.models().find((candidate) => candidate.name === name);
+  if (model?.supportedTasks) return TASK_TYPES.filter((task) => model.supportedTasks?.includes(task));
+  return model?.isTurbo === true ? ["text2music", "cover", "repaint"] : TASK_TYPES;
+}
+
+/** Models that a task can select, default first. While the default loads for the first time it is the only one. */
+export function listModels(engine: MusicEngine) {
+  const defaultModel = defaultModelName(engine);
+  const inSlots = engine.slots().map(({ model }) => model);
+  const models = engine
+    .models()
+    .filter(({ name }) => inSlots.includes(name) || name === defaultModel)
+    .map(({ name }) => ({ name, is_default: name === defaultModel }))
+    .sort((a, b) => Number(b.is_default) - Number(a.is_default));
+  return { models, default_model: defaultModel };
+}
+
+/** `listModels` in the format of OpenRouter. */
+export function openRouterModels(engine: MusicEngine) {
+  const data = listModels(engine).models.map(({ name }) => ({
+    id: `acestep/${name}`,
+    name,
+    created: STARTED_AT_SECONDS,
+    input_modalities: ["text", "audio"],
+    output_modalities: ["audio", "text"],
+    context_length: 4096,
+    max_output_length: DURATION_SECONDS_RANGE.max,
+    pricing: { prompt: "0", completion: "0", request: "0", image: "0" },
+    description: "Music generation",
+  }));
+  return { object: "list", data };
+}
+
+/** All installed models. */
+export function modelInventory(engine: MusicEngine) {
+  return {
+    models: installedModels(engine).map((model) => ({
+      ...model,
+      supported_task_types: supportedTaskTypes(engine, model.name),
+      infer_methods: [...INFER_METHODS],
+      sings: model.name !== EMBEDDED_MODEL,
+    })),
+    default_model: defaultModelName(engine),
+    slots: engine.slots().map(({ slot, model, isLoaded }) => ({ slot, model, is_loaded: isLoaded })),
+    lm_models: languageModels(engine),
+    loaded_lm_model: engine.loadedLanguageModel(),
+    llm_initialized: engine.loadedLanguageModel() !== null,
+  };
+}
+
+/**
+ * Loads the requested models. Loaded ones are kept, and the old model serves until the new one is ready.
+ * @throws HttpError 400 for an unknown slot or model, 500 if loading fails
+ */
+export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
+  const slot = engine.slots().find((state) => state.slot === request.slot);
+  if (slot === undefined) {
+    const variable = `SVC_CONFIG_PATH${request.slot}`;
+    throw new RequestError(
+      `Slot ${request.slot} is not available because ${variable} was not set at startup. Set it and restart the server.`,
+    );
+  }
+  const model = request.model === null ? null : installedModel(namesOf(engine.models()), request.model);
+  if (!slot.isLoaded || (model !== null && model !== slot.model)) {
+    const what = `DiT init failed for slot ${slot.slot}`;
+    await loadOrRefuse(what, model, () => engine.loadSlot(slot.slot, model));
+  }
+  if (request.initLanguageModel) {
+    const name = installedLanguageModel(engine, request.languageModel);
+    await loadOrRefuse("LLM init failed", name, () => engine.loadLanguageModel(name));
+  }
+  const loadedLanguageModel = engine.loadedLanguageModel();
+  return {
+    message: "Model initialization completed",
+    slot: request.slot,
+    loaded_model: engine.slots().find((state) => state.slot === request.slot)?.model ?? null,
+    loaded_lm_model: request.initLanguageModel ? loadedLanguageModel : null,
+    models: installedModels(engine),
+    lm_models: languageModels(engine),
+    llm_initialized: loadedLanguageModel !== null,
+  };
+}
+
+/**
+ * Loads models of slots that are empty or unloaded. Clients call this after training because other servers unload models;
+ * Carillon does not, so there is rarely anything to do.
+ * @throws HttpError 500 if loading fails
+ */
+export async function reloadModels(engine: MusicEngine) {
+  const reloaded: string[] = [];
+  for (const { slot } of engine.slots().filter(({ isLoaded }) => !isLoaded)) {
+    await loadOrRefuse(`DiT init failed for slot ${slot}`, null, () => engine.loadSlot(slot, null));
+    reloaded.push(slot === 1 ? "DiT/VAE/Text Encoder" : `DiT/VAE/Text Encoder of slot ${slot}`);
+  }
+  const what = reloaded.length === 0 ? "all models were already loaded" : `loaded ${reloaded.join(", ")}`;
+  return { message: `✅ Service reinitialized: ${what}`, reloaded };
+}
+
+/**
+ * Loads the language model `named` by the client, or the default.
+ * @throws HttpError 400 if the named model does not exist, 500 if loading fails
+ */
+export async function readyLanguageModel(
+  engine: MusicEngine,
+  call: CallOptions,
+  named: string | null = null,
+): Promise<void> {
+  const name = installedLanguageModel(engine, named);
+  await loadOrRefuse("LLM init failed", name, () => engine.prepareLanguageModel(name, call));
+}
+
+const NO_SUCH_MODEL: ReadonlySet<unknown> = new Set(["MODEL_NOT_FOUND", "UNSUPPORTED_MODEL"]);
+
+/** Maps load errors: 400 if the client `named` a model that does not exist or is not a model, otherwise 500. */
+async function loadOrRefuse(what: string, named: string | null, load: () => Promise<unknown>): Promise<void> {
+  try {
+    await load();
+  } catch (error) {
+    if (error instanceof HttpError) throw error;
+    const message = error instanceof Error ? error.message : String(error);
+    const isUnknown = named !== null && error instanceof EngineError && NO_SUCH_MODEL.has(error.code);
+    const detail = `Model initialization failed: ${what}: ${message}`;
+    throw new HttpError(isUnknown ? 400 : 500, detail, {}, { cause: error });
+  }
+}
+
+function installedModels(engine: MusicEngine) {
+  const defaultModel = defaultModelName(engine);
+  return engine
+    .models()
+    .map(({ name, isLoaded }) => ({ name, is_default: name === defaultModel, is_loaded: isLoaded }))
+    .sort((a, b) => a.name.localeCompare(b.name));
+}
+
+function installedLanguageModel(engine: MusicEngine, named: string | null): string | null {
+  return named === null ? null : installedModel(namesOf(engine.languageModels()), named);
+}
+
+function namesOf(models: readonly { name: string }[]): string[] {
+  return models.map(({ name }) => name);
+}
+
+function languageModels(engine: MusicEngine) {
+  return engine.languageModels().map(({ name, isLoaded }) => ({ name, is_loaded: isLoaded }));
+}
+
+/** @throws HttpError 500 if slot 1 has no model yet */
+export function requireModel(engine: MusicEngine): void {
+  if (engine.slots()[0]?.model == null) throw new HttpError(500, "Model not initialized");
+}
+
+/** Model of slot 1, used by tasks that name none. */
+function defaultModelName(engine: MusicEngine): string | null {
+  return engine.slots()[0]?.model ?? engine.models().find((model) => model.isDefault)?.name ?? null;
+}

@@ -1,0 +1,457 @@
+import { EventEmitter } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { StoreError } from "../errors.js";
+import type { GenerationRequest } from "../request/schema.js";
+import { CallbackSchedule, isOutstanding } from "./callback-schedule.js";
+import { CatalogedStore, type CatalogFilter, hasEnded, type TaskSummary } from "./catalog.js";
+import {
+  deathsMessage,
+  FairTurns,
+  holdMs,
+  JobStatistics,
+  MAX_DEATHS,
+  MAX_DISK_FAILURES,
+  retryAfterSeconds,
+} from "./rules.js";
+import type { StoredTask, Task, TaskState, TaskStore } from "./store.js";
+import {
+  type LiveState,
+  type Origin,
+  type QueueEvents,
+  QueueFullError,
+  type QueueStatistics,
+  TaskAborted,
+  type TaskQueue,
+  type TaskRunner,
+} from "./task-queue.js";
+import { acceptedTask, named, type Outcome, retryDelayMs, stopRuns, TaskRun } from "./task-run.js";
+
+export interface QueueOptions {
+  /** Maximum number of waiting tasks; 0: no limit. */
+  capacity: number;
+  workers: number;
+  /** 0: no limit. */
+  jobTimeoutSeconds: number;
+  /** Initial average of job seconds, and the number of jobs that are averaged. */
+  averageJobSeconds: number;
+  averageWindow: number;
+  /** Clock of finish times. */
+  clock: QueueClock;
+}
+
+export interface QueueClock {
+  start(newestMs: number | null): Promise<void>;
+  nowMs(): number;
+  save(): Promise<void>;
+}
+
+interface WaitingTask {
+  id: string;
+  sequence: number;
+  /** See `FairTurns`. */
+  turn: number;
+  interruptions: number;
+  requestId: string | undefined;
+  /** How often its song did not fit on the disk since the process started. */
+  diskFailures: number;
+  /** Not started for a while, because it may have crashed the process or not fit on the disk. */
+  isHeld: boolean;
+}
+
+/** A running task. */
+interface Work {
+  task: WaitingTask;
+  job: TaskRun;
+  ended: Promise<void>;
+  /** Set if the end of the job could not be recorded. Recording is retried. */
+  failure: StoreError | null;
+  /** Called when `failure` is set. */
+  onFailure: (() => void)[];
+  /** Detached: the task was requeued, so results of this run are ignored. */
+  isAbandoned: boolean;
+}
+
+/**
+ * Embedded first-in-first-out queue with fair turns. Every state change is stored before it is published. While the
+ * store is not writable, no task starts and ends of tasks are retried.
+ */
+export class EmbeddedQueue implements TaskQueue {
+  readonly events = new EventEmitter<QueueEvents>();
+  readonly isShared = false;
+  readonly #store: CatalogedStore;
+  readonly #statistics: JobStatistics;
+  readonly #turns = new FairTurns();
+  readonly #callbacks = new CallbackSchedule();
+  /** Ordered by turn and sequence. */
+  readonly #waiting: WaitingTask[] = [];
+  /** Tasks that were running when the process ended; also in `#waiting` until `recover`. */
+  readonly #interrupted: string[] = [];
+  /** Accepted tasks that are being stored. */
+  #admitting = 0;
+  readonly #running = new Map<string, Work>();
+  #nextSequence = 1;
+  #started = false;
+  /** Aborts retries of store writes. */
+  readonly #stopping = new AbortController();
+  /** Consecutive failures to start a task. Nothing starts while `#pauseTimer` runs. */
+  #beginFailures = 0;
+  #pauseTimer: NodeJS.Timeout | undefined;
+
+  constructor(
+    store: TaskStore,
+    private readonly runner: TaskRunner,
+    private readonly options: QueueOptions,
+    private readonly log: Logger,
+  ) {
+    this.#store = new CatalogedStore(store);
+    this.#statistics = new JobStatistics(options.averageJobSeconds, options.averageWindow);
+  }
+
+  async open(visit: (stored: StoredTask) => void): Promise<void> {
+    for await (const stored of this.#store.scan()) {
+      visit(stored);
+      if (stored.task !== null) this.#track(stored.task);
+    }
+    await this.options.clock.start(this.#store.finished().at(-1)?.finishedAtMs ?? null);
+    await this.#recover();
+  }
+
+  #track(task: Task): void {
+    const { id, sequence, interruptions, requestId, state, share = "", turn = 0 } = task;
+    this.#nextSequence = Math.max(this.#nextSequence, sequence + 1);
+    if (!hasEnded(state)) {
+      this.#turns.note(share, turn);
+      this.#enqueue({ id, sequence, turn, interruptions, requestId, diskFailures: 0, isHeld: false });
+    }
+    if (hasEnded(state) && isOutstanding(task)) this.#callbacks.resume(task);
+    if (state === "running") this.#interrupted.push(id);
+    this.#statistics.moved(null, state === "running" ? "queued" : state);
+  }
+
+  /** Requeues interrupted tasks. A task interrupted more than once is also held back. */
+  async #recover(): Promise<void> {
+    for (const id of this.#interrupted.splice(0)) {
+      const task = this.#waiting.find((waiting) => waiting.id === id) as WaitingTask;
+      task.interruptions++;
+      this.log.warn({ ...named(task), interruptions: task.interruptions }, "task was interrupted");
+      try {
+        await this.#recordInterruption(task);
+      } catch (err) {
+        if (!(err instanceof StoreError)) throw err;
+        this.log.warn({ task: id, err }, "could not record the interruption of a task; it is not counted");
+      }
+    }
+    for (const task of this.#waiting) {
+      if (task.interruptions > 1) this.#hold(task, task.interruptions - 2);
+    }
+  }
+
+  async #recordInterruption({ id, interruptions }: WaitingTask): Promise<void> {
+    if (interruptions < MAX_DEATHS.embedded) {
+      await this.#change(id, (task) => ({ ...task, state: "queued", interruptions }));
+      return;
+    }
+    await this.#finish(id, "queued", { state: "failed", interruptions, error: deathsMessage(interruptions) });
+    this.#dequeue(id);
+  }
+
+  /** @param times how often it was held back before */
+  #hold(task: WaitingTask, times: number): void {
+    task.isHeld = true;
+    const release = () => {
+      task.isHeld = false;
+      this.#startNext();
+    };
+    setTimeout(release, holdMs(times)).unref();
+  }
+
+  start(): void {
+    this.#started = true;
+    this.#startNext();
+  }
+
+  get #waitingCount(): number {
+    return this.#waiting.length + this.#admitting;
+  }
+
+  async assertRoom(): Promise<void> {
+    this.#assertRoom();
+  }
+
+  #assertRoom(): void {
+    const { capacity, workers } = this.options;
+    if (capacity > 0 && this.#waitingCount >= capacity) {
+      throw new QueueFullError(retryAfterSeconds(this.#statistics.averageJobSeconds, workers));
+    }
+  }
+
+  async submit(request: GenerationRequest, origin: Origin = {}): Promise<{ task: Task; position: number }> {
+    this.#assertRoom();
+    this.#admitting++;
+    const sequence = this.#nextSequence++;
+    const turn = this.#turns.next(origin.share ?? "");
+    const position = this.#waiting.filter((task) => task.turn <= turn).length + this.#admitting;
+    const task = acceptedTask(request, origin, { sequence, turn, position });
+    try {
+      await this.#store.add(task);
+    } finally {
+      this.#admitting--;
+    }
+    this.#track(task);
+    this.log.info({ ...named(task), position }, "task accepted");
+    this.events.emit("queued", task.id, this.#positionOf(task.id));
+    if (this.#waiting.at(-1)?.id !== task.id) this.events.emit("moved");
+    this.#startNext();
+    return { task, position };
+  }
+
+  async submittedAs(key: string): Promise<string | undefined> {
+    return this.#store.submittedAs(key);
+  }
+
+  get(id: string): Promise<Task | undefined> {
+    return this.#store.get(id);
+  }
+
+  async live(id: string): Promise<LiveState> {
+    return { progress: this.#running.get(id)?.job.progress, position: this.#positionOf(id) };
+  }
+
+  #positionOf(id: string): number | undefined {
+    const index = this.#waiting.findIndex((task) => task.id === id);
+    return index < 0 ? undefined : index + 1;
+  }
+
+  async page(filter: CatalogFilter): Promise<{ total: number; ids: string[] }> {
+    return this.#store.page(filter);
+  }
+
+  update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
+    return this.#store.update(id, change);
+  }
+
+  async finished(): Promise<TaskSummary[]> {
+    return this.#store.finished();
+  }
+
+  async remove(id: string): Promise<TaskSummary | undefined> {
+    const summary = this.#store.summary(id);
+    if (summary === undefined || !hasEnded(summary.state)) return undefined;
+    await this.#store.remove(id);
+    this.#statistics.moved(summary.state, null);
+    return summary;
+  }
+
+  async runCleanUp(work: (nowMs: number) => Promise<void>): Promise<void> {
+    await this.options.clock.save();
+    await work(this.options.clock.nowMs());
+  }
+
+  async statistics(): Promise<QueueStatistics> {
+    const { counts, averageJobSeconds } = this.#statistics;
+    return { counts, waiting: this.#waitingCount, averageJobSeconds };
+  }
+
+  async dueCallbacks(max: number): Promise<string[]> {
+    return this.#callbacks.take(max);
+  }
+
+  async scheduleCallback(id: string, delayMs: number | null): Promise<void> {
+    this.#callbacks.set(id, delayMs);
+  }
+
+  async cancel(id: string): Promise<boolean> {
+    const reason = new TaskAborted("cancelled", "Cancelled by user");
+    const work = this.#running.get(id);
+    if (work !== undefined) {
+      work.job.controller.abort(reason);
+      await endOrFailure(work);
+      // It may have ended before the abort.
+      return (await this.#store.get(id))?.error === reason.message;
+    }
+    const task = this.#dequeue(id);
+    if (task === undefined) return false;
+    try {
+      await this.#finish(id, "queued", { state: "failed", error: reason.message });
+    } catch (error) {
+      this.#enqueue(task);
+      throw error;
+    }
+    return true;
+  }
+
+  async stop(graceSeconds: number): Promise<void> {
+    this.#started = false;
+    clearTimeout(this.#pauseTimer);
+    await stopRuns(this.#running, graceSeconds, this.#stopping, this.#settle.bind(this), this.log);
+    await this.options.clock.save();
+  }
+
+  #enqueue(task: WaitingTask): void {
+    const index = this.#waiting.findLastIndex((other) => isBefore(other, task));
+    this.#waiting.splice(index + 1, 0, task);
+  }
+
+  #dequeue(id: string): WaitingTask | undefined {
+    const index = this.#waiting.findIndex((task) => task.id === id);
+    if (index < 0) return undefined;
+    const [task] = this.#waiting.splice(index, 1);
+    this.events.emit("moved");
+    return task;
+  }
+
+  #startNext(): void {
+    while (this.#started && this.#pauseTimer === undefined && this.#running.size < this.options.workers) {
+      const task = this.#takeNext();
+      if (task === undefined) return;
+      const job = new TaskRun();
+      const work: Work = {
+        task,
+        job,
+        ended: Promise.resolve(),
+        failure: null,
+        onFailure: [],
+        isAbandoned: false,
+      };
+      this.#running.set(task.id, work);
+      this.#turns.started(task.turn);
+      work.ended = this.#work(work).finally(() => {
+        this.#running.delete(task.id);
+        this.#startNext();
+      });
+    }
+  }
+
+  /** A task that was interrupted before runs alone, so that it takes no other task down with it. */
+  #takeNext(): WaitingTask | undefined {
+    const next = this.#waiting.find(({ isHeld }) => !isHeld);
+    if (next === undefined) return undefined;
+    const runningTasks = [...this.#running.values()].map(({ task }) => task);
+    const isSuspect = next.interruptions > 0 || runningTasks.some(({ interruptions }) => interruptions > 0);
+    return isSuspect && runningTasks.length > 0 ? undefined : this.#dequeue(next.id);
+  }
+
+  /** Store not writable: pause before starting tasks. */
+  #pause(err: StoreError): void {
+    if (this.#beginFailures === 0)
+      this.log.error({ err }, "the task store is not writable; no task starts until it is");
+    const delayMs = retryDelayMs(this.#beginFailures++);
+    this.#pauseTimer ??= setTimeout(() => {
+      this.#pauseTimer = undefined;
+      this.#startNext();
+    }, delayMs).unref();
+  }
+
+  async #work(work: Work): Promise<void> {
+    const task = await this.#begin(work);
+    if (task === null) return;
+    const { job } = work;
+    const outcome = await job.run(task, this.runner, {
+      timeoutSeconds: this.options.jobTimeoutSeconds,
+      onProgress: (progress) => this.events.emit("progress", task.id, progress, task.requestId),
+      log: this.log,
+    });
+    // The GPU is lost and the process is about to exit.
+    if (outcome === null) this.#started = false;
+    if (work.isAbandoned || outcome === null) return;
+    if (job.seconds !== null) this.#statistics.jobTook(job.seconds);
+    const isDiskFull = outcome.state === "queued" && outcome.why === "disk-full";
+    if (isDiskFull && ++work.task.diskFailures >= MAX_DISK_FAILURES) {
+      await this.#recordEnd(work, job.failed(outcome.cause));
+    } else await this.#recordEnd(work, outcome);
+  }
+
+  /** Null if the task could not start. It is requeued, or skipped if its record is unusable. */
+  async #begin({ task: waiting, job }: Work): Promise<Task | null> {
+    this.#statistics.moved("queued", "running");
+    try {
+      const startedAtMs = Date.now();
+      const task = await this.#change(waiting.id, (current) => ({
+        ...current,
+        state: "running",
+        startedAtMs,
+      }));
+      this.log.info(named(waiting), "task started");
+      this.events.emit("progress", task.id, job.progress, task.requestId);
+      if (this.#beginFailures > 0) this.log.info("the task store is writable again");
+      this.#beginFailures = 0;
+      return task;
+    } catch (error) {
+      this.#statistics.moved("running", "queued");
+      if (error instanceof StoreError) {
+        this.#enqueue(waiting);
+        this.#pause(error);
+      } else {
+        this.log.error({ ...named(waiting), err: error }, "could not start a task; it is skipped");
+      }
+      return null;
+    }
+  }
+
+  /** Retries until the end is stored or the queue stops. */
+  async #recordEnd(work: Work, outcome: Outcome): Promise<void> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        await this.#settle(work, outcome);
+        return;
+      } catch (error) {
+        if (attempt === 0)
+          this.log.error({ ...named(work.task), err: error }, "could not record the end of a task");
+        if (!(error instanceof StoreError)) return;
+        work.failure = error;
+        for (const notify of work.onFailure.splice(0)) notify();
+        const isOver = await sleep(retryDelayMs(attempt), false, { signal: this.#stopping.signal }).catch(
+          () => true,
+        );
+        if (isOver || work.isAbandoned) return;
+      }
+    }
+  }
+
+  async #settle({ task }: Work, outcome: Outcome): Promise<void> {
+    if (outcome.state !== "queued") return this.#finish(task.id, "running", outcome);
+    await this.#change(task.id, (current) => ({ ...current, state: "queued" }));
+    this.#enqueue(task);
+    if (task.diskFailures > 0) this.#hold(task, task.diskFailures - 1);
+    this.#statistics.moved("running", "queued");
+    this.events.emit("queued", task.id, this.#positionOf(task.id));
+  }
+
+  /** @throws Error if the task is gone, which unfinished tasks never are */
+  async #change(id: string, change: (task: Task) => Task): Promise<Task> {
+    const task = await this.#store.update(id, change);
+    if (task === undefined) throw new Error(`task ${id} is missing from the store`);
+    return task;
+  }
+
+  async #finish(id: string, from: TaskState, change: Partial<Task> & { state: TaskState }): Promise<void> {
+    const finishedAtMs = this.options.clock.nowMs();
+    const endedAtMs = Date.now();
+    const task = await this.#change(id, (current) => ({ ...current, ...change, finishedAtMs, endedAtMs }));
+    this.#statistics.moved(from, change.state);
+    if (isOutstanding(task)) this.#callbacks.set(id, 0);
+    this.events.emit("ended", task);
+    await this.runner.cleanUp(task).catch((err: unknown) => {
+      this.log.error({ task: id, err }, "could not clean up after a task");
+    });
+  }
+}
+
+function isBefore(a: WaitingTask, b: WaitingTask): boolean {
+  return a.turn === b.turn ? a.sequence < b.sequence : a.turn < b.turn;
+}
+
+/** Resolves when the job has ended. @throws StoreError if its end could not be recorded yet */
+async function endOrFailure(work: Work): Promise<void> {
+  const failed = new Promise<void>((resolve) => {
+    if (work.failure === null) work.onFailure.push(resolve);
+    else resolve();
+  });
+  let hasEnded = false;
+  const ended = work.ended.then(() => {
+    hasEnded = true;
+  });
+  await Promise.race([ended, failed]);
+  if (!hasEnded && work.failure !== null) throw work.failure;
+}

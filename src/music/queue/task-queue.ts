@@ -1,0 +1,152 @@
+/**
+ * The queue interface: accepted tasks and their execution. `embedded-queue.ts` is the embedded queue, which keeps its tasks in
+ * a folder of this process. `../fleet/fleet-queue.ts` shares its tasks through Redis.
+ */
+import type { EventEmitter } from "node:events";
+import type { SubmissionKey } from "../request/idempotency.js";
+import type { GenerationRequest } from "../request/schema.js";
+import type { TaskProgress } from "../song/progress.js";
+import type { CatalogFilter, TaskSummary } from "./catalog.js";
+import type { SongResult, StoredTask, Task, TaskState } from "./store.js";
+
+export class QueueFullError extends Error {
+  constructor(readonly retryAfterSeconds: number) {
+    super("Server busy: queue is full");
+  }
+}
+
+/** Another process accepted a submission with the same idempotency key first. */
+export class SubmissionTakenError extends Error {}
+
+/** Why a job was aborted; the `reason` of its signal. */
+export class TaskAborted extends Error {
+  constructor(
+    readonly why: "cancelled" | "timeout" | "shutdown" | "superseded",
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export interface RunControl {
+  signal: AbortSignal;
+  report(progress: TaskProgress): void;
+}
+
+export interface TaskRunner {
+  /** Runs a task. Rejects with an error for the client, or with the signal's reason. */
+  run(task: Task, context: RunControl): Promise<SongResult>;
+  /** Cleans up after a task that has ended, in any state. Called once, by the process that recorded the end. */
+  cleanUp(task: Task): Promise<void>;
+}
+
+export interface QueueEvents {
+  /** A task was accepted or requeued. */
+  queued: [id: string, position: number | undefined];
+  /** Positions of waiting tasks have changed. */
+  moved: [];
+  /** A task has started or made progress. */
+  progress: [id: string, progress: TaskProgress, requestId: string | undefined];
+  /** A task has ended, in any state. */
+  ended: [task: Task];
+}
+
+/** Where a task comes from. */
+export interface Origin {
+  submission?: SubmissionKey | null;
+  /** Id of the HTTP request, as in log lines. */
+  requestId?: string | undefined;
+  /** Fair-share group: groups take turns. */
+  share?: string;
+  /** The task that this one is a retake of. */
+  retakeOf?: string | undefined;
+}
+
+/** Live state of an unfinished task, kept outside its record. */
+export interface LiveState {
+  /** Only for a running task. */
+  progress: TaskProgress | undefined;
+  /** 1 for the next to start; undefined if the task is not waiting. */
+  position: number | undefined;
+}
+
+/** A worker process, as it last announced itself. */
+export interface WorkerStatus {
+  /** Unique. */
+  name: string;
+  version: string;
+  device: string;
+  /** Free memory of the GPU, or of the machine if there is none. */
+  free_memory_bytes: number;
+  /** Number of tasks that it runs at once. */
+  places: number;
+  running: string[];
+  models: { name: string; slot: number; is_loaded: boolean }[];
+  lm_models: string[];
+  /** It is stopping and starts no more tasks. */
+  is_draining: boolean;
+}
+
+export interface QueueStatistics {
+  counts: Record<TaskState | "total", number>;
+  waiting: number;
+  averageJobSeconds: number;
+  /** Workers of the fleet; undefined for the embedded queue. */
+  workers?: WorkerStatus[];
+}
+
+export interface TaskQueue {
+  readonly events: EventEmitter<QueueEvents>;
+  /** Whether other processes work on the same tasks, so that files in this process's folder may belong to them. */
+  readonly isShared: boolean;
+
+  /** Loads the stored tasks. An embedded queue calls `visit` for every task. @throws StoreError */
+  open(visit: (stored: StoredTask) => void): Promise<void>;
+  /** Starts running tasks, if this process runs any. */
+  start(): void;
+  /**
+   * Starts nothing more and waits `graceSeconds` for running jobs. The rest are aborted and requeued at the front.
+   * Results of jobs that ignore the abort are ignored.
+   */
+  stop(graceSeconds: number): Promise<void>;
+
+  /** @throws QueueFullError when the queue is full, StoreError when the store is not writable */
+  assertRoom(): Promise<void>;
+  /**
+   * Accepts a task. `position` counts the waiting tasks including this one.
+   * @throws as assertRoom; SubmissionTakenError; HttpError if no worker can run it
+   */
+  submit(request: GenerationRequest, origin?: Origin): Promise<{ task: Task; position: number }>;
+  /** The id of the task that was submitted with this idempotency key. */
+  submittedAs(key: string): Promise<string | undefined>;
+  /**
+   * Fails a waiting or running task with "Cancelled by user". False if the task is in neither state.
+   * @throws StoreError when the store is not writable. A waiting task then stays queued; a running one is aborted, and
+   * its end is recorded later.
+   */
+  cancel(id: string): Promise<boolean>;
+
+  /** @throws DamagedRecordError */
+  get(id: string): Promise<Task | undefined>;
+  live(id: string): Promise<LiveState>;
+  /** Ids of the matching tasks, newest first, and the number of matches. */
+  page(filter: CatalogFilter): Promise<{ total: number; ids: string[] }>;
+  /** Applies `change` to a task; undefined if there is none. */
+  update(id: string, change: (task: Task) => Task): Promise<Task | undefined>;
+  statistics(): Promise<QueueStatistics>;
+
+  /**
+   * Takes ids of tasks with a due callback: ended tasks and tasks not checked for a while. Each id goes to one
+   * process, and is due again after a minute unless it is rescheduled.
+   */
+  dueCallbacks(max: number): Promise<string[]>;
+  /** @param delayMs null: no callback is due any more */
+  scheduleCallback(id: string, delayMs: number | null): Promise<void>;
+
+  /** Ended tasks, oldest first. */
+  finished(): Promise<TaskSummary[]>;
+  /** Removes an ended task; undefined if there is none with this id. */
+  remove(id: string): Promise<TaskSummary | undefined>;
+  /** Runs clean-up in one of the processes that share the queue. `nowMs` is the time to compare ages with. */
+  runCleanUp(work: (nowMs: number) => Promise<void>): Promise<void>;
+}

@@ -1,0 +1,181 @@
+/** A new task record, and one run of a task: time limit, progress and outcome. Shared by all queues. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { v4 as uuid } from "uuid";
+import type { GenerationRequest } from "../request/schema.js";
+import type { TaskProgress } from "../song/progress.js";
+import type { SongResult, Task } from "./store.js";
+import { type Origin, TaskAborted, type TaskRunner } from "./task-queue.js";
+
+/** The maximum of setTimeout. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+/** Delay between store write attempts; it doubles up to the maximum. */
+const FIRST_RETRY_MS = 500;
+const MAX_RETRY_MS = 30_000;
+
+/** Time that aborted jobs have to clean up. A job in a native call needs longer and is abandoned. */
+const ABORT_SECONDS = 1;
+
+export type Outcome =
+  | { state: "succeeded"; result: SongResult; progress: 1 }
+  | { state: "failed"; error: string; progress: number }
+  /** Requeued. */
+  | { state: "queued"; why: "shutdown" | "disk-full"; cause: unknown };
+
+export interface RunOptions {
+  /** 0: no limit. */
+  timeoutSeconds: number;
+  onProgress(progress: TaskProgress): void;
+  log: Logger;
+}
+
+/** Progress of a task that has just started. */
+export const BEGUN: TaskProgress = { value: 0.01, stage: "running", text: "", previewSeconds: 0 };
+
+export class TaskRun {
+  readonly controller = new AbortController();
+  progress: TaskProgress = BEGUN;
+  /** Duration of the run; null if it was aborted, so that it does not count in the average. */
+  seconds: number | null = null;
+
+  /** Null if the GPU was lost: the process must exit, and the task counts as interrupted. */
+  async run(task: Task, runner: TaskRunner, options: RunOptions): Promise<Outcome | null> {
+    const { timeoutSeconds } = options;
+    const timeout = new TaskAborted(
+      "timeout",
+      `the job ran longer than ${timeoutSeconds} seconds, the limit of SVC_JOB_TIMEOUT_SECONDS`,
+    );
+    const timer =
+      timeoutSeconds > 0
+        ? setTimeout(() => this.controller.abort(timeout), Math.min(timeoutSeconds * 1000, MAX_TIMER_MS))
+        : undefined;
+    const startedMs = performance.now();
+    const outcome = await this.#outcome(task, runner, options);
+    clearTimeout(timer);
+    if (!this.controller.signal.aborted || outcome?.state === "succeeded") {
+      this.seconds = (performance.now() - startedMs) / 1000;
+    }
+    return outcome;
+  }
+
+  async #outcome(task: Task, runner: TaskRunner, { onProgress, log }: RunOptions): Promise<Outcome | null> {
+    const { signal } = this.controller;
+    try {
+      signal.throwIfAborted();
+      const report = (progress: TaskProgress) => {
+        this.progress = progress;
+        onProgress(progress);
+      };
+      const result = await runner.run(task, { signal, report });
+      return { state: "succeeded", result, progress: 1 };
+    } catch (error) {
+      const cause: unknown = signal.aborted ? signal.reason : error;
+      if (signal.aborted) log.info({ ...named(task), reason: oneLine(cause) }, "task stopped");
+      else log.error({ ...named(task), err: cause }, "task failed");
+      if (hasCode(cause, "DEVICE_LOST")) return null;
+      if (hasCode(cause, "DISK_FULL")) return { state: "queued", why: "disk-full", cause };
+      return this.aborted(cause);
+    }
+  }
+
+  /** The outcome of a run that was aborted with `cause`, whether it reacted or not. */
+  aborted(cause: unknown): Outcome {
+    const isShutdown = cause instanceof TaskAborted && cause.why === "shutdown";
+    if (isShutdown) return { state: "queued", why: "shutdown", cause };
+    return this.failed(cause);
+  }
+
+  failed(cause: unknown): Outcome {
+    return { state: "failed", error: oneLine(cause), progress: this.progress.value };
+  }
+}
+
+/** A run in progress. */
+interface Work {
+  task: { id: string; requestId?: string | undefined };
+  job: TaskRun;
+  ended: Promise<void>;
+  /** Detached: the task was requeued, so results of this run are ignored. */
+  isAbandoned: boolean;
+}
+
+/**
+ * Waits `graceSeconds` for jobs and aborts the rest; `stopping` aborts then too. Jobs that ignore the abort are
+ * abandoned.
+ */
+export async function stopRuns<W extends Work>(
+  running: ReadonlyMap<string, W>,
+  graceSeconds: number,
+  stopping: AbortController,
+  settle: (work: W, outcome: Outcome) => Promise<void>,
+  log: Logger,
+): Promise<void> {
+  const works = [...running.values()];
+  const ended = Promise.all(works.map((work) => work.ended));
+  await within(graceSeconds, ended);
+  for (const { job } of works) {
+    job.controller.abort(new TaskAborted("shutdown", "the server is stopping"));
+  }
+  stopping.abort();
+  await within(ABORT_SECONDS, ended);
+  for (const work of running.values()) {
+    work.isAbandoned = true;
+    await settle(work, work.job.aborted(work.job.controller.signal.reason)).catch((err: unknown) => {
+      log.error({ ...named(work.task), err }, "could not requeue a task");
+    });
+  }
+}
+
+/** Waits for the promise, up to a time limit. */
+async function within(seconds: number, promise: Promise<unknown>): Promise<void> {
+  const over = new AbortController();
+  const timeout = sleep(seconds * 1000, undefined, { signal: over.signal }).catch(() => {});
+  await Promise.race([promise, timeout]);
+  over.abort();
+}
+
+/** The record of a newly accepted task. */
+export function acceptedTask(
+  request: GenerationRequest,
+  { submission, requestId, share, retakeOf }: Origin,
+  place: { sequence: number; turn: number; position: number },
+): Task {
+  const { sequence, turn, position } = place;
+  return {
+    id: uuid(),
+    sequence,
+    state: "queued",
+    createdAtMs: Date.now(),
+    finishedAtMs: null,
+    interruptions: 0,
+    request,
+    ...(submission && { submission: { ...submission, position } }),
+    ...(requestId && { requestId }),
+    ...(share && { share }),
+    ...(retakeOf && { retakeOf }),
+    turn,
+    result: null,
+    error: null,
+    progress: 0,
+  };
+}
+
+/** Log fields that identify a task. */
+export function named({ id, requestId }: { id: string; requestId?: string | undefined }) {
+  return { task: id, request: requestId };
+}
+
+/** Exponential backoff for store writes. */
+export function retryDelayMs(attempt: number): number {
+  return Math.min(FIRST_RETRY_MS * 2 ** attempt, MAX_RETRY_MS);
+}
+
+function hasCode(cause: unknown, code: string): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === code;
+}
+
+/** The first line of an error message. */
+function oneLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.split("\n", 1)[0] || "the job failed without a message";
+}

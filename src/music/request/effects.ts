@@ -1,0 +1,391 @@
+/**
+ * Table of when each parameter of POST /release_task has an effect; the type requires an entry for every parameter.
+ * Parameters that a client set without effect are listed in `warnings`, one line per reason.
+ */
+import type { LanguageModelInfo } from "../../engine/types.js";
+import { namesOf } from "../../parameters.js";
+import {
+  type Analysis,
+  type GenerationParameters,
+  type GenerationRequest,
+  generationSchema,
+  type TaskType,
+} from "./schema.js";
+import { makesStems } from "./stems.js";
+
+/** Facts known at submission. */
+export interface Asked extends GenerationParameters {
+  analysis: Analysis | null;
+  /** Audio codes of the client are used. */
+  hasCodes: boolean;
+}
+
+/** Kinds of text written by the language model. */
+export type Writing = "sheet" | "metadata" | "codes";
+
+/** Facts known after a song was made. */
+export interface Made {
+  request: GenerationRequest;
+  /** DiT model. */
+  model: string;
+  isTurbo: boolean;
+  /** Trained on stems. */
+  isLegoSft: boolean;
+  /** Null: not used. */
+  languageModel: LanguageModelInfo | null;
+  written: ReadonlySet<Writing>;
+  /** The language was known before planning. */
+  isLanguageNamed: boolean;
+  hasWords: boolean;
+  hasLyricTimes: boolean;
+  /** Null: scored, or not requested. */
+  whyNoScores: string | null;
+  /** repaint and lego: the window spans the whole source. */
+  isWholeWindow: boolean;
+}
+
+type Key = keyof GenerationParameters;
+/** Reason why a parameter has no effect; null if it has, or may have, one. */
+type Rule<Facts> = (facts: Facts) => string | null;
+
+interface Use {
+  /** Analyses that use it; default none. Songs use it unless a rule below gives a reason. */
+  analyses?: readonly Analysis[];
+  asked?: readonly Rule<Asked>[];
+  made?: readonly Rule<Made>[];
+}
+
+const ANALYSES: Readonly<Record<Analysis, string>> = {
+  codes: "extract_codes_only",
+  full: "full_analysis_only",
+  metadata: "analysis_only",
+};
+
+/** Tasks that use the language model. */
+export const LANGUAGE_MODEL_TASKS: readonly TaskType[] = ["text2music", "lego", "complete"];
+
+const forTasks =
+  (...tasks: TaskType[]): Rule<Asked> =>
+  ({ taskType }) =>
+    tasks.includes(taskType) ? null : `not used by task_type ${taskType}, only by ${tasks.join(", ")}`;
+
+const wherePlanned: Rule<Asked> = ({ taskType }) =>
+  LANGUAGE_MODEL_TASKS.includes(taskType) ? null : `task_type ${taskType} does not use the language model`;
+
+const withoutTimesteps: Rule<Asked> = ({ timesteps }) =>
+  timesteps === null ? null : "replaced by timesteps";
+
+const withoutInstruction: Rule<Asked> = ({ instruction }) =>
+  instruction === null ? null : "replaced by instruction";
+
+const withoutWindows: Rule<Asked> = ({ repaintingWindows }) =>
+  repaintingWindows.length === 0 ? null : "replaced by repainting_windows";
+
+const never =
+  (reason: string): Rule<Asked> =>
+  () =>
+    reason;
+
+const onBaseModels: Rule<Made> = ({ isTurbo, model }) => (isTurbo ? `${model} is a turbo model` : null);
+
+const whereGuided: Rule<Made> = ({ request }) =>
+  request.guidanceScale > 1 ? null : `guidance_scale ${request.guidanceScale} means no guidance`;
+
+const withinWindow: Rule<Made> = ({ isWholeWindow }) =>
+  isWholeWindow ? "the window spans the whole source" : null;
+
+const withLanguageModel: Rule<Made> = ({ languageModel }) =>
+  languageModel === null ? "the song was made without a language model" : null;
+
+const whereWritten =
+  (...kinds: Writing[]): Rule<Made> =>
+  ({ written }) =>
+    kinds.some((kind) => written.has(kind)) ? null : `the language model wrote no ${kinds.join(" and no ")}`;
+
+const whereDrawn: Rule<Made> = ({ request }) =>
+  request.lmTemperature > 0 ? null : "lm_temperature 0 always picks the most likely token";
+
+const ANY_WRITING = whereWritten("sheet", "metadata", "codes");
+
+const bySampling: Use = {
+  asked: [wherePlanned],
+  made: [withLanguageModel, ANY_WRITING],
+};
+const byDrawing: Use = { ...bySampling, made: [withLanguageModel, ANY_WRITING, whereDrawn] };
+const inText: Use = {
+  analyses: ["full", "metadata"],
+  asked: [wherePlanned],
+  made: [withLanguageModel, whereWritten("sheet", "metadata")],
+};
+const inCodes: Use = { asked: [wherePlanned], made: [withLanguageModel, whereWritten("codes")] };
+const inGuidance: Use = { made: [onBaseModels, whereGuided] };
+const whereCorrected: Rule<Asked> = ({ dcwEnabled }) => (dcwEnabled ? null : "dcw_enabled is false");
+const inCorrection: Use = { asked: [whereCorrected] };
+const inWindow: Use = { asked: [forTasks("repaint", "lego")], made: [withinWindow] };
+
+const USES: Readonly<Record<Key, Use>> = {
+  prompt: {
+    analyses: ["metadata"],
+    made: [
+      ({ request: { sampleQuery }, languageModel }) =>
+        languageModel !== null && sampleQuery !== "" ? "replaced by sample_query" : null,
+      ({ request: { sampleMode }, languageModel }) =>
+        sampleMode && languageModel?.writesText ? "sample_mode writes the prompt" : null,
+    ],
+  },
+  lyrics: { analyses: ["metadata"] },
+  thinking: {
+    asked: [({ taskType, hasCodes }) => (hasCodes ? null : wherePlanned({ taskType } as Asked))],
+  },
+  vocalLanguage: {},
+  timesLyrics: {
+    made: [
+      ({ hasWords }) => (hasWords ? null : "the song has no lyrics"),
+      ({ hasLyricTimes, model }) => (hasLyricTimes ? null : `${model} cannot time these lyrics`),
+    ],
+  },
+  getScores: { made: [({ whyNoScores }) => whyNoScores] },
+  callbackUrl: { analyses: ["codes", "full", "metadata"] },
+  audioFormat: {},
+  mp3Bitrate: {
+    asked: [({ audioFormat }) => (audioFormat === "mp3" ? null : `audio_format is ${audioFormat}`)],
+  },
+  sampleRate: {},
+  normalizationDb: {},
+  fadeInSeconds: {},
+  fadeOutSeconds: {},
+  sampleMode: { asked: [wherePlanned], made: [withLanguageModel] },
+  sampleQuery: { asked: [wherePlanned], made: [withLanguageModel] },
+  useFormat: {
+    asked: [
+      wherePlanned,
+      ({ prompt, lyrics, sampleMode, sampleQuery }) =>
+        sampleMode || `${prompt}${lyrics}${sampleQuery}`.trim() !== ""
+          ? null
+          : "there is no prompt and no lyrics",
+    ],
+    made: [withLanguageModel, whereWritten("sheet", "metadata")],
+  },
+  model: { analyses: ["codes", "full"] },
+  loras: {},
+  bpm: {},
+  keyScale: {},
+  timeSignature: {},
+  audioDurationSeconds: {
+    asked: [
+      ({ taskType, hasCodes }) =>
+        taskType === "text2music" || hasCodes ? null : "the source sets the length",
+      ({ hasCodes }) => (hasCodes ? "audio_code_string sets the length" : null),
+    ],
+  },
+  audioCodes: {
+    asked: [
+      ({ taskType }) =>
+        taskType === "text2music" || taskType === "cover" ? null : `task_type ${taskType} uses a source`,
+      ({ thinking, useAudioCodes }) =>
+        thinking || useAudioCodes ? null : "needs thinking or use_audio_codes",
+    ],
+  },
+  useAudioCodes: { asked: [({ hasCodes }) => (hasCodes ? null : "no audio_code_string is used")] },
+  useRandomSeed: {
+    analyses: ["full", "metadata"],
+    asked: [({ seed }) => (seed.length > 0 ? null : "no seed was sent")],
+  },
+  seed: {
+    analyses: ["full", "metadata"],
+    asked: [({ useRandomSeed }) => (useRandomSeed ? "use_random_seed is true" : null)],
+  },
+  batchSize: {
+    asked: [
+      ({ taskType, trackName, trackClasses, batchSize }) =>
+        makesStems(taskType) && trackName === "" && trackClasses.length > 0 && batchSize > 1
+          ? "track_classes makes one song for each stem"
+          : null,
+    ],
+  },
+
+  inferenceSteps: { asked: [withoutTimesteps] },
+  shift: { asked: [withoutTimesteps], made: [onBaseModels] },
+  timesteps: {},
+  inferMethod: {},
+  dcwEnabled: {},
+  dcwMode: inCorrection,
+  dcwScaler: {
+    asked: [
+      whereCorrected,
+      ({ dcwMode }) => (dcwMode === "high" ? "dcw_mode high corrects the high band" : null),
+    ],
+  },
+  dcwHighScaler: {
+    asked: [
+      whereCorrected,
+      ({ dcwMode }) => (dcwMode === "low" || dcwMode === "pix" ? `not used by dcw_mode ${dcwMode}` : null),
+    ],
+  },
+  latentRescale: {},
+  latentShift: {},
+  audioCoverStrength: {
+    asked: [
+      ({ taskType, hasCodes, thinking }) =>
+        taskType === "text2music" && !hasCodes && !thinking
+          ? "there is no source and no audio codes to follow"
+          : null,
+    ],
+  },
+  coverNoiseStrength: {},
+  guidanceScale: { made: [onBaseModels] },
+  useAdg: inGuidance,
+  cfgIntervalStart: inGuidance,
+  cfgIntervalEnd: inGuidance,
+  repaintMode: inWindow,
+  repaintStrength: {
+    asked: [
+      ...(inWindow.asked ?? []),
+      ({ repaintMode }) => (repaintMode === "balanced" ? null : "used only by repaint_mode balanced"),
+    ],
+    made: [withinWindow],
+  },
+  chunkMaskMode: inWindow,
+  coverNofsq: {
+    asked: [
+      ({ taskType, hasCodes }) =>
+        hasCodes ? "audio codes replace the source" : forTasks("cover")({ taskType } as Asked),
+    ],
+  },
+
+  lmModelPath: { analyses: ["full", "metadata"], asked: [wherePlanned], made: [withLanguageModel] },
+  lmBackend: { asked: [never("there is only the built-in backend")] },
+  lmTemperature: { ...bySampling, analyses: ["metadata"] },
+  lmCfgScale: inCodes,
+  lmNegativePrompt: {
+    asked: [
+      wherePlanned,
+      ({ lmCfgScale }) => (lmCfgScale > 1 ? null : `lm_cfg_scale ${lmCfgScale} means no guidance`),
+    ],
+    made: [withLanguageModel, whereWritten("codes")],
+  },
+  lmTopK: { ...byDrawing, analyses: ["metadata"] },
+  lmTopP: { ...byDrawing, analyses: ["metadata"] },
+  lmMinP: { ...byDrawing, analyses: ["metadata"] },
+  lmSeeds: { ...byDrawing, analyses: ["full", "metadata"] },
+  lmRepetitionPenalty: { ...bySampling, analyses: ["metadata"] },
+  useCotCaption: {
+    asked: [
+      wherePlanned,
+      ({ taskType }) => (taskType === "text2music" ? null : "the caption describes a single stem"),
+    ],
+    made: [
+      withLanguageModel,
+      ({ languageModel }) =>
+        languageModel?.writesText ? null : `the language model ${languageModel?.name} does not write text`,
+      whereWritten("metadata"),
+    ],
+  },
+  useCotLanguage: {
+    analyses: ["metadata"],
+    asked: [wherePlanned],
+    made: [
+      withLanguageModel,
+      ({ languageModel }) =>
+        languageModel?.writesText ? null : `the language model ${languageModel?.name} does not write text`,
+      ({ isLanguageNamed }) => (isLanguageNamed ? "the language is already known" : null),
+      whereWritten("metadata"),
+    ],
+  },
+  constrainedDecoding: inText,
+  constrainedDecodingDebug: inText,
+  allowLmBatch: {
+    asked: [wherePlanned, ({ batchSize }) => (batchSize > 1 ? null : "the task makes one song")],
+    made: [withLanguageModel],
+  },
+
+  taskType: {},
+  instruction: {},
+  referenceAudioPath: {},
+  srcAudioPath: {
+    analyses: ["codes", "full"],
+    asked: [
+      ({ taskType }) => (taskType === "text2music" ? "task_type text2music uses no source" : null),
+      ({ hasCodes }) => (hasCodes ? "replaced by audio_code_string" : null),
+    ],
+  },
+  trackName: { asked: [forTasks("extract", "lego"), withoutInstruction] },
+  trackClasses: {
+    asked: [
+      forTasks("extract", "lego", "complete"),
+      withoutInstruction,
+      ({ taskType, trackName }) =>
+        makesStems(taskType) && trackName !== "" ? "replaced by track_name" : null,
+    ],
+  },
+  globalCaption: {
+    made: [
+      ({ isLegoSft, model }) => (isLegoSft ? null : `${model} was not trained on stems`),
+      ({ request: { instruction } }) =>
+        instruction?.toLowerCase().includes("a segment") ? "instruction asks for a segment" : null,
+    ],
+  },
+  repaintingStartSeconds: { asked: [forTasks("repaint", "lego"), withoutWindows] },
+  repaintingEndSeconds: { asked: [forTasks("repaint", "lego"), withoutWindows] },
+  repaintingWindows: { asked: [forTasks("repaint", "lego")] },
+  analysisOnly: { analyses: ["metadata"] },
+  fullAnalysisOnly: { analyses: ["full"] },
+  extractCodesOnly: { analyses: ["codes"] },
+};
+
+/** Name of a recording in warnings, uploaded or by path. */
+const NAMES: Partial<Record<Key, string>> = {
+  srcAudioPath: "src_audio",
+  referenceAudioPath: "reference_audio",
+};
+
+function nameOf(key: Key): string {
+  return NAMES[key] ?? namesOf(generationSchema.shape[key])[0];
+}
+
+/** Parameters without effect, with the reason. */
+export type Unused = ReadonlyMap<Key, string>;
+
+/** Parameters set by the client that have no effect with any model. */
+export function unusedAtSubmission(chosen: readonly Key[], asked: Asked): Unused {
+  const { analysis } = asked;
+  if (analysis === null) return unusedBy(chosen, (key) => USES[key].asked, asked);
+  const reason = `not used by ${ANALYSES[analysis]}, which makes no music`;
+  return new Map(chosen.flatMap((key) => (USES[key].analyses?.includes(analysis) ? [] : [[key, reason]])));
+}
+
+/** Parameters set by the client whose effect is only known after rendering. */
+export function undecidedAtSubmission(chosen: readonly Key[], unused: Unused): Key[] {
+  return chosen.filter((key) => USES[key].made !== undefined && !unused.has(key));
+}
+
+/** Of those, parameters without effect in any song. */
+export function unusedInSongs(chosen: readonly Key[], songs: readonly Made[]): Unused {
+  const [first = new Map(), ...others] = songs.map((song) => unusedBy(chosen, (key) => USES[key].made, song));
+  return new Map([...first].filter(([key]) => others.every((unused) => unused.has(key))));
+}
+
+function unusedBy<Facts>(
+  chosen: readonly Key[],
+  rulesOf: (key: Key) => readonly Rule<Facts>[] | undefined,
+  facts: Facts,
+): Unused {
+  const unused = new Map<Key, string>();
+  for (const key of chosen) {
+    const reason = rulesOf(key)
+      ?.map((rule) => rule(facts))
+      .find((found) => found !== null);
+    if (reason != null) unused.set(key, reason);
+  }
+  return unused;
+}
+
+/** One line per reason. */
+export function warningsOf(unused: Unused): string[] {
+  const byReason = new Map<string, Key[]>();
+  for (const [key, reason] of unused) byReason.set(reason, [...(byReason.get(reason) ?? []), key]);
+  return [...byReason].map(([reason, keys]) => {
+    const were = keys.length === 1 ? "was" : "were";
+    return `${keys.map(nameOf).join(", ")} ${were} ignored: ${reason}`;
+  });
+}

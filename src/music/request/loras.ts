@@ -1,0 +1,93 @@
+/** The parameter `loras`: adapters of a request. */
+import { z } from "zod";
+import { ADAPTER_SCALES } from "../../engine/adapters.js";
+import type { SongAdapter } from "../../engine/types.js";
+import { refuse, textOrNull } from "../../parameters.js";
+import type { StoredAdapter } from "../storage/stored-adapter.js";
+import { adapterScale, doraEpsilon } from "./adapter-bodies.js";
+import type { Fields } from "./json.js";
+import { readClientJson } from "./json.js";
+
+/** An adapter as sent: by path, or by the name of a loaded adapter. */
+export interface Lora {
+  path?: string | null | undefined;
+  name?: string | null | undefined;
+  /** Default 1. */
+  scale?: number | undefined;
+  dora_epsilon?: SongAdapter["doraEpsilon"] | undefined;
+}
+
+/** Adapter with defaults. `path` and `name` are set when the task is accepted. */
+export interface RequestedAdapter extends Pick<SongAdapter, "scale" | "doraEpsilon"> {
+  path: string | null;
+  name: string | null;
+  /** In a fleet, set when the task is accepted: files in the object store. */
+  stored?: StoredAdapter;
+}
+
+const MAX_LORAS = 8;
+
+const lora = z.strictObject(
+  {
+    path: textOrNull.nullish(),
+    name: textOrNull.nullish(),
+    scale: adapterScale.optional(),
+    dora_epsilon: doraEpsilon.optional(),
+  },
+  {
+    error: ({ code }) =>
+      code === "invalid_type" ? 'must be an object with "path" or "name", and "scale"' : undefined,
+  },
+);
+
+/** A list of objects, or JSON text of one. */
+export const loraList = z
+  .unknown()
+  .transform((value, context): Lora[] => {
+    const list = typeof value === "string" ? readClientJson(value, "loras") : value;
+    if (!Array.isArray(list)) {
+      return refuse(context, 'must be a list of {"path" or "name", "scale"}, or JSON text of one', value);
+    }
+    if (list.length > MAX_LORAS) {
+      return refuse(context, `must hold at most ${MAX_LORAS} adapters and holds ${list.length}`, value);
+    }
+    const loras: Lora[] = [];
+    for (const [index, item] of list.entries()) {
+      const { data, error } = lora.safeParse(item);
+      if (data === undefined) {
+        const [issue] = error.issues as [z.core.$ZodIssue];
+        return refuse(context, [`[${index}]`, ...issue.path, issue.message].join(" "), value);
+      }
+      if (!data.path && !data.name) {
+        return refuse(context, `[${index}] must have a path, or the name of a loaded adapter`, value);
+      }
+      if (loras.some(({ path, name }) => path === data.path && name === data.name)) {
+        return refuse(context, `[${index}] names the same adapter as an earlier one`, value);
+      }
+      loras.push(data);
+    }
+    return loras;
+  })
+  .meta({
+    type: ["array", "string"],
+    items: {
+      type: "object",
+      properties: {
+        path: { type: "string" },
+        name: { type: "string" },
+        scale: { type: "number", minimum: ADAPTER_SCALES.min, maximum: ADAPTER_SCALES.max },
+        dora_epsilon: { type: "string", enum: ["float32", "bfloat16"] },
+      },
+      additionalProperties: false,
+    },
+    maxItems: MAX_LORAS,
+  });
+
+export function requestedAdapter({ path, name, scale = 1, dora_epsilon }: Lora): RequestedAdapter {
+  return { path: path ?? null, name: name ?? null, scale, doraEpsilon: dora_epsilon ?? "float32" };
+}
+
+/** The adapter as sent in a body. */
+export function loraFields({ path, name, scale, doraEpsilon }: RequestedAdapter): Fields {
+  return { path, name, scale, dora_epsilon: doraEpsilon };
+}

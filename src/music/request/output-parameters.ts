@@ -1,0 +1,78 @@
+/** Parameters of the audio file, applied by ../audio/encode.ts. */
+import { z } from "zod";
+import { finiteNumber, integer, oneOf, parameter, refuse, trimmed, within } from "../../parameters.js";
+import { AUDIO_FORMATS, AUDIO_PROFILES, type AudioFormat } from "../audio/formats.js";
+import { RequestError } from "../errors.js";
+
+/** Bit rates of MPEG-1 layer III. */
+const MP3_BITRATES = [
+  ...(["32k", "40k", "48k", "56k", "64k", "80k", "96k"] as const),
+  ...(["112k", "128k", "160k", "192k", "224k", "256k", "320k"] as const),
+] as const;
+const SAMPLE_RATES = [
+  ...new Set(Object.values(AUDIO_PROFILES).flatMap(({ sampleRates }): readonly number[] => sampleRates)),
+].sort((a, b) => a - b);
+const MAX_FADE_SECONDS = 600;
+
+/** Also accepts `192` and `192 kbps`. */
+const mp3Bitrate = trimmed
+  .transform((value) => `${value.toLowerCase().replace(/ ?k(bps|bit\/s)?$/, "")}k`)
+  .pipe(z.enum(MP3_BITRATES, `must be one of ${MP3_BITRATES.join(", ")}`));
+
+const sampleRate = integer
+  .transform((rate, context): number =>
+    SAMPLE_RATES.includes(rate) ? rate : refuse(context, `must be one of ${SAMPLE_RATES.join(", ")}`, rate),
+  )
+  .meta({ type: "integer", enum: SAMPLE_RATES });
+
+const fade = within(finiteNumber, 0, MAX_FADE_SECONDS).default(0);
+
+/** Output parameters other than the format. */
+export const finishParameters = z.object({
+  mp3Bitrate: parameter(
+    "mp3_bitrate",
+    mp3Bitrate.nullable().default(null),
+    "Bit rate of mp3 files, 32k to 320k; unset: 256k.",
+  ),
+  sampleRate: parameter(
+    ["sample_rate", "mp3_sample_rate"],
+    sampleRate.default(48_000),
+    "Sample rate in hertz: 48000 for opus; 32000, 44100 or 48000 for mp3, aac and ogg; 8000 to 96000 for wav and flac.",
+  ),
+  normalizationDb: parameter(
+    "normalization_db",
+    within(finiteNumber, -60, 0).nullable().default(null),
+    "Peak level in dBFS. Unset: -1, or the level of the source if repaint or lego keep a part of it.",
+  ),
+  fadeInSeconds: parameter(
+    ["fade_in", "fade_in_duration"],
+    fade,
+    "Length of the linear fade-in in seconds, applied after normalization.",
+  ),
+  fadeOutSeconds: parameter(
+    ["fade_out", "fade_out_duration"],
+    fade,
+    "Length of the linear fade-out in seconds.",
+  ),
+});
+
+export const audioFormat = parameter(
+  "audio_format",
+  oneOf(AUDIO_FORMATS).default("mp3"),
+  "Audio format. wav is 16-bit, wav24 24-bit, wav32 32-bit float; ogg is Vorbis.",
+);
+
+export type AudioFinish = z.output<typeof finishParameters>;
+
+/** Output parameters of a request; missing ones (older versions) get their default. */
+export function finishOf(request: Partial<AudioFinish>): AudioFinish {
+  return finishParameters.parse(request);
+}
+
+/** @throws RequestError for a sample rate that the format does not support */
+export function checkFinish(format: AudioFormat, { sampleRate }: AudioFinish): void {
+  const rates: readonly number[] = AUDIO_PROFILES[format].sampleRates;
+  if (rates.includes(sampleRate)) return;
+  const rule = rates.length === 1 ? `must be ${rates[0]}` : `must be one of ${rates.join(", ")}`;
+  throw new RequestError(`sample_rate ${rule} for audio_format ${format}, got ${sampleRate}`);
+}

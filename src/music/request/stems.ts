@@ -1,0 +1,61 @@
+/** Stems of a task: `track_name` and `track_classes`. */
+import { closest, distance } from "fastest-levenshtein";
+import { STEMS } from "../../engine/conditioning.js";
+import { describe } from "../../parameters.js";
+import { RequestError } from "../errors.js";
+import type { GenerationParameters, TaskType } from "./schema.js";
+
+const ALL = "all";
+const MAX_TYPOS = 2;
+
+type Tracks = Partial<Pick<GenerationParameters, "trackName" | "trackClasses" | "batchSize">>;
+
+/** Whether each song of the task is a single stem. */
+export function makesStems(taskType: TaskType): boolean {
+  return taskType === "extract" || taskType === "lego";
+}
+
+/**
+ * Normalises stem names. With track_classes, extract and lego make one song per stem.
+ * @throws RequestError for a stem that the models do not know
+ */
+export function normalizeTracks(
+  { taskType, trackName, trackClasses, instruction }: GenerationParameters,
+  warnings: string[],
+): Tracks {
+  if (instruction !== null) return { trackClasses: [] };
+  const classes = trackClasses.flatMap((text) => text.split(/[,|]/)).flatMap((text) => text.trim() || []);
+  if (taskType === "complete") return { trackClasses: namesOf(classes, taskType) };
+  if (!makesStems(taskType)) return {};
+  const asked = trackName === "" ? classes : [trackName];
+  const wantsAll = taskType === "extract" && asked.some((name) => name.toLowerCase() === ALL);
+  const names = wantsAll ? [...STEMS] : namesOf(asked, taskType);
+  if (trackName !== "" && !wantsAll) return { trackName: names[0] as string, trackClasses: [] };
+  if (names.length > 0) return { trackName: "", trackClasses: names, batchSize: names.length };
+  warnings.push(`${taskType} has no stem: set track_name, or track_classes for several, to ${list()}`);
+  return {};
+}
+
+/** Known stems without duplicates, in order. */
+function namesOf(names: readonly string[], taskType: TaskType): string[] {
+  const known = names.map((name) => stemOf(name, taskType));
+  return [...new Set(known)];
+}
+
+function stemOf(name: string, taskType: TaskType): string {
+  const word = name.toLowerCase().replace(/[\s-]+/g, "_");
+  const stem = STEMS.find((known) => known === word || singular(known) === singular(word));
+  if (stem !== undefined) return stem;
+  const meant = closest(word.slice(0, 40), STEMS);
+  const hint = distance(meant, word.slice(0, 40)) > MAX_TYPOS ? "" : ` (did you mean ${meant}?)`;
+  const all = taskType === "extract" ? `, or ${ALL}` : "";
+  throw new RequestError(`stem ${describe(name)} is unknown to the models${hint}: use ${list()}${all}`);
+}
+
+function singular(word: string): string {
+  return word.replace(/s$/, "");
+}
+
+function list(): string {
+  return STEMS.join(", ");
+}

@@ -1,0 +1,72 @@
+/**
+ * Estimates the length of a song from its lyrics; DEFAULT_SECONDS without lyrics.
+ *
+ * A line takes two bars, or more whole bars if its syllables need them at SYLLABLES_PER_SECOND. A section without lines,
+ * such as [Solo], takes SECTION_BARS; so do intro and outro together. Tempo and metre set the length of a bar, by default
+ * DEFAULT_BPM and four beats. The sum is rounded up to whole seconds.
+ */
+import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
+import type { Metadata } from "../../engine/types.js";
+
+const DEFAULT_SECONDS = 30;
+const DEFAULT_BPM = 120;
+const BARS_OF_LINE = 2;
+const SECTION_BARS = 8;
+const SYLLABLES_PER_SECOND = 5;
+
+/** Beats in a bar by time signature; 6/8 lasts three quarter notes. */
+const BEATS: Readonly<Record<string, number>> = { "2": 2, "3": 3, "4": 4, "6": 3 };
+
+export interface LengthEstimate {
+  seconds: number;
+  reason: string;
+}
+
+/** @param lyrics section tags are on lines of their own */
+export function lengthOf(
+  lyrics: string,
+  { bpm, timeSignature }: Pick<Metadata, "bpm" | "timeSignature">,
+): LengthEstimate {
+  const { lines, emptySections } = partsOf(lyrics);
+  if (lines.length === 0) return { seconds: DEFAULT_SECONDS, reason: "the default without lyrics" };
+  const barSeconds = ((BEATS[timeSignature] ?? 4) * 60) / (bpm ?? DEFAULT_BPM);
+  const barsOf = (line: string) =>
+    Math.max(BARS_OF_LINE, Math.ceil(syllablesOf(line) / SYLLABLES_PER_SECOND / barSeconds));
+  const sungBars = lines.reduce((bars, line) => bars + barsOf(line), 0);
+  const seconds = Math.ceil((sungBars + SECTION_BARS * (1 + emptySections)) * barSeconds);
+  const count = `${lines.length} line${lines.length === 1 ? "" : "s"} of lyrics`;
+  return {
+    seconds: Math.min(Math.max(seconds, DURATION_SECONDS_RANGE.min), DURATION_SECONDS_RANGE.max),
+    reason: `estimated from ${count} at ${bpm ?? DEFAULT_BPM} bpm`,
+  };
+}
+
+/** Sung lines, and the number of sections without any. */
+function partsOf(lyrics: string): { lines: string[]; emptySections: number } {
+  const lines: string[] = [];
+  let emptySections = 0;
+  let isSectionEmpty = false;
+  for (const line of lyrics.split(/\r?\n/).map((text) => text.trim())) {
+    const isTag = /^\[[^\]]*\]$/.test(line);
+    if (isTag) {
+      if (isSectionEmpty) emptySections++;
+      isSectionEmpty = true;
+    } else if (/[\p{L}\p{N}]/u.test(line)) {
+      isSectionEmpty = false;
+      lines.push(line);
+    }
+  }
+  return { lines, emptySections: emptySections + Number(isSectionEmpty) };
+}
+
+/** Counts vowel groups in alphabetic scripts, characters in Chinese, Japanese and Korean. */
+function syllablesOf(line: string): number {
+  const whole = line.match(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/gu) ?? [];
+  const vowels = line
+    .normalize("NFD")
+    .match(/[aeiouyæøœаеёиоуыэюяіїєαεηιουω]\p{M}*(?:[aeiouyæøœаеёиоуыэюяіїєαεηιουω]\p{M}*)*/giu);
+  const letters = line.match(/\p{L}/gu) ?? [];
+  const others = Math.max(0, letters.length - whole.length);
+  // Scripts without vowels, such as Arabic and Hebrew: one syllable for every two letters.
+  return whole.length + (vowels?.length ?? Math.ceil(others / 2));
+}

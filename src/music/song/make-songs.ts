@@ -1,0 +1,356 @@
+/** Runs one task: read recordings, compose, render, encode, record. Each step takes the output of the previous one. */
+import { rm } from "node:fs/promises";
+import type { DecodedAudio } from "../../engine/addon.js";
+import { renderParametersOf } from "../../engine/render-parameters.js";
+import {
+  CODES_PER_SECOND,
+  type LanguageModelInfo,
+  type MusicEngine,
+  type PlanarAudio,
+  type Rendering,
+  SAMPLE_RATE,
+  type SongAdapter,
+} from "../../engine/types.js";
+import { encodeAudio } from "../audio/encode.js";
+import { peaksOf } from "../audio/peaks.js";
+import { type RepaintWindow, repaintWindows } from "../audio/repaint-windows.js";
+import type { SongTags } from "../audio/tags.js";
+import { measureTempo } from "../audio/tempo.js";
+import type { SongDescription, SongMetas, SongResult } from "../queue/store.js";
+import { type Made, unusedInSongs, warningsOf } from "../request/effects.js";
+import { type AudioFinish, finishOf } from "../request/output-parameters.js";
+import type { GenerationRequest } from "../request/schema.js";
+import { makesStems } from "../request/stems.js";
+import { analyze } from "./analysis.js";
+import { compose, isInstrumental, type PlannedComposition } from "./compose.js";
+import { lengthOf } from "./lyric-length.js";
+import type { Preview } from "./preview.js";
+import { SongProgress, type TaskProgress } from "./progress.js";
+import { scoreSong } from "./scoring.js";
+import {
+  provideLanguageModel,
+  type ReadySlot,
+  type Recordings,
+  readRecordings,
+  readySlot,
+  type SongContext,
+  withinModelLimits,
+} from "./song-context.js";
+import { lrcOf, type Making, metasOf, summary } from "./song-record.js";
+import { titleOf } from "./title.js";
+
+/** Output file of item `index`: its name in the record, and its path. */
+export type Destination = (index: number) => { name: string; path: string };
+
+export interface SongOptions {
+  destination: Destination;
+  /** Longest accepted source or reference audio. */
+  maxSourceSeconds: number;
+  /** Plan songs that do not require the language model, too; default false. */
+  usesLmByDefault?: boolean;
+  /** Adapters of the songs; absent: the active adapters of the slot. */
+  adapters?: readonly SongAdapter[] | undefined;
+  signal: AbortSignal;
+  onProgress(progress: TaskProgress): void;
+  /** Write title, prompt, lyrics, tempo, key and seed into the files; default false. */
+  writesTags?: boolean;
+  /** Receives the audio of the first song while it is decoded. */
+  preview?: Preview;
+}
+
+/**
+ * Makes all songs of a request and writes their files, or runs an analysis. The songs are planned together and rendered
+ * one by one, each from its own seed, metadata included. On the CPU a seed gives the same song alone and in a batch.
+ * @throws NativeError, EngineError, DecodeError, EncodeError, RequestError for a window beyond the source, or the
+ * signal's reason; all files are deleted then
+ */
+export async function makeSongs(
+  engine: MusicEngine,
+  request: GenerationRequest,
+  {
+    destination,
+    maxSourceSeconds,
+    usesLmByDefault = false,
+    writesTags = false,
+    adapters,
+    signal,
+    onProgress,
+    preview,
+  }: SongOptions,
+): Promise<SongResult> {
+  const startedMs = performance.now();
+  const progress = new SongProgress(request.batchSize, onProgress);
+  const warnings = [...request.warnings];
+  const limits = { maxSourceSeconds, usesLmByDefault };
+  const context: SongContext = { engine, request, adapters, signal, progress, ...limits, warnings };
+  if (request.analysis !== null) return analyze(context, request.analysis);
+
+  const lm = await provideLanguageModel(context);
+  const recordings = await readRecordings(context);
+  const ready = await readySlot(context);
+  const allowed = withinModelLimits(context, ready.isTurbo);
+  const songs: Song[] = [];
+  try {
+    const own = request.seeds.map((_, item) => ({ ...context, request: ofItem(allowed, item) }));
+    const composed = await compose(own, lm, secondsOf(recordings));
+    for (const [item, song] of composed.entries()) {
+      progress.beginSongs(item, 1);
+      const parts = { lm, recordings, ready, song, writesTags, ...destination(item) };
+      songs.push(
+        await makeSong(own[item] as SongContext, item === 0 && preview ? { ...parts, preview } : parts),
+      );
+    }
+  } catch (error) {
+    for (const { path } of songs) await rm(path, { force: true });
+    throw error;
+  }
+
+  warnings.push(
+    ...warningsOf(
+      unusedInSongs(
+        request.chosen ?? [],
+        songs.map(({ made }) => made),
+      ),
+    ),
+  );
+
+  const totalSeconds = (performance.now() - startedMs) / 1000;
+  const audioFiles = songs.map(({ name, bytes, making, model }, item) => {
+    const job = { totalSeconds, count: songs.length };
+    const description = describe(ofItem(allowed, item), making, model, job);
+    return { name, bytes, description };
+  });
+  return {
+    ...(audioFiles[0] as (typeof audioFiles)[0]).description,
+    seeds: request.seeds,
+    lmModel: lm?.name ?? "",
+    audioFiles,
+    analysis: null,
+    warnings: [...new Set(warnings)],
+  };
+}
+
+interface Song {
+  name: string;
+  path: string;
+  bytes: number;
+  making: Making;
+  /** The DiT that rendered it. */
+  model: string;
+  made: Made;
+}
+
+/** Request for one song of the batch. */
+function ofItem(request: GenerationRequest, item: number): GenerationRequest {
+  const stem = makesStems(request.taskType) ? request.trackClasses[item] : undefined;
+  return {
+    ...request,
+    ...(stem !== undefined && { trackName: stem, trackClasses: [] }),
+    batchSize: 1,
+    seeds: request.seeds.slice(item, item + 1),
+    lmSeeds: request.lmSeeds?.length > 1 ? request.lmSeeds.slice(item, item + 1) : request.lmSeeds,
+    audioCodes: request.audioCodes?.slice(item, item + 1) ?? null,
+  };
+}
+
+interface SongParts {
+  lm: LanguageModelInfo | null;
+  recordings: Recordings;
+  ready: ReadySlot;
+  song: PlannedComposition;
+  writesTags: boolean;
+  name: string;
+  path: string;
+  preview?: Preview;
+}
+
+async function makeSong(context: SongContext, parts: SongParts): Promise<Song> {
+  const { request, progress, signal, warnings } = context;
+  const { lm, recordings, ready, song, writesTags, name, path, preview } = parts;
+  const sourceSeconds = secondsOf(recordings);
+  const rendered = await render(context, song, parts);
+  preview?.complete();
+  warnings.push(...rendered.warnings);
+  progress.enter("encode");
+  const { model, samplesPerChannel } = rendered;
+  const [audio] = rendered.audio;
+  if (audio === undefined) throw new Error("The engine returned no audio");
+  const seconds = samplesPerChannel / SAMPLE_RATE;
+  const scoring = await scoreSong(context, { song, audio, seconds, slot: ready.slot, lm });
+  const finish = finishOf(request);
+  warnOfLongFades(finish, seconds, warnings);
+  const isTempoMeasured = song.metadata.bpm === null;
+  const bpm = song.metadata.bpm ?? measureTempo(audio, SAMPLE_RATE);
+  const metas = metasOf(request, { ...song.metadata, bpm }, seconds);
+  const bytes = await encodeAudio({
+    audio,
+    samplesPerChannel,
+    sampleRate: SAMPLE_RATE,
+    format: request.audioFormat,
+    finish,
+    ...(writesTags && { tags: tagsOf(request, song, metas) }),
+    path,
+    signal,
+  });
+  const { scores, whyNoScores } = scoring;
+  const made: Made = {
+    request,
+    ...ready,
+    model,
+    languageModel: lm,
+    written: song.written,
+    isLanguageNamed: song.isLanguageNamed,
+    hasWords: !isInstrumental(song.lyrics),
+    hasLyricTimes: rendered.lyricLines.some((lines) => lines.length > 0),
+    whyNoScores,
+    isWholeWindow: sourceSeconds !== null && spansAll(repaintWindows(request, sourceSeconds), sourceSeconds),
+  };
+  return {
+    name,
+    path,
+    bytes,
+    model,
+    made,
+    making: { song, rendered, metas, isTempoMeasured, scores, peaks: peaksOf(audio) },
+  };
+}
+
+function tagsOf(
+  request: GenerationRequest,
+  { caption, lyrics }: PlannedComposition,
+  metas: SongMetas,
+): SongTags {
+  const title = titleOf({ request, result: { prompt: caption } });
+  return { title, prompt: caption, lyrics, bpm: metas.bpm, key: metas.keyscale, seed: request.seeds.join() };
+}
+
+function spansAll(windows: readonly RepaintWindow[], seconds: number): boolean {
+  const isWhole = ({ startSeconds, endSeconds }: RepaintWindow) => startSeconds <= 0 && endSeconds >= seconds;
+  return windows.length === 0 || windows.some(isWhole);
+}
+
+function describe(
+  request: GenerationRequest,
+  making: Making,
+  ditModel: string,
+  job: { totalSeconds: number; count: number },
+): SongDescription {
+  const { song, metas, rendered, scores, peaks } = making;
+  const [audioCodes] = song.audioCodes ?? [];
+  const [lines = []] = rendered.lyricLines;
+  return {
+    prompt: song.caption,
+    lyrics: song.lyrics,
+    caption: song.renderCaption,
+    vocalLanguage: song.language,
+    metas,
+    generationInfo: summary(request, making, job),
+    ditModel,
+    peaks,
+    ...(makesStems(request.taskType) && request.trackName !== "" && { trackName: request.trackName }),
+    ...(audioCodes && { audioCodes: [...audioCodes] }),
+    ...(lines.length > 0 && { lrc: lrcOf(lines) }),
+    ...(scores !== null && { scores }),
+  };
+}
+
+/** Repaints the windows one after another, each on the result of the previous one. */
+async function render(context: SongContext, song: PlannedComposition, parts: SongParts): Promise<Rendering> {
+  const { source } = parts.recordings;
+  const seconds = secondsOf(parts.recordings);
+  const windows = seconds === null ? [] : repaintWindows(context.request, seconds);
+  const [first = null, ...others] = windows;
+  const isAlone = others.length === 0;
+  let rendered = await renderWindow(context, song, { ...parts, isLast: isAlone }, source, first);
+  for (const [index, window] of others.entries()) {
+    const isLast = index === others.length - 1;
+    const { timings, warnings } = rendered;
+    const [audio = null] = rendered.audio;
+    rendered = await renderWindow(context, song, { ...parts, isLast }, audio, window);
+    rendered = {
+      ...rendered,
+      timings: {
+        conditions: timings.conditions + rendered.timings.conditions,
+        denoise: timings.denoise + rendered.timings.denoise,
+        decode: timings.decode + rendered.timings.decode,
+      },
+      warnings: [...warnings, ...rendered.warnings],
+    };
+  }
+  return rendered;
+}
+
+/** @param window of the source; null: the whole source */
+function renderWindow(
+  context: SongContext,
+  song: PlannedComposition,
+  { recordings, ready: { slot }, preview, isLast }: SongParts & { isLast: boolean },
+  audio: PlanarAudio | null,
+  window: RepaintWindow | null,
+): Promise<Rendering> {
+  const { engine, request, signal, progress, warnings } = context;
+  const { reference } = recordings;
+  const sourceSeconds = secondsOf({ source: audio });
+  const onDecoded = (part: DecodedAudio) => {
+    preview?.add(part);
+    progress.reportPreview(preview?.seconds ?? 0);
+  };
+  const durationSeconds = sourceSeconds ?? plannedSeconds(request, song) ?? estimatedSeconds(song, warnings);
+  return engine.render(
+    {
+      slot,
+      task: request.taskType,
+      instruction: request.instruction ?? "",
+      trackName: request.trackName,
+      trackClasses: request.trackClasses,
+      globalCaption: request.globalCaption,
+      caption: song.renderCaption,
+      lyrics: song.lyrics,
+      language: song.language,
+      timesLyrics: request.timesLyrics,
+      metadata: { ...song.metadata, durationSeconds },
+      audioCodes: song.audioCodes,
+      source: audio && { audio, window },
+      referenceAudio: reference,
+      seeds: request.seeds,
+      adapters: context.adapters,
+      ...renderParametersOf(request),
+    },
+    { signal, onProgress: progress.enter("render"), ...(preview && isLast && { onEvent: onDecoded }) },
+  );
+}
+
+function warnOfLongFades(
+  { fadeInSeconds, fadeOutSeconds }: AudioFinish,
+  songSeconds: number,
+  warnings: string[],
+): void {
+  for (const [name, seconds] of Object.entries({ fade_in: fadeInSeconds, fade_out: fadeOutSeconds })) {
+    if (seconds > songSeconds) {
+      warnings.push(
+        `${name} of ${seconds} seconds was shortened to the length of the song, ${songSeconds.toFixed(2)}`,
+      );
+    }
+  }
+}
+
+/** Length of the source, exact to the sample, or null. */
+function secondsOf({ source }: Pick<Recordings, "source">): number | null {
+  return source === null ? null : source.length / 2 / SAMPLE_RATE;
+}
+
+/** Codes of the client set the length. Codes of the language model follow the planned length. */
+function plannedSeconds(
+  request: GenerationRequest,
+  { audioCodes, metadata }: PlannedComposition,
+): number | null {
+  const count = audioCodes?.[0]?.length;
+  const codesSeconds = count === undefined ? null : count / CODES_PER_SECOND;
+  return request.audioCodes === null ? (metadata.durationSeconds ?? codesSeconds) : codesSeconds;
+}
+
+function estimatedSeconds({ lyrics, metadata }: PlannedComposition, warnings: string[]): number {
+  const { seconds, reason } = lengthOf(lyrics, metadata);
+  warnings.push(`audio_duration was not set: using ${seconds} s, ${reason}`);
+  return seconds;
+}

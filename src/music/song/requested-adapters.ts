@@ -1,0 +1,78 @@
+/** Adapters named in a request (`loras`): resolved at submission, read when the songs are made. */
+import { basename, isAbsolute } from "node:path";
+import { named } from "../../engine/adapters.js";
+import type { AdapterState, LoadedAdapter, SongAdapter } from "../../engine/types.js";
+import type { RequestedAdapter } from "../request/loras.js";
+import { type AdapterStorage, signatureOf } from "../storage/adapter-storage.js";
+import type { PermittedRoot } from "../storage/permitted-root.js";
+import type { StoredAdapter } from "../storage/stored-adapter.js";
+
+/** In a fleet, loaded adapters are stored in the object store. */
+type Loaded = LoadedAdapter & Partial<StoredAdapter>;
+
+export class RequestedAdapters {
+  /**
+   * @param isLocal only programs on this machine reach the service, so they may name any path
+   * @param isShared other machines make the songs, so files are published to the storage
+   */
+  constructor(
+    private readonly root: PermittedRoot,
+    private readonly isLocal: boolean,
+    private readonly storage: AdapterStorage,
+    private readonly isShared: boolean,
+  ) {}
+
+  /** Absolute path of a client's path. @throws UnsafePathError */
+  resolve(path: string): Promise<string> {
+    return this.isLocal && isAbsolute(path) ? Promise.resolve(path) : this.root.resolve(path);
+  }
+
+  /**
+   * Resolves each adapter to a path and a name, so the task does not depend on the adapters loaded when it runs.
+   * @throws EngineError ADAPTER for an unknown name or a path without an adapter, UnsafePathError, StoreError
+   */
+  async resolveAll(
+    asked: readonly RequestedAdapter[],
+    loaded: () => Promise<AdapterState>,
+  ): Promise<RequestedAdapter[]> {
+    const resolved: RequestedAdapter[] = [];
+    for (const one of asked) {
+      resolved.push(
+        one.path === null ? fromLoaded(one, await loaded()) : await this.#fromFiles(one, one.path),
+      );
+    }
+    return resolved;
+  }
+
+  /** Runs `work` with local adapter files, which are kept until it ends. @throws StoreError, UnsafePathError */
+  async withAdapters<T>(
+    resolved: readonly RequestedAdapter[],
+    work: (adapters: SongAdapter[]) => Promise<T>,
+    loaded: SongAdapter[] = [],
+  ): Promise<T> {
+    const [first, ...rest] = resolved;
+    if (first === undefined) return work(loaded);
+    const { name, path, scale, doraEpsilon, stored } = first;
+    const withRest = (path: string, digest: string) =>
+      this.withAdapters(rest, work, [...loaded, { name: name as string, path, scale, doraEpsilon, digest }]);
+    if (stored !== undefined)
+      return this.storage.withAdapter(stored, (path) => withRest(path, stored.digest));
+    const found = await this.resolve(path as string);
+    return withRest(found, await signatureOf(found));
+  }
+
+  async #fromFiles(asked: RequestedAdapter, path: string): Promise<RequestedAdapter> {
+    const found = await this.resolve(path);
+    const resolved = { ...asked, path: found, name: asked.name ?? basename(found) };
+    if (this.isShared) return { ...resolved, stored: await this.storage.publish(found) };
+    await signatureOf(found);
+    return resolved;
+  }
+}
+
+function fromLoaded(asked: RequestedAdapter, state: AdapterState): RequestedAdapter {
+  const { path, doraEpsilon, digest, files, entry }: Loaded = named(state, asked.name as string);
+  const resolved = { ...asked, path, doraEpsilon };
+  const isStored = digest !== undefined && files !== undefined && entry !== undefined;
+  return isStored ? { ...resolved, stored: { digest, files, entry } } : resolved;
+}

@@ -1,0 +1,41 @@
+/** Scores of a song (`get_scores`): how well it fits its words. */
+import type { LanguageModelInfo, PlanarAudio, SongScores } from "../../engine/types.js";
+import type { PlannedComposition } from "./compose.js";
+import { installedName, type SongContext } from "./song-context.js";
+
+export interface Scoring {
+  /** Null: not requested, or failed. */
+  scores: SongScores | null;
+  /** Null: scored, or not requested. */
+  whyNoScores: string | null;
+}
+
+interface Rendered {
+  song: PlannedComposition;
+  audio: PlanarAudio;
+  seconds: number;
+  slot: number;
+  lm: LanguageModelInfo | null;
+}
+
+/** Scores the song's audio codes with the language model. A failure omits the scores and keeps the song. */
+export async function scoreSong(
+  { engine, request, signal, warnings }: SongContext,
+  { song, audio, seconds, slot, lm }: Rendered,
+): Promise<Scoring> {
+  if (!request.getScores) return { scores: null, whyNoScores: null };
+  const { renderCaption: caption, lyrics, language, metadata } = song;
+  try {
+    const languageModel = lm?.name ?? installedName(engine, request.lmModelPath, warnings);
+    const { name } = lm ?? (await engine.prepareLanguageModel(languageModel, { signal }));
+    const [codes] = song.audioCodes ?? [];
+    const audioCodes = codes ?? (await engine.encodeCodes(slot, audio, { signal }));
+    const known = { ...metadata, durationSeconds: Math.round(seconds) };
+    const words = { caption, lyrics, language, metadata: known };
+    const scores = await engine.score({ languageModel: name, audioCodes, ...words }, { signal });
+    return { scores, whyNoScores: scores === null ? `${name} cannot score this song` : null };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { scores: null, whyNoScores: error instanceof Error ? error.message : String(error) };
+  }
+}

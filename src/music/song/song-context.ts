@@ -1,0 +1,174 @@
+/** State shared by the steps of a job, and their prerequisites: decoded recordings, a loaded model, the language model. */
+
+import type { RuntimeInfo } from "../../engine/addon.js";
+import type { LanguageModelInfo, MusicEngine, PlanarAudio, SongAdapter } from "../../engine/types.js";
+import { decodeAudio } from "../audio/decode.js";
+import { namedModel, selectSlot, supportedTaskTypes } from "../models/models.js";
+import { LANGUAGE_MODEL_TASKS } from "../request/effects.js";
+import { type AudioInput, type GenerationRequest, MAX_TURBO_STEPS } from "../request/schema.js";
+import type { SongProgress } from "./progress.js";
+
+export interface SongContext {
+  engine: MusicEngine;
+  request: GenerationRequest;
+  signal: AbortSignal;
+  progress: SongProgress;
+  /** Longest accepted recording. */
+  maxSourceSeconds: number;
+  /** Plan songs that do not require the language model, too. */
+  usesLmByDefault: boolean;
+  /** See SongOptions. */
+  adapters?: readonly SongAdapter[] | undefined;
+  /** Shown with the result. */
+  warnings: string[];
+}
+
+/** Decoded recordings of a job. */
+export interface Recordings {
+  source: PlanarAudio | null;
+  reference: PlanarAudio | null;
+}
+
+/**
+ * Reads the recordings that the request names.
+ * @throws DecodeError
+ */
+export async function readRecordings(context: SongContext): Promise<Recordings> {
+  const { sourceAudio, referenceAudio } = context.request;
+  if (sourceAudio !== null || referenceAudio !== null) context.progress.enter("source");
+  const source = sourceAudio === null ? null : await read(context, sourceAudio, "src_audio");
+  const reference = referenceAudio === null ? null : await read(context, referenceAudio, "reference_audio");
+  return { source, reference };
+}
+
+function read(context: SongContext, { path }: AudioInput, name: string): Promise<PlanarAudio> {
+  const { maxSourceSeconds: maxSeconds, signal } = context;
+  return decodeAudio({ path, name, maxSeconds, signal });
+}
+
+export interface ReadySlot {
+  slot: number;
+  model: string;
+  isTurbo: boolean;
+  isLegoSft: boolean;
+}
+
+/** Slot of the requested model, loaded if needed. */
+export async function readySlot({
+  engine,
+  request,
+  signal,
+  progress,
+  warnings,
+}: SongContext): Promise<ReadySlot> {
+  const selected = selectSlot(engine.slots(), request.model);
+  const call = { signal, onProgress: progress.enter("load") };
+  const { slot, model, isTurbo, isLegoSft } =
+    selected.model === null ? await engine.loadSlot(selected.slot, null, call) : selected;
+  const used = model ?? "";
+  if (request.model !== null && namedModel([used], request.model) === undefined) {
+    warnings.push(`model ${JSON.stringify(request.model)} is not loaded; ${used} was used`);
+  }
+  if (request.analysis === null && !supportedTaskTypes(engine, used).includes(request.taskType)) {
+    warnings.push(`${used} was not trained for task_type ${request.taskType}: use a base model`);
+  }
+  return { slot, model: used, isTurbo, isLegoSft };
+}
+
+/** Applies the limits of the model that runs the task. At submission another model, or none, may have been loaded. */
+export function withinModelLimits({ request, warnings }: SongContext, isTurbo: boolean): GenerationRequest {
+  const { inferenceSteps } = request;
+  if (!isTurbo || inferenceSteps <= MAX_TURBO_STEPS) return request;
+  warnings.push(
+    `inference_steps must be from 1 to ${MAX_TURBO_STEPS} for a turbo model, got ${inferenceSteps}; ${MAX_TURBO_STEPS} was used`,
+  );
+  return { ...request, inferenceSteps: MAX_TURBO_STEPS };
+}
+
+/** GPU memory needed for the language model beside the renderer. */
+const MIN_GPU_BYTES = 6 * 2 ** 30;
+
+/**
+ * Resolves SVC_INIT_LLM: whether the language model is loaded at start and also plans songs that do not require it.
+ * "auto" is on for a GPU with enough memory.
+ */
+export function usesLmByDefault(
+  setting: "auto" | "on" | "off",
+  languageModelDevice: string,
+  runtime: RuntimeInfo,
+): boolean {
+  if (setting !== "auto") return setting === "on";
+  if (languageModelDevice === "cpu") return false;
+  return runtime.devices.some(
+    ({ name, memoryBytes }) => name.startsWith("cuda") && memoryBytes > MIN_GPU_BYTES,
+  );
+}
+
+function takesLanguageModel({ analysis, taskType }: GenerationRequest): boolean {
+  return analysis === null ? LANGUAGE_MODEL_TASKS.includes(taskType) : analysis !== "codes";
+}
+
+/** Whether the task fails without the language model. */
+function needsLanguageModel(request: GenerationRequest): boolean {
+  return request.analysis !== null || request.thinking || asksForWords(request);
+}
+
+function asksForWords({ sampleMode, sampleQuery, useFormat, prompt, lyrics }: GenerationRequest): boolean {
+  const hasWords = `${prompt}${lyrics}`.trim() !== "";
+  return sampleMode || sampleQuery !== "" || (useFormat && hasWords);
+}
+
+/**
+ * Loads the language model if the task uses one. A task that requires it loads it whatever `SVC_INIT_LLM` says; a task
+ * that it would only improve uses it if `SVC_INIT_LLM` resolves to true. Models that happen to be loaded do not matter,
+ * so a request always makes the same song. `cover`, `repaint` and `extract` never use it; `lego` and `complete` use it for text.
+ * @returns the language model of the task, or null
+ */
+export async function provideLanguageModel(context: SongContext): Promise<LanguageModelInfo | null> {
+  const { engine, request, signal, warnings, usesLmByDefault } = context;
+  if (!takesLanguageModel(request)) return null;
+  const isNeeded = needsLanguageModel(request);
+  if (!isNeeded && !usesLmByDefault) return null;
+  const name = installedName(engine, request.lmModelPath, warnings);
+  try {
+    return await engine.prepareLanguageModel(name, { signal, onProgress: context.progress.enter("load") });
+  } catch (error) {
+    signal.throwIfAborted();
+    const message = error instanceof Error ? error.message : String(error);
+    if (isNeeded) throw new Error(`5Hz LM init failed: ${message}`, { cause: error });
+    warnings.push(`the song was made without the language model: ${message}`);
+    return null;
+  }
+}
+
+/**
+ * Checks at submission that the words fit the language model, for tasks that require it.
+ * @throws EngineError PROMPT_TOO_LONG
+ */
+export async function checkWords(engine: MusicEngine, request: GenerationRequest): Promise<void> {
+  if (!takesLanguageModel(request) || !needsLanguageModel(request)) return;
+  const { prompt, lyrics, sampleQuery, taskType } = request;
+  const writesSheet = request.analysis === null && (request.sampleMode || sampleQuery !== "");
+  const writeCodes =
+    request.thinking && request.analysis === null && taskType === "text2music" && request.audioCodes === null;
+  const plans = request.analysis === "metadata" || (writeCodes && !writesSheet);
+  if (!plans && !writesSheet) return;
+  await engine.checkWords({
+    languageModel: installedName(engine, request.lmModelPath, []),
+    fields: writesSheet ? { sample_query: sampleQuery } : { prompt, lyrics },
+    codesSeconds: writeCodes && !writesSheet ? (request.audioDurationSeconds ?? 0) : null,
+  });
+}
+
+/** Installed language model with the requested name or path; null for the default. */
+export function installedName(engine: MusicEngine, asked: string | null, warnings: string[]): string | null {
+  if (asked === null) return null;
+  const names = engine.languageModels().map((model) => model.name);
+  const lastComponent = asked.slice(asked.lastIndexOf("/") + 1);
+  const installed = names.find((name) => name === asked) ?? names.find((name) => name === lastComponent);
+  if (installed !== undefined) return installed;
+  warnings.push(
+    `lm_model_path ${JSON.stringify(asked)} is not installed; the default language model was used`,
+  );
+  return null;
+}

@@ -1,0 +1,201 @@
+/** Runs tasks in this process: loads models, makes songs, publishes and cleans up files. */
+import { mkdirSync, rmSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Config } from "../../config.js";
+import type { MusicEngine, SongAdapter } from "../../engine/types.js";
+import type { Logger } from "../../system/log.js";
+import { AudioFiles } from "../audio/audio-files.js";
+import { AudioInputs } from "../audio/audio-inputs.js";
+import { findFfmpeg } from "../audio/ffmpeg.js";
+import { StoreError } from "../errors.js";
+import type { SongResult, Task } from "../queue/store.js";
+import type { RunControl, TaskRunner } from "../queue/task-queue.js";
+import { BEGUN, retryDelayMs } from "../queue/task-run.js";
+import { AdapterStorage } from "../storage/adapter-storage.js";
+import { FileStorage } from "../storage/file-storage.js";
+import type { ObjectStore } from "../storage/object-store.js";
+import { PermittedRoot } from "../storage/permitted-root.js";
+import { makeSongs } from "./make-songs.js";
+import { Previews } from "./preview.js";
+import { RequestedAdapters } from "./requested-adapters.js";
+import { usesLmByDefault } from "./song-context.js";
+
+const WAITING_FOR_STORAGE = {
+  stage: "Waiting for the storage...",
+  text: "Waiting for the storage (SVC_STORAGE), which is unreachable",
+};
+
+interface TaskControl extends RunControl {
+  reportWaiting(): void;
+}
+
+export class SongRunner implements TaskRunner {
+  readonly audioFiles: AudioFiles;
+  readonly inputs: AudioInputs;
+  readonly adapters: AdapterStorage;
+  /** Adapters named in requests. */
+  readonly loras: RequestedAdapters;
+  /** Uploads of unfinished tasks, and of songs. */
+  readonly uploads: FileStorage;
+  readonly previews = new Previews();
+  /** Resolved once, so that models loaded later do not change the meaning of a request. */
+  readonly usesLmByDefault: boolean;
+  readonly #adapterFiles: FileStorage;
+
+  /**
+   * @param engine null: this process accepts tasks without running them
+   * @param store object store behind the song and upload folders, or null
+   */
+  constructor(
+    private readonly config: Config,
+    readonly engine: MusicEngine | null,
+    private readonly log: Logger,
+    private readonly store: ObjectStore | null = null,
+  ) {
+    const { temporaryDirectory, storage, initLanguageModel, languageModelDevice } = config;
+    const root = storage?.directory ?? temporaryDirectory;
+    // Songs interrupted by the end of the previous process are made again.
+    const staging = storage?.directory == null ? null : join(temporaryDirectory, "unpublished");
+    if (staging !== null) {
+      rmSync(staging, { recursive: true, force: true });
+      mkdirSync(staging, { recursive: true });
+    }
+    this.audioFiles = new AudioFiles(join(root, "api_audio"), store, staging);
+    this.uploads = new FileStorage(join(root, "uploads"), store, "uploads/");
+    this.#adapterFiles = new FileStorage(join(root, "adapters"), store, "adapters/");
+    this.adapters = new AdapterStorage(this.#adapterFiles);
+    const permittedRoot = new PermittedRoot(config.trainingRoot);
+    const isShared = config.redisUrl !== null;
+    this.loras = new RequestedAdapters(permittedRoot, config.isLocal, this.adapters, isShared);
+    this.inputs = new AudioInputs({
+      roots: config.audioRoots,
+      songs: this.audioFiles.storage,
+      uploads: this.uploads,
+      maxSeconds: config.sourceMaxSeconds,
+    });
+    this.usesLmByDefault =
+      engine !== null && usesLmByDefault(initLanguageModel, languageModelDevice, engine.runtimeInfo());
+  }
+
+  /**
+   * Loads the configured models.
+   * @throws if the model of slot 1 cannot be loaded; failures of other models are logged
+   */
+  async prepare(): Promise<void> {
+    const { engine, log } = this;
+    if (engine === null) return;
+    // Probed early, while forking is cheap; not awaited, because it starts several short processes.
+    void findFfmpeg().then(
+      ({ program, confinement: { description } }) =>
+        log.info({ program, confinement: description }, "ffmpeg limits in effect"),
+      (err: unknown) => log.error({ err }, "ffmpeg is not usable; songs cannot be encoded"),
+    );
+    await engine.loadSlot(1, null);
+    for (const { slot } of engine.slots().filter((state) => state.slot > 1)) {
+      await engine.loadSlot(slot, null).catch((err: unknown) => {
+        log.warn({ err, slot }, "model of a slot not loaded");
+      });
+    }
+    if (this.usesLmByDefault) {
+      await engine.loadLanguageModel(null).catch((err: unknown) => {
+        log.warn({ err }, "language model not loaded; it is loaded when needed");
+      });
+    }
+  }
+
+  /**
+   * Runs a task with the adapters of its request. Without any, a fleet task uses the adapters that were loaded at
+   * submission; a standalone server uses those of the slot.
+   */
+  run(task: Task, { signal, report }: RunControl): Promise<SongResult> {
+    let latest = BEGUN;
+    const control: TaskControl = {
+      signal,
+      report: (progress) => {
+        latest = progress;
+        report(progress);
+      },
+      reportWaiting: () => report({ ...latest, ...WAITING_FOR_STORAGE }),
+    };
+    const { request, adapter, adapters = adapter && [adapter] } = task;
+    const make = (own?: readonly SongAdapter[]) => this.#make(task, own, control);
+    const { loras } = request;
+    if (loras) return this.#withStorage(control, () => this.loras.withAdapters(loras, make));
+    if (adapters) return this.#withStorage(control, () => this.adapters.withAdapters(adapters, make));
+    return this.config.redisUrl === null ? make() : make([]);
+  }
+
+  async #make(
+    task: Task,
+    adapters: readonly SongAdapter[] | undefined,
+    control: TaskControl,
+  ): Promise<SongResult> {
+    const { signal, report } = control;
+    if (this.engine === null) throw new Error("This process has no engine and runs no tasks");
+    const { storage } = this.audioFiles;
+    const destination = (index: number) => {
+      const name = this.audioFiles.nameOf(task.id, index, task.request.audioFormat);
+      return { name, path: storage.newPath(name) };
+    };
+    const request = await this.#withStorage(control, () => this.inputs.locate(task.request));
+    const maxSourceSeconds = this.config.sourceMaxSeconds;
+    const { usesLmByDefault } = this;
+    const preview = this.previews.of(task.id);
+    const options = {
+      destination,
+      maxSourceSeconds,
+      usesLmByDefault,
+      writesTags: this.config.writesTags,
+      adapters,
+      signal,
+      onProgress: report,
+      preview,
+    };
+    const result = await makeSongs(this.engine, request, options).finally(() => this.previews.end(task.id));
+    const paths = result.audioFiles.map(({ name }) => storage.newPath(name));
+    try {
+      for (const path of paths) await this.#withStorage(control, () => storage.publish(path));
+    } catch (error) {
+      for (const path of paths) await rm(path, { force: true });
+      throw error;
+    }
+    await this.tidy();
+    return result;
+  }
+
+  /** Retries while the object store is unreachable, until the task times out; shown in the task's progress. */
+  async #withStorage<T>({ signal, reportWaiting }: TaskControl, work: () => Promise<T>): Promise<T> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof StoreError && error.code === "UNREACHABLE")) throw error;
+        if (attempt === 0) this.log.error({ reason: error.message }, "storage unreachable; the task waits");
+        reportWaiting();
+        await sleep(retryDelayMs(attempt), undefined, { signal }).catch(() => signal.throwIfAborted());
+      }
+    }
+  }
+
+  /** Deletes unfinished files of killed processes, and local copies of stored files. */
+  async tidy(): Promise<void> {
+    await this.audioFiles.removeAbandoned();
+    await this.audioFiles.storage.removeUnusedCopies();
+    await this.uploads.removeUnusedCopies();
+    await this.#adapterFiles.removeUnusedCopies();
+  }
+
+  close(): void {
+    this.store?.close();
+  }
+
+  /** Deletes uploads and songs of a failed task. Those of others are kept until the task is removed. */
+  async cleanUp(task: Task): Promise<void> {
+    this.previews.end(task.id);
+    if (task.state !== "failed") return;
+    await this.inputs.release(task.request);
+    await this.audioFiles.remove(this.audioFiles.namesOf(task));
+  }
+}

@@ -1,0 +1,47 @@
+/** Titles of songs, and the names of their files. */
+import type { GenerationRequest } from "../request/schema.js";
+
+/** Characters; with a version and an extension the name fits the 255 bytes of file systems in any script. */
+const MAX_TITLE = 56;
+/** Not allowed in names on some system. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are not allowed either
+const UNSAFE = /[\u0000-\u001f\u007f<>:"/\\|?*\u200e\u200f\u202a-\u202e\u2066-\u2069]+/g;
+
+interface Titled {
+  /** Given by the user. */
+  title?: string | undefined;
+  request: Pick<GenerationRequest, "prompt" | "lyrics" | "taskType">;
+  /** Caption of the first song, if the request has none. */
+  result?: { prompt: string } | null;
+}
+
+/** The user's title, or one from the words of the request. */
+export function titleOf({ title, request, result }: Titled): string {
+  const words = request.prompt.trim() || result?.prompt.trim() || firstLine(request.lyrics);
+  return title?.trim() || shortened(words) || request.taskType;
+}
+
+function firstLine(lyrics: string): string {
+  return lyrics.split("\n").find((line) => /^\s*[^\s[]/.test(line)) ?? "";
+}
+
+/** Ends at a word. */
+function shortened(text: string): string {
+  const characters = [...text.replace(/\s+/g, " ").trim()];
+  if (characters.length <= MAX_TITLE) return characters.join("");
+  const cut = characters.slice(0, MAX_TITLE).join("");
+  return cut.replace(/\s\S*$/, "").replace(/[,;.]$/, "");
+}
+
+/** File name of a song: `Title - A.mp3`, or `Title - drums.mp3` for a stem. */
+export function songFileName(title: string, version: string | null, extension: string): string {
+  const safe = [...title.replace(UNSAFE, " ").replace(/\s+/g, " ").trim()].slice(0, MAX_TITLE).join("");
+  // Windows ignores trailing dots; a leading one hides the file.
+  const name = safe.replace(/^[. ]+|[. ]+$/g, "") || "song";
+  return `${name}${version === null ? "" : ` - ${version}`}.${extension}`;
+}
+
+/** Tells versions apart: A, B, C... */
+export function versionLetter(index: number): string {
+  return String.fromCharCode(65 + index);
+}

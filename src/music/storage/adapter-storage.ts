@@ -1,0 +1,151 @@
+/** Shared storage of adapters. Each file is stored under the hash of its content. */
+import { createHash } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { mkdir, mkdtemp, readdir, rm, stat, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, dirname, extname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { EngineError } from "../../engine/errors.js";
+import { writeAtomically } from "../../system/atomic-file.js";
+import { MAX_ADAPTER_BYTES, openRegular, UnusableFileError } from "../../system/regular-file.js";
+import { StoreError } from "../errors.js";
+import { type FileStorage, makeFolder } from "./file-storage.js";
+import type { StoredAdapter } from "./stored-adapter.js";
+
+const CONFIG_NAME = "adapter_config.json";
+const SAFETENSORS = ".safetensors";
+/** Extensions of PyTorch files. */
+const PICKLES = [".bin", ".pt", ".pth"];
+/** Weights that PEFT writes as a PyTorch file. Other such files of a training run, as of its optimizer, are no adapter. */
+const PICKLED_WEIGHTS = "adapter_model.bin";
+/** Subfolders that are searched for adapter files. */
+const FOLDERS = ["", "adapter"];
+
+export class AdapterStorage {
+  constructor(private readonly storage: FileStorage) {}
+
+  /**
+   * Stores the adapter at `path`: a file with its configuration, or all weights and configurations of a folder.
+   * @throws EngineError ADAPTER if there is none, UnusableFileError, StoreError
+   */
+  async publish(path: string): Promise<StoredAdapter> {
+    const { folder, entry, names } = await adapterAt(path);
+    const files: Record<string, string> = {};
+    for (const name of names) {
+      const stored = await this.#publish(join(folder, name));
+      if (stored !== null) files[name] = stored;
+    }
+    return { digest: digestOf(JSON.stringify([entry, files])), files, entry };
+  }
+
+  /** As `withAdapter`, for several. */
+  async withAdapters<T extends StoredAdapter, R>(
+    adapters: readonly T[],
+    work: (loaded: (T & { path: string })[]) => Promise<R>,
+  ): Promise<R> {
+    const [first, ...rest] = adapters;
+    if (first === undefined) return work([]);
+    return this.withAdapter(first, (path) =>
+      this.withAdapters(rest, (loaded) => work([{ ...first, path }, ...loaded])),
+    );
+  }
+
+  /**
+   * Calls `work` with a path to the adapter, which is valid during the call. @throws StoreError if the adapter is no
+   * longer stored
+   */
+  async withAdapter<T>({ files, entry }: StoredAdapter, work: (path: string) => Promise<T>): Promise<T> {
+    const folder = await mkdtemp(join(tmpdir(), "carillon-adapter-"));
+    try {
+      for (const [name, stored] of Object.entries(files)) {
+        const path = join(this.storage.directory, stored);
+        if (!(await this.storage.fetch(path))) {
+          throw new StoreError(
+            "WRITE_FAILED",
+            `the adapter file ${stored} is missing from the storage; load the adapter again`,
+          );
+        }
+        await mkdir(dirname(join(folder, name)), { recursive: true });
+        await symlink(path, join(folder, name));
+      }
+      return await work(join(folder, entry));
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  /** Stores a file under its hash. Null if there is no such file. */
+  async #publish(path: string): Promise<string | null> {
+    const file = await openRegular(path, MAX_ADAPTER_BYTES).catch((error: unknown) => {
+      if (error instanceof UnusableFileError && error.reason === "absent") return null;
+      throw error;
+    });
+    if (file === null) return null;
+    const content = () => file.createReadStream({ start: 0, autoClose: false });
+    try {
+      const hash = createHash("sha256");
+      await pipeline(content(), hash);
+      const name = hash.digest("hex") + extname(path);
+      const target = join(this.storage.directory, name);
+      await makeFolder(this.storage.directory);
+      await writeAtomically(target, (partial) =>
+        pipeline(content(), createWriteStream(partial, { flags: "wx" })),
+      );
+      await this.storage.publish(target);
+      return name;
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+/** Changes when the files at `path` change; reads only their metadata. @throws EngineError ADAPTER */
+export async function signatureOf(path: string): Promise<string> {
+  const { folder, names } = await adapterAt(path);
+  const stats = names.map(async (name) => {
+    const { size, mtimeMs, ino } = await stat(join(folder, name));
+    return [name, size, mtimeMs, ino];
+  });
+  return digestOf(JSON.stringify([path, await Promise.all(stats)]));
+}
+
+/**
+ * Files of the adapter at `path`: a file with its configuration, or the files of a folder. @throws EngineError ADAPTER
+ */
+async function adapterAt(path: string): Promise<{ folder: string; entry: string; names: string[] }> {
+  const found = await stat(path).catch(() => null);
+  if (found === null) throw new EngineError("ADAPTER", `${path}: there is no such file or folder`);
+  if (found.isDirectory()) {
+    const names = await adapterFilesIn(path);
+    if (names.length === 0) throw new EngineError("ADAPTER", `${path}: there is no adapter here`);
+    return { folder: path, entry: "", names };
+  }
+  if (![SAFETENSORS, ...PICKLES].includes(extname(path))) {
+    throw new EngineError(
+      "ADAPTER",
+      `${path}: adapters are read from .safetensors and .bin files, and folders that hold one`,
+    );
+  }
+  if (!found.isFile()) throw new EngineError("ADAPTER", `${path}: not a regular file`);
+  const folder = dirname(path);
+  const hasConfig = await stat(join(folder, CONFIG_NAME)).then(
+    (config) => config.isFile(),
+    () => false,
+  );
+  const entry = basename(path);
+  return { folder, entry, names: hasConfig ? [entry, CONFIG_NAME] : [entry] };
+}
+
+async function adapterFilesIn(folder: string): Promise<string[]> {
+  const names = FOLDERS.map(async (inner) => {
+    const found = await readdir(join(folder, inner)).catch(() => []);
+    return found
+      .filter((name) => [CONFIG_NAME, PICKLED_WEIGHTS].includes(name) || extname(name) === SAFETENSORS)
+      .map((name) => join(inner, name));
+  });
+  return (await Promise.all(names)).flat().sort();
+}
+
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}

@@ -1,0 +1,52 @@
+/** Token files in a shared storage, which show servers that they see the same one. */
+import { access, mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { ObjectStore } from "./object-store.js";
+
+const FOLDER = "fleet";
+
+export interface StoreTokens {
+  /** @throws StoreError or a file system error if the storage is unavailable, as both methods do */
+  has(token: string): Promise<boolean>;
+  /** Returns a token in the storage; creates one if there is none. */
+  getOrCreate(create: () => string): Promise<string>;
+}
+
+export function directoryTokens(directory: string): StoreTokens {
+  const folder = join(directory, FOLDER);
+  return {
+    has: (token) =>
+      access(join(folder, token)).then(
+        () => true,
+        (error: NodeJS.ErrnoException) => {
+          if (error.code === "ENOENT") return false;
+          throw error;
+        },
+      ),
+    getOrCreate: async (create) => {
+      await mkdir(folder).catch(unlessItExists);
+      const [known] = (await readdir(folder)).sort();
+      if (known !== undefined) return known;
+      const token = create();
+      await writeFile(join(folder, token), "");
+      return token;
+    },
+  };
+}
+
+export function objectTokens(store: ObjectStore): StoreTokens {
+  const prefix = `${FOLDER}/`;
+  return {
+    has: async (token) => (await store.head(prefix + token)) !== null,
+    getOrCreate: async (create) => {
+      for await (const { name } of store.list(prefix)) return name.slice(prefix.length);
+      const token = create();
+      await store.putText(prefix + token, "");
+      return token;
+    },
+  };
+}
+
+function unlessItExists(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EEXIST") throw error;
+}

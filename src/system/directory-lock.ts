@@ -1,0 +1,78 @@
+/** Locks a directory for one process. The system releases the lock when the process ends for any reason. */
+import { mkdir, open, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { tryLock } from "fs-native-extensions";
+import { ConfigError } from "../config.js";
+
+/** Stays behind, empty; only its lock matters. */
+const LOCK_FILE = "lock";
+const RETRY_INTERVAL_MS = 100;
+
+export interface DirectoryLock {
+  release(): Promise<void>;
+}
+
+/** Another process, or another service in this one, uses the directory. */
+export class DirectoryInUseError extends Error {
+  constructor(
+    readonly directory: string,
+    variable: string,
+  ) {
+    super(
+      `${directory} is in use by another Carillon. Stop that one, or set ${variable} to another directory ` +
+        "(--home moves all directories of a server).",
+    );
+    this.name = "DirectoryInUseError";
+  }
+}
+
+/**
+ * Creates the directory if missing, and locks it.
+ * @param variable setting that names the directory
+ * @param waitMs time to wait for the current holder to exit
+ * @throws DirectoryInUseError, or ConfigError if it cannot be created
+ */
+export async function lockDirectory(directory: string, variable: string, waitMs = 0): Promise<DirectoryLock> {
+  await makeDirectory(directory, variable);
+  const file = await open(join(directory, LOCK_FILE), "a");
+  try {
+    const deadlineMs = performance.now() + waitMs;
+    while (!tryLock(file.fd)) {
+      if (performance.now() >= deadlineMs) throw new DirectoryInUseError(directory, variable);
+      await delay(RETRY_INTERVAL_MS);
+    }
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+  return { release: () => file.close() };
+}
+
+/**
+ * Creates a directory with its parents if missing.
+ * @param variable setting that names the directory
+ * @throws ConfigError
+ */
+export async function makeDirectory(directory: string, variable: string): Promise<void> {
+  await makeWithParents(directory).catch((error: Error) => {
+    throw new ConfigError(variable, `${variable}: ${directory} cannot be created: ${error.message}`);
+  });
+}
+
+/** Node's `recursive` hangs where nothing can be created, such as in /proc. */
+async function makeWithParents(directory: string): Promise<void> {
+  if (await isDirectory(directory)) return;
+  if (!(await isDirectory(dirname(directory)))) await makeWithParents(dirname(directory));
+  await mkdir(directory).catch(async (error: Error) => {
+    // Another process may have created it.
+    if (!(await isDirectory(directory))) throw error;
+  });
+}
+
+export async function isDirectory(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}

@@ -1,0 +1,88 @@
+import type { ChildProcess } from "node:child_process";
+import { fstatSync, writeSync } from "node:fs";
+import type { Socket } from "node:net";
+import { createInterface } from "node:readline";
+import { type Logger, pino } from "pino";
+
+export type { Logger };
+
+const STDERR = 2;
+/** Maximum backlog for a slow reader of stderr; the pipe holds about as much again. */
+const MAX_WAITING_BYTES = 2 ** 20;
+
+/**
+ * Writes lines to stderr without blocking. If the disk is full or the pipe is not read, lines are dropped and
+ * counted.
+ */
+class StderrLines {
+  #dropped = 0;
+  #isLineOpen = false;
+  /** Null: file or device, written synchronously. */
+  readonly #pipe = isPipe(STDERR) ? process.stderr : null;
+
+  constructor() {
+    // Failures are counted per line.
+    this.#pipe?.on("error", () => {});
+  }
+
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  write(line: string): void {
+    if (this.#pipe === null) this.#writeAtOnce(line);
+    else if (this.#pipe.writableLength > MAX_WAITING_BYTES) this.#dropped++;
+    else {
+      this.#pipe.write(line, (error) => {
+        if (error) this.#dropped++;
+      });
+    }
+  }
+
+  #writeAtOnce(line: string): void {
+    const bytes = Buffer.from(this.#isLineOpen ? `\n${line}` : line);
+    let written = 0;
+    try {
+      while (written < bytes.length) written += writeSync(STDERR, bytes, written);
+      this.#isLineOpen = false;
+    } catch {
+      this.#dropped++;
+      // A full disk may have taken part of the line.
+      if (written > 0) this.#isLineOpen = true;
+    }
+  }
+}
+
+function isPipe(descriptor: number): boolean {
+  try {
+    const found = fstatSync(descriptor);
+    return found.isFIFO() || found.isSocket();
+  } catch {
+    return false;
+  }
+}
+
+let stderrLines: StderrLines | undefined;
+
+function toStderr(): StderrLines {
+  stderrLines ??= new StderrLines();
+  return stderrLines;
+}
+
+/** Logs JSON lines to stderr; stdout is for the output of commands. Never pass secrets. */
+export function createLogger(level: string): Logger {
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, toStderr());
+}
+
+/** Forwards another process's stderr through a pipe. Inheriting ours would make writes to it blocking again. */
+export function forwardStderr({ stderr }: ChildProcess): void {
+  // Without descriptors left the process has not started and has no stderr.
+  if (!stderr) return;
+  (stderr as Socket).unref();
+  createInterface({ input: stderr }).on("line", (line) => toStderr().write(`${line}\n`));
+}
+
+/** Number of lines that stderr did not take. */
+export function droppedLogLines(): number {
+  return stderrLines?.dropped ?? 0;
+}

@@ -1,0 +1,256 @@
+/**
+ * Roads, zones and services, built on the map. Places are clicked; a dry run then tells cost and warnings, and only a
+ * confirmed plan is built. Roads and buildings can be undone, zones are painted over.
+ */
+import { command, type Place, type Reply, read } from "./api.js";
+import { inFigures } from "./charts.js";
+import { serviceLook, ZONE_NAMES } from "./colors.js";
+import type { Sketch } from "./map.js";
+import { button, byId, element } from "./panel.js";
+
+type ToolName = "road" | "zone" | "service";
+
+/** A command that was tried and waits for confirmation. */
+interface Plan {
+  readonly name: string;
+  readonly body: object;
+  readonly corners: readonly Place[];
+}
+
+const TOOLS: Readonly<Record<ToolName, { label: string; clicks: number; hint: string }>> = {
+  road: { label: "Road", clicks: 2, hint: "Click the start, then the end." },
+  zone: { label: "Zone", clicks: 2, hint: "Click two opposite corners beside a road." },
+  service: { label: "Service", clicks: 1, hint: "Click near a road: the nearest free place is taken." },
+};
+/** In the order of ZONE_NAMES. */
+const ZONES = [
+  "ResidentialLow",
+  "ResidentialHigh",
+  "CommercialLow",
+  "CommercialHigh",
+  "Industrial",
+  "Office",
+];
+const SNAP_METERS = 16;
+/** Beyond this a suggested place is not what was clicked on. */
+const NEAR_METERS = 80;
+const SKETCH_COLOR = "#c2185b";
+const SKETCH_FILL = "#c2185b30";
+const SKETCH_PIXELS = 3;
+const DOT_PIXELS = 6;
+
+interface Prefab {
+  readonly name: string;
+  readonly displayName: string;
+  readonly service: string;
+  readonly growable?: boolean;
+  readonly elevation?: string;
+  readonly constructionCost?: number;
+  readonly costPerMeter?: number;
+}
+
+export class BuildTools {
+  readonly #onChange: () => void;
+  readonly #buttons: Readonly<Record<ToolName, HTMLElement>>;
+  readonly #choices: Readonly<Record<ToolName, HTMLSelectElement>>;
+  /** False in front of a running game, which has fewer commands. */
+  #isEmbedded = true;
+  #tool: ToolName | null = null;
+  #corners: Place[] = [];
+  #hovered: Place | null = null;
+
+  /** @param onChange called when what is drawn over the map changes */
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
+    const each = <T>(make: (tool: ToolName) => T) =>
+      Object.fromEntries((Object.keys(TOOLS) as ToolName[]).map((tool) => [tool, make(tool)])) as Record<
+        ToolName,
+        T
+      >;
+    this.#buttons = each((tool) =>
+      button(TOOLS[tool].label, () => this.#choose(this.#tool === tool ? null : tool)),
+    );
+    this.#choices = each((tool) => {
+      const ariaLabel = `${TOOLS[tool].label} to build`;
+      return element("select", { ariaLabel, hidden: true, onchange: () => this.#restart() });
+    });
+    byId("tools").append(...Object.values(this.#buttons), ...Object.values(this.#choices));
+    document.addEventListener("keydown", ({ key }) => {
+      if (key === "Escape" && this.#tool) this.#choose(null);
+    });
+  }
+
+  /** Offers what the bridge can build. */
+  async offer(isEmbedded: boolean): Promise<void> {
+    this.#isEmbedded = isEmbedded;
+    const { networks } = await read<{ networks: Prefab[] }>("/prefabs/networks");
+    const { buildings } = await read<{ buildings: Prefab[] }>("/prefabs/buildings");
+    const { road, zone, service } = this.#choices;
+    const isOnGround = ({ elevation }: Prefab) => elevation === undefined || elevation === "ground";
+    fillByService(road, networks.filter(isOnGround), ({ costPerMeter }) => perUnit(costPerMeter, " a metre"));
+    const placed = buildings.filter(({ growable, service }) => !(growable ?? GROWABLE.test(service)));
+    fillByService(service, placed, ({ constructionCost }) => perUnit(constructionCost, ""));
+    zone.replaceChildren(
+      ...ZONES.map((value, i) => element("option", { value, textContent: ZONE_NAMES[i] as string })),
+      element("option", { value: "Unzoned", textContent: "No zone" }),
+    );
+    road.value = "Basic Road";
+  }
+
+  /** Takes a clicked place; false while no tool is chosen. */
+  place(place: Place): boolean {
+    if (!this.#tool) return false;
+    if (this.#corners.length >= TOOLS[this.#tool].clicks) this.#corners = [];
+    this.#corners = [...this.#corners, place];
+    this.#onChange();
+    if (this.#corners.length === TOOLS[this.#tool].clicks) void this.#attempt(() => this.#try());
+    else this.#say([TOOLS[this.#tool].hint]);
+    return true;
+  }
+
+  hover(place: Place): void {
+    this.#hovered = place;
+    if (this.#tool && this.#corners.length === 1) this.#onChange();
+  }
+
+  readonly sketch: Sketch = (context, pixelsPerMeter) => {
+    const isOpen = this.#corners.length === 1 && this.#tool !== "service";
+    const [from, to] = isOpen ? [this.#corners[0], this.#hovered] : this.#corners;
+    if (!from) return;
+    context.strokeStyle = SKETCH_COLOR;
+    context.fillStyle = SKETCH_FILL;
+    context.lineWidth = SKETCH_PIXELS / pixelsPerMeter;
+    context.beginPath();
+    if (to && this.#tool === "zone") context.rect(from.x, from.z, to.x - from.x, to.z - from.z);
+    else if (to) {
+      context.moveTo(from.x, from.z);
+      context.lineTo(to.x, to.z);
+    }
+    context.fill();
+    context.stroke();
+    context.beginPath();
+    for (const { x, z } of this.#corners) context.arc(x, z, DOT_PIXELS / pixelsPerMeter, 0, 2 * Math.PI);
+    context.fillStyle = SKETCH_COLOR;
+    context.fill();
+  };
+
+  #choose(tool: ToolName | null): void {
+    this.#tool = tool;
+    for (const name of Object.keys(TOOLS) as ToolName[]) {
+      this.#buttons[name].setAttribute("aria-pressed", String(name === tool));
+      this.#choices[name].hidden = name !== tool;
+    }
+    this.#restart();
+  }
+
+  #restart(): void {
+    this.#corners = [];
+    this.#say(this.#tool ? [TOOLS[this.#tool].hint] : []);
+    this.#onChange();
+  }
+
+  /** Tries the command and asks whether it is meant. */
+  async #try(): Promise<void> {
+    const plan = await this.#plan();
+    this.#corners = [...plan.corners];
+    this.#onChange();
+    const reply = await command(plan.name, { ...plan.body, dryRun: true });
+    const cost = reply.cost ?? reply.constructionCost;
+    const price = cost === undefined ? [] : [`Cost: ${inFigures(cost)}`];
+    this.#say(
+      [...linesOf(reply), ...price],
+      button("Build", () => void this.#attempt(() => this.#build(plan))),
+      button("Cancel", () => this.#restart()),
+    );
+  }
+
+  async #plan(): Promise<Plan> {
+    const [start, end = start] = this.#corners as [Place, Place];
+    const chosen = this.#tool ? this.#choices[this.#tool].value : "";
+    if (this.#tool === "road") {
+      const snapDistance = this.#isEmbedded ? { snapDistance: SNAP_METERS } : {};
+      const body = { roadPrefab: chosen, start, end, ...snapDistance };
+      return { name: "build-network", body, corners: [start, end] };
+    }
+    if (this.#tool === "zone") {
+      const corners = [start, end];
+      if (this.#isEmbedded)
+        return { name: "zone-rectangle", body: { zone: chosen, from: start, to: end }, corners };
+      const center = { x: (start.x + end.x) / 2, z: (start.z + end.z) / 2 };
+      const radius = Math.hypot(end.x - start.x, end.z - start.z) / 2;
+      return { name: "set-zone", body: { zone: chosen, center, radius }, corners };
+    }
+    const site = { buildingPrefab: chosen, position: start, angleDegrees: 0 };
+    const { suggestions = [] } = this.#isEmbedded
+      ? await command("place-building", { ...site, suggest: true, dryRun: true })
+      : {};
+    const near = suggestions.find(
+      ({ position: { x, z } }) => Math.hypot(x - start.x, z - start.z) < NEAR_METERS,
+    );
+    const body = near ? { ...site, position: near.position, angleDegrees: near.angleDegrees } : site;
+    return { name: "place-building", body, corners: [body.position] };
+  }
+
+  async #build({ name, body }: Plan): Promise<void> {
+    const reply = await command(name, body);
+    this.#corners = [];
+    this.#onChange();
+    const { segmentId, buildingId } = reply;
+    if (segmentId === undefined && buildingId === undefined) {
+      this.#say([reply.message, "To undo it, paint another zone or no zone over it."]);
+      return;
+    }
+    const undone =
+      segmentId === undefined
+        ? { entityType: "building", id: buildingId }
+        : { entityType: "netSegment", id: segmentId };
+    const undo = button("Undo", () => void this.#attempt(() => this.#undo(undone)));
+    this.#say([...linesOf(reply), "Undo bulldozes it; the cost is not paid back."], undo);
+  }
+
+  async #undo(body: object): Promise<void> {
+    this.#say([(await command("bulldoze", body)).message]);
+  }
+
+  /** Shows why a command was refused. */
+  async #attempt(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#say([
+        error instanceof TypeError ? "The city does not answer." : String((error as Error).message),
+      ]);
+    }
+  }
+
+  #say(lines: readonly string[], ...buttons: readonly HTMLElement[]): void {
+    byId("plan").hidden = lines.length === 0;
+    byId("plan-text").replaceChildren(...lines.map((textContent) => element("p", { textContent })));
+    byId("plan-buttons").replaceChildren(...buttons);
+  }
+}
+
+const GROWABLE = /^(Residential|Commercial|Industrial|Office)$/;
+
+function linesOf({ message, warnings = [] }: Reply): string[] {
+  return [message, ...warnings.map((warning) => `Warning: ${warning}`)];
+}
+
+function perUnit(cost: number | undefined, unit: string): string {
+  return cost === undefined ? "" : ` (${inFigures(cost)}${unit})`;
+}
+
+function fillByService(
+  select: HTMLSelectElement,
+  prefabs: readonly Prefab[],
+  priceOf: (prefab: Prefab) => string,
+): void {
+  const groups = [...Map.groupBy(prefabs, ({ service }) => service)].map(([service, inside]) => {
+    const options = inside.map((prefab) =>
+      element("option", { value: prefab.name, textContent: `${prefab.displayName}${priceOf(prefab)}` }),
+    );
+    const label = service === "Road" ? "Roads" : serviceLook(service).label;
+    return element("optgroup", { label }, ...options);
+  });
+  select.replaceChildren(...groups);
+}

@@ -1,0 +1,198 @@
+/** Buildings on the map: footprints from afar, roofs, heights and trees from near. The context is in metres, y to the north. */
+import type { BuildingRow, Place } from "./api.js";
+import { type Colors, serviceLook } from "./colors.js";
+
+const CELL_METERS = 8;
+const SHRINK_METERS = 1.5;
+const INACTIVE_OPACITY = 0.5;
+/** A building of this height is drawn so many metres to the north of its ground. */
+const LEAN = 0.35;
+const SHADOW_LEAN = 0.5;
+const RIDGE_SHADE = "#00000030";
+const ROOF_LIGHT = "#ffffff30";
+const WALL_SHADE = "#00000060";
+const CROWN = "#3d7a35";
+const LIT_WINDOW = "#ffd97a";
+
+export type ColorOf = (building: BuildingRow) => string;
+
+/** Buildings as rectangles; inactive ones are pale. */
+export function drawFootprints(
+  context: CanvasRenderingContext2D,
+  buildings: readonly BuildingRow[],
+  colorOf: ColorOf,
+  outline: string,
+): void {
+  context.strokeStyle = outline;
+  context.lineWidth = 1;
+  for (const building of buildings) {
+    const { width, length } = sizeOf(building);
+    onGround(context, building, () => {
+      context.fillStyle = colorOf(building);
+      context.fillRect(-width / 2, -length / 2, width, length);
+      context.strokeRect(-width / 2, -length / 2, width, length);
+    });
+  }
+}
+
+/** @param darkness 0 at noon, 1 at midnight: windows are lit */
+export function drawSolids(
+  context: CanvasRenderingContext2D,
+  buildings: readonly BuildingRow[],
+  colorOf: ColorOf,
+  palette: Colors,
+  darkness: number,
+): void {
+  // What stands further north lies behind.
+  for (const building of buildings.toSorted((a, b) => b.position.z - a.position.z)) {
+    const height = heightOf(building);
+    const { width, length } = sizeOf(building);
+    const box = () => context.fillRect(-width / 2, -length / 2, width, length);
+    onGround(
+      context,
+      building,
+      () => {
+        context.fillStyle = palette.shadow;
+        box();
+      },
+      { x: height * SHADOW_LEAN, z: -height * SHADOW_LEAN },
+    );
+    for (let up = 0; up < height * LEAN; up += 1) {
+      onGround(
+        context,
+        building,
+        () => {
+          context.fillStyle = colorOf(building);
+          box();
+          context.fillStyle = WALL_SHADE;
+          box();
+        },
+        { x: 0, z: up },
+      );
+    }
+    onGround(
+      context,
+      building,
+      () => {
+        context.fillStyle = colorOf(building);
+        box();
+        drawRoof(context, building, width, length);
+        if (darkness > 0.5 && building.active) drawWindows(context, building.id, width, length);
+      },
+      { x: 0, z: height * LEAN },
+    );
+    if (isGreen(building)) drawTrees(context, building);
+  }
+}
+
+/** Letter or symbol of each service, upright, in pixels. */
+export function drawSymbols(
+  context: CanvasRenderingContext2D,
+  services: readonly BuildingRow[],
+  moveTo: (place: Place) => void,
+  pixelsPerMeter: number,
+  isSolid: boolean,
+): void {
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillStyle = "#ffffff";
+  for (const building of services) {
+    const { width, length } = sizeOf(building);
+    const pixels = Math.min(Math.min(width, length) * pixelsPerMeter * 0.6, 28);
+    if (pixels < 7) continue;
+    const lift = isSolid ? heightOf(building) * LEAN : 0;
+    moveTo({ x: building.position.x, z: building.position.z + lift });
+    context.font = `600 ${pixels.toFixed(0)}px system-ui, sans-serif`;
+    context.fillText(serviceLook(building.service).symbol, 0, 0);
+  }
+}
+
+function drawRoof(
+  context: CanvasRenderingContext2D,
+  { service, subService }: BuildingRow,
+  width: number,
+  length: number,
+): void {
+  context.fillStyle = RIDGE_SHADE;
+  if (service === "Residential" && !subService.startsWith("ResidentialHigh")) {
+    // A gable: one half lies in the shade.
+    context.fillRect(-width / 2, -length / 2, width / 2, length);
+  } else if (service === "Industrial") {
+    // A saw-tooth roof.
+    for (let at = -width / 2; at < width / 2; at += 5) context.fillRect(at, -length / 2, 2, length);
+  } else {
+    // A flat roof with a parapet and a stair head.
+    context.strokeStyle = ROOF_LIGHT;
+    context.lineWidth = 1.2;
+    context.strokeRect(-width / 2 + 1.2, -length / 2 + 1.2, width - 2.4, length - 2.4);
+    context.fillRect(width / 8, length / 8, width / 5, length / 5);
+  }
+}
+
+function drawWindows(context: CanvasRenderingContext2D, seed: number, width: number, length: number): void {
+  context.fillStyle = LIT_WINDOW;
+  for (let i = 0; i < 5; i++) {
+    const x = (chance(seed, i) - 0.5) * (width - 4);
+    const z = (chance(seed, i + 9) - 0.5) * (length - 4);
+    context.fillRect(x, z, 1.2, 1.2);
+  }
+}
+
+function isGreen({ service, subService }: BuildingRow): boolean {
+  return (
+    service === "Beautification" || (service === "Residential" && !subService.startsWith("ResidentialHigh"))
+  );
+}
+
+function drawTrees(context: CanvasRenderingContext2D, building: BuildingRow): void {
+  const { width, length } = sizeOf(building);
+  const count = building.service === "Beautification" ? 7 : 2;
+  onGround(context, building, () => {
+    for (let i = 0; i < count; i++) {
+      const edge = i % 2 === 0 ? 0.46 : -0.46;
+      context.beginPath();
+      context.arc(
+        edge * width,
+        (chance(building.id, i) - 0.5) * length,
+        1.6 + chance(building.id, i + 20),
+        0,
+        2 * Math.PI,
+      );
+      context.fillStyle = CROWN;
+      context.fill();
+    }
+  });
+}
+
+/** Draws around the middle of a building, turned as it is. */
+function onGround(
+  context: CanvasRenderingContext2D,
+  { position, angleDegrees, active }: BuildingRow,
+  draw: () => void,
+  shift: Place = { x: 0, z: 0 },
+): void {
+  context.save();
+  context.translate(position.x + shift.x, position.z + shift.z);
+  context.rotate((angleDegrees * Math.PI) / 180);
+  context.globalAlpha = active ? 1 : INACTIVE_OPACITY;
+  draw();
+  context.restore();
+}
+
+function sizeOf({ width, length }: BuildingRow): { width: number; length: number } {
+  return { width: width * CELL_METERS - SHRINK_METERS, length: length * CELL_METERS - SHRINK_METERS };
+}
+
+/** Metres, by density and level: the bridge does not tell heights. */
+export function heightOf({ id, service, subService, level }: BuildingRow): number {
+  const grade = Number(level.replace(/\D/g, "")) || 1;
+  if (service === "Beautification") return 0;
+  if (/High|Office/.test(subService) || service === "Office") return 12 + 6 * grade + 6 * chance(id, 1);
+  return 4 + 2 * grade + 2 * chance(id, 1);
+}
+
+/** Between 0 and 1, always the same for the same numbers. */
+function chance(seed: number, turn: number): number {
+  const mixed = Math.imul(seed * 31 + turn, 0x9e3779b1) >>> 0;
+  return ((mixed ^ (mixed >>> 15)) >>> 0) / 2 ** 32;
+}

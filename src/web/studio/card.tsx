@@ -1,0 +1,261 @@
+/** A song of the library: cover, waveform, versions, and what can be done with it. */
+import { useState } from "preact/hooks";
+import type { Parameters, Song, Task } from "./api.js";
+import { Plan } from "./codes.js";
+import { Cover, Outline } from "./cover.js";
+import { Icon } from "./icons.js";
+import { t } from "./language.js";
+import { controls, usePlayback } from "./playback.js";
+import { Download, LyricsFile, letterOf, nameOf, type Track } from "./song.js";
+import { tasks } from "./source.js";
+import { ago, clock } from "./words.js";
+
+export interface SongActions {
+  again: (task: Task) => void;
+  vary: (task: Task) => void;
+  reuse: (task: Task) => void;
+  fill: (parameters: Parameters, done: string) => void;
+  edit: (task: Task, song: Song) => void;
+  remove: (task: Task) => void;
+  change: (task: Task, change: { title?: string; favorite?: boolean }) => void;
+}
+
+interface CardProps {
+  task: Task;
+  /** How long the song stays. */
+  stay: string;
+  track: Track | null;
+  onPlay: (track: Track) => void;
+  on: SongActions;
+}
+
+export function Card({ task, stay, track, onPlay, on }: CardProps) {
+  const [isRenaming, setRenaming] = useState(false);
+  const [isOpen, setOpen] = useState(false);
+  const name = nameOf(task);
+  const isCurrent = track?.task.task_id === task.task_id;
+  const { isPlaying } = usePlayback(isCurrent);
+  const isHeard = isCurrent && isPlaying;
+  const song = task.songs[isCurrent ? (track?.index ?? 0) : 0];
+  return (
+    <div class={isCurrent ? "card current" : "card"}>
+      <button
+        type="button"
+        class="play cover"
+        disabled={song === undefined}
+        aria-label={isHeard ? t("Pause {name}", { name }) : t("Play {name}", { name })}
+        onClick={() => (isCurrent ? controls.toggle() : onPlay({ task, index: 0 }))}
+      >
+        {song && <Cover song={song} />}
+        <Icon name={isHeard ? "pause" : "play"} />
+      </button>
+      <div class="about">
+        {isRenaming ? (
+          <Rename
+            task={task}
+            onDone={(title) => {
+              setRenaming(false);
+              if (title !== undefined) on.change(task, { title });
+            }}
+          />
+        ) : (
+          <span class="name" dir="auto" title={task.prompt}>
+            {name}
+          </span>
+        )}
+        <span class="faint facts">
+          <Badges task={task} />
+          {song ? factsOf(song) : t("analysis")} · {ago(task.create_time)}
+        </span>
+      </div>
+      {song && <Position name={name} task={task} song={song} isCurrent={isCurrent} onPlay={onPlay} />}
+      <div class="row">
+        {task.songs.length > 1 &&
+          task.songs.map((version, index) => (
+            <button
+              type="button"
+              class="tag"
+              key={version.file}
+              aria-pressed={isCurrent && track?.index === index}
+              aria-label={t("Play version {letter} of {song}", { letter: letterOf(index), song: name })}
+              onClick={() => onPlay({ task, index })}
+            >
+              {letterOf(index)}
+            </button>
+          ))}
+        <button
+          type="button"
+          class="plain round star"
+          aria-pressed={task.favorite}
+          aria-label={t("Favourite {song}", { song: name })}
+          onClick={() => on.change(task, { favorite: !task.favorite })}
+        >
+          <Icon name="star" />
+        </button>
+        <button
+          type="button"
+          class="plain round"
+          aria-expanded={isOpen}
+          aria-label={t("More of {song}", { song: name })}
+          onClick={() => setOpen(!isOpen)}
+        >
+          <Icon name="more" />
+        </button>
+      </div>
+      {isOpen && <More task={task} stay={stay} on={on} onRename={() => setRenaming(true)} />}
+    </div>
+  );
+}
+
+interface PositionProps {
+  name: string;
+  task: Task;
+  song: Song;
+  isCurrent: boolean;
+  onPlay: (track: Track) => void;
+}
+
+/** The waveform; a click plays from there. */
+function Position({ name, task, song, isCurrent, onPlay }: PositionProps) {
+  const { seconds, length } = usePlayback(isCurrent);
+  const heard = isCurrent && length > 0 ? seconds / length : 0;
+  const total = song.metas.duration ?? 0;
+  return (
+    <div
+      class="outline"
+      role="slider"
+      tabIndex={isCurrent ? 0 : -1}
+      aria-label={t("Position in {song}", { song: name })}
+      aria-valuemin={0}
+      aria-valuemax={Math.round(total)}
+      aria-valuenow={Math.round(heard * total)}
+      aria-valuetext={clock(heard * total)}
+      onClick={(event) => {
+        const { left, width } = event.currentTarget.getBoundingClientRect();
+        const part = (event.clientX - left) / width;
+        if (isCurrent) controls.seek(part);
+        else onPlay({ task, index: 0, start: part });
+      }}
+      onKeyDown={(event) => {
+        const step = { ArrowRight: 5, ArrowUp: 5, ArrowLeft: -5, ArrowDown: -5 }[event.key];
+        if (step === undefined || !isCurrent || total === 0) return;
+        event.preventDefault();
+        event.stopPropagation();
+        controls.seek(Math.min(1, Math.max(0, heard + step / total)));
+      }}
+    >
+      <Outline song={song} heard={heard} />
+    </div>
+  );
+}
+
+/** What was done to a recording, and which stem. */
+function Badges({ task }: { task: Task }) {
+  const kind = tasks()[task.task_type]?.name;
+  const stems = task.songs.flatMap(({ track_name: stem }) => stem ?? []);
+  const named = stems.length > 0 ? stems : [task.parameters.track_classes ?? []].flat().map(String);
+  if (kind === undefined) return null;
+  return (
+    <>
+      <span class="badge">{kind}</span>
+      {[...new Set(named)].map((stem) => (
+        <span class="badge" key={stem}>
+          {stem.replaceAll("_", " ")}
+        </span>
+      ))}{" "}
+    </>
+  );
+}
+
+function Rename({ task, onDone }: { task: Task; onDone: (title?: string) => void }) {
+  return (
+    <form
+      class="row"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onDone(String(new FormData(event.currentTarget).get("title") ?? "").trim());
+      }}
+    >
+      <input
+        name="title"
+        dir="auto"
+        aria-label={t("Title")}
+        maxLength={200}
+        defaultValue={task.title}
+        ref={(input) => input?.focus()}
+        onKeyDown={(event) => event.key === "Escape" && onDone()}
+      />
+      <button type="submit">{t("Save")}</button>
+    </form>
+  );
+}
+
+interface MoreProps extends Pick<CardProps, "task" | "stay" | "on"> {
+  onRename: () => void;
+}
+
+function More({ task, stay, on, onRename }: MoreProps) {
+  const [isSure, setSure] = useState(false);
+  const { songs } = task;
+  return (
+    <div class="details">
+      <div class="row">
+        <button type="button" onClick={() => on.again(task)} title={t("The same settings and seeds")}>
+          {t("Make again")}
+        </button>
+        <button type="button" onClick={() => on.vary(task)} title={t("The same settings, new seeds")}>
+          {t("Vary")}
+        </button>
+        <button type="button" onClick={() => on.reuse(task)} title={t("Fills the form with the settings")}>
+          {t("Use settings")}
+        </button>
+        <button type="button" onClick={onRename}>
+          {t("Rename")}
+        </button>
+        <button
+          type="button"
+          class={isSure ? "danger" : ""}
+          onClick={() => (isSure ? on.remove(task) : setSure(true))}
+        >
+          {isSure ? t("Delete for good") : t("Delete")}
+        </button>
+      </div>
+      {songs.map((song, index) => (
+        <div class="row" key={song.file}>
+          {songs.length > 1 && <strong>{letterOf(index)}</strong>}
+          <button type="button" onClick={() => on.edit(task, song)}>
+            {t("Edit")}
+          </button>
+          <Download name={nameOf(task)} song={song} />
+          {song.lrc && <LyricsFile name={nameOf(task)} lrc={song.lrc} />}
+          <span class="faint">
+            {t("seed {seed}", { seed: String(song.seed) })} · {song.dit_model}
+          </span>
+          <Plan
+            task={task}
+            index={index}
+            onReuse={(parameters) => on.fill(parameters, t("The codes and their settings are here."))}
+          />
+        </div>
+      ))}
+      {stay !== "" && <p class="faint stay">{stay}</p>}
+      {task.warnings.map((warning) => (
+        <p class="faint" key={warning}>
+          {warning}
+        </p>
+      ))}
+      {songs[0] && songs[0].caption !== "" && <p dir="auto">{songs[0].caption}</p>}
+      {songs[0] && songs[0].lyrics !== "" && <pre dir="auto">{songs[0].lyrics}</pre>}
+      {task.analysis && <pre>{JSON.stringify(task.analysis, null, 2)}</pre>}
+      <details>
+        <summary class="faint">{t("Settings")}</summary>
+        <pre>{JSON.stringify(task.parameters, null, 2)}</pre>
+      </details>
+    </div>
+  );
+}
+
+function factsOf({ metas }: Song): string {
+  const { duration, bpm, keyscale } = metas;
+  return [duration && clock(duration), bpm && `${bpm} BPM`, keyscale].filter(Boolean).join(" · ");
+}

@@ -1,0 +1,62 @@
+/** The server's key: entered once, then a cookie stands for it. */
+import { useState } from "preact/hooks";
+import { ApiError, forgetKey, hasSession, unlock } from "./api.js";
+import { t } from "./language.js";
+import { tellTabs } from "./live.js";
+
+/** All that a locked page shows. */
+export function KeyEntry({ onUnlock }: { onUnlock: () => Promise<void> }) {
+  const [refusal, setRefusal] = useState("");
+  const tryKey = async (key: string) => {
+    try {
+      await unlock(key);
+      tellTabs();
+      await onUnlock();
+    } catch (error) {
+      const isWrong = error instanceof ApiError && error.status === 401;
+      setRefusal(isWrong ? t("The server does not accept this key.") : String((error as Error).message));
+    }
+  };
+  return (
+    <form
+      class="key"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void tryKey(String(new FormData(event.currentTarget).get("key") ?? "").trim());
+      }}
+    >
+      <label for="key">{refusal || t("This server asks for a key (SVC_API_KEY).")}</label>
+      <div class="row">
+        <input
+          id="key"
+          name="key"
+          type="password"
+          required
+          autocomplete="current-password"
+          ref={(input) => input?.focus()}
+        />
+        <button type="submit" class="main">
+          {t("Unlock")}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+/** Locks the page in all tabs, songs included. */
+export function ForgetKey({ onForget }: { onForget: () => Promise<void> }) {
+  if (!hasSession()) return null;
+  return (
+    <button
+      type="button"
+      class="plain"
+      onClick={async () => {
+        await forgetKey().catch(() => {});
+        tellTabs();
+        await onForget();
+      }}
+    >
+      {t("Forget key")}
+    </button>
+  );
+}

@@ -1,0 +1,42 @@
+/** The user's language. English texts are the keys; `languages/` has one file for each other language. */
+
+/** Languages by code, with their own names. */
+export const LANGUAGES: Readonly<Record<string, string>> = {
+  en: "English",
+  de: "Deutsch",
+  es: "Español",
+  fr: "Français",
+  pt: "Português",
+  ja: "日本語",
+  ko: "한국어",
+  zh: "中文",
+};
+
+const ITEM = "carillon-language";
+
+let texts: Readonly<Record<string, string>> = {};
+
+/** The chosen language, else the first of the browser's that the page has. */
+export function language(): string {
+  const wanted = [localStorage.getItem(ITEM) ?? "", ...navigator.languages];
+  return wanted.map((code) => code.slice(0, 2)).find((code) => Object.hasOwn(LANGUAGES, code)) ?? "en";
+}
+
+export function storeLanguage(code: string): void {
+  localStorage.setItem(ITEM, code);
+}
+
+/** Loads the texts of the language; the page stays English if they cannot be loaded. */
+export async function loadLanguage(): Promise<void> {
+  const code = language();
+  document.documentElement.lang = code;
+  texts = {};
+  if (code === "en") return;
+  const response = await fetch(`/studio/languages/${code}.json`).catch(() => null);
+  if (response?.ok) texts = await response.json();
+}
+
+/** Translates a text. `{name}` is replaced by the value of that name. */
+export function t(text: string, values: Readonly<Record<string, string | number>> = {}): string {
+  return (texts[text] ?? text).replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ""));
+}

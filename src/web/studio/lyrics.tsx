@@ -1,0 +1,73 @@
+/** The lyrics: words, section tags, or none at all. */
+import { useRef } from "preact/hooks";
+import { t } from "./language.js";
+import { LYRICS_USED, MAX_LYRICS, TextLength } from "./text-length.js";
+
+/** Lyrics of a song without vocals. */
+export const NO_VOCALS = "[Instrumental]";
+
+const SECTIONS = ["Intro", "Verse", "Pre-Chorus", "Chorus", "Bridge", "Solo", "Outro"];
+
+interface LyricsProps {
+  value: string;
+  onChange: (lyrics: string) => void;
+}
+
+export function Lyrics({ value, onChange }: LyricsProps) {
+  const area = useRef<HTMLTextAreaElement>(null);
+  const words = useRef("");
+  const isInstrumental = value === NO_VOCALS;
+  /** As typing, so that the browser can undo it. */
+  const insert = (section: string) => {
+    const field = area.current;
+    if (field === null) return;
+    const before = value.slice(0, field.selectionStart).trimEnd();
+    const after = value.slice(field.selectionStart).trimStart();
+    field.focus();
+    field.setSelectionRange(before.length, value.length - after.length);
+    document.execCommand("insertText", false, `${before === "" ? "" : "\n\n"}[${section}]\n`);
+  };
+  /** The words come back when the switch is turned off. */
+  const toggle = () => {
+    if (!isInstrumental) words.current = value;
+    onChange(isInstrumental ? words.current : NO_VOCALS);
+  };
+  return (
+    <div class="field">
+      <div class="row">
+        <label for="lyrics">{t("Lyrics")}</label>
+        <label class="switch end">
+          <input
+            type="checkbox"
+            role="switch"
+            aria-checked={isInstrumental}
+            checked={isInstrumental}
+            onChange={toggle}
+          />
+          {t("Instrumental")}
+        </label>
+      </div>
+      <textarea
+        id="lyrics"
+        dir="auto"
+        ref={area}
+        rows={isInstrumental ? 1 : 4}
+        disabled={isInstrumental}
+        aria-describedby="lyrics-length"
+        placeholder={isInstrumental ? t("No vocals") : t("Words to sing. Empty: instrumental")}
+        value={isInstrumental ? "" : value}
+        onInput={(event) => onChange(event.currentTarget.value)}
+      />
+      {!isInstrumental && (
+        <div class="tags" role="toolbar" aria-label={t("Insert a section")}>
+          {SECTIONS.map((section) => (
+            <button type="button" class="tag" key={section} onClick={() => insert(section)}>
+              {section}
+            </button>
+          ))}
+        </div>
+      )}
+      <TextLength id="lyrics-length" text={value} max={MAX_LYRICS} used={LYRICS_USED} />
+    </div>
+  );
+}

@@ -1,0 +1,21 @@
+/** One sound at a time, over all tabs: whatever starts to play pauses the rest. */
+import type WaveSurfer from "wavesurfer.js";
+
+const players = new Set<WaveSurfer>();
+const channel = new BroadcastChannel("carillon-sound");
+
+channel.addEventListener("message", () => pauseOthers(null));
+
+function pauseOthers(playing: WaveSurfer | null): void {
+  for (const player of players) if (player !== playing && player.isPlaying()) player.pause();
+}
+
+/** Call once for each player. */
+export function soundAlone(player: WaveSurfer): void {
+  players.add(player);
+  player.on("play", () => {
+    pauseOthers(player);
+    channel.postMessage("playing");
+  });
+  player.on("destroy", () => players.delete(player));
+}

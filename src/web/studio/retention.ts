@@ -1,0 +1,59 @@
+/** Which songs are deleted when, and how much room they take. */
+import { useEffect, useState } from "preact/hooks";
+import { call, type Retention, type Task } from "./api.js";
+import { t } from "./language.js";
+import { sized } from "./words.js";
+
+const DAY_SECONDS = 86_400;
+/** Ids that a query has room for. */
+const IDS_AT_ONCE = 100;
+
+/** Read again when the songs shown change. Null until it is known. */
+export function useRetention(library: readonly Task[]): Retention | null {
+  const [retention, setRetention] = useState<Retention | null>(null);
+  const shown = library.map(({ task_id, favorite }) => `${task_id}${favorite}`).join();
+  useEffect(() => {
+    if (library.length === 0) return;
+    forecast(library.map(({ task_id }) => task_id)).then(setRetention, () => {});
+  }, [shown]);
+  return retention;
+}
+
+async function forecast(ids: readonly string[]): Promise<Retention> {
+  const read = await call<Retention>("GET", `/v1/retention?task_ids=${ids.slice(0, IDS_AT_ONCE).join()}`);
+  if (ids.length <= IDS_AT_ONCE) return read;
+  const rest = await forecast(ids.slice(IDS_AT_ONCE));
+  return { ...rest, expiries: { ...read.expiries, ...rest.expiries } };
+}
+
+/** The rule for all songs. */
+export function ruleOf({ bytes, max_bytes: max, max_age_seconds: age }: Retention): string {
+  const room =
+    max === null
+      ? t("{size}. Songs stay until you delete them.", { size: sized(bytes) })
+      : t("{size} of {max}. When full, the oldest without a star go first.", {
+          size: sized(bytes),
+          max: sized(max),
+        });
+  if (age === null) return room;
+  return `${room} ${t("Songs without a star go after {count} days.", { count: tenthDays(age) })}`;
+}
+
+/** What happens to this song. */
+export function stayOf({ task_id: id, favorite }: Task, { expiries }: Retention): string {
+  if (favorite) return t("Starred: stays until you delete it.");
+  const expiry = expiries[id];
+  if (expiry === undefined) return t("Stays until you delete it.");
+  const { time, after_bytes: room } = expiry;
+  const days = time === null ? null : Math.max(0, (time - Date.now() / 1000) / DAY_SECONDS);
+  return [
+    days === null ? "" : t("Goes in {count} days.", { count: tenthDays(days * DAY_SECONDS) }),
+    room === null ? "" : t("Goes after {size} of newer songs. Star it to keep it.", { size: sized(room) }),
+  ]
+    .filter((words) => words !== "")
+    .join(" ");
+}
+
+function tenthDays(seconds: number): number {
+  return Math.round((10 * seconds) / DAY_SECONDS) / 10;
+}

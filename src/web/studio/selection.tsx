@@ -1,0 +1,96 @@
+/** What can be done with several songs at once. */
+import { useState } from "preact/hooks";
+import { call, type Task } from "./api.js";
+import { t } from "./language.js";
+import type { Attempt } from "./part.js";
+import { letterOf, nameOf } from "./song.js";
+
+interface SelectionProps {
+  chosen: readonly Task[];
+  onEnd: () => void;
+  attempt: Attempt;
+}
+
+export function Selection({ chosen, onEnd, attempt }: SelectionProps) {
+  const [isSure, setSure] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const each = (change: (task: Task) => Promise<unknown>, done: string) =>
+    attempt(async () => {
+      for (const task of chosen) await change(task);
+      onEnd();
+    }, done);
+  const save = () =>
+    attempt(async () => {
+      setBusy(true);
+      try {
+        await saveZip(chosen);
+      } finally {
+        setBusy(false);
+      }
+    });
+  const isAllStarred = chosen.length > 0 && chosen.every(({ favorite }) => favorite);
+  return (
+    <div class="row selection" role="toolbar" aria-label={t("Selected songs")}>
+      <span role="status">{t("{count} selected", { count: chosen.length })}</span>
+      <button type="button" disabled={chosen.length === 0 || isBusy} onClick={() => void save()}>
+        {isBusy ? t("Packing…") : t("Download zip")}
+      </button>
+      <button
+        type="button"
+        disabled={chosen.length === 0}
+        onClick={() =>
+          void each(
+            ({ task_id }) => call("PATCH", `/v1/tasks/${task_id}`, { favorite: !isAllStarred }),
+            isAllStarred ? t("Removed from favourites.") : t("Added to favourites."),
+          )
+        }
+      >
+        {isAllStarred ? t("Unstar") : t("Star")}
+      </button>
+      <button
+        type="button"
+        class={isSure ? "danger" : ""}
+        disabled={chosen.length === 0}
+        onClick={() =>
+          isSure
+            ? void each(
+                ({ task_id, state }) => call("DELETE", `/v1/tasks/${task_id}?state=${state}`),
+                t("Removed."),
+              )
+            : setSure(true)
+        }
+      >
+        {isSure ? t("Delete {count} for good", { count: chosen.length }) : t("Delete selected")}
+      </button>
+      <button type="button" class="plain end" onClick={onEnd}>
+        {t("Done")}
+      </button>
+    </div>
+  );
+}
+
+/** Packs the songs in the browser; audio does not shrink, so the zip stores it. */
+async function saveZip(tasks: readonly Task[]): Promise<void> {
+  const { downloadZip } = await import("client-zip");
+  const names = new Map<string, number>();
+  async function* files() {
+    for (const task of tasks) {
+      for (const [index, song] of task.songs.entries()) {
+        const version = task.songs.length > 1 ? ` - ${letterOf(index)}` : "";
+        const base = `${nameOf(task).replace(/[\\/:*?"<>|]/g, "_")}${version}`;
+        const count = (names.get(base) ?? 0) + 1;
+        names.set(base, count);
+        const extension = /\.(\w+)(?:$|&)/.exec(song.file)?.[1] ?? "mp3";
+        const response = await fetch(song.file);
+        if (!response.ok) throw new Error(t("{song} cannot be downloaded.", { song: nameOf(task) }));
+        yield { name: `${base}${count > 1 ? ` (${count})` : ""}.${extension}`, input: response };
+      }
+    }
+  }
+  const url = URL.createObjectURL(await downloadZip(files()).blob());
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = "Carillon.zip";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}

@@ -1,0 +1,34 @@
+/** Says while typing that a text is too long, instead of cutting it. */
+
+import { t } from "./language.js";
+
+/** Characters that the service accepts (../../parameters.ts). */
+export const MAX_PROMPT = 4096;
+export const MAX_LYRICS = 32_768;
+/** Characters that models read, about: 256 tokens of prompt with metadata, 2048 of lyrics. */
+export const PROMPT_USED = 800;
+export const LYRICS_USED = 6000;
+
+interface TextLengthProps {
+  id: string;
+  text: string;
+  /** Longer texts are refused. */
+  max: number;
+  /** Longer texts are read in part; the song says which. */
+  used?: number;
+}
+
+export function TextLength({ id, text, max, used = max }: TextLengthProps) {
+  const { length } = text;
+  const words =
+    length > max
+      ? t("{count} characters too long: {length} of {max}.", { count: length - max, length, max })
+      : length > used
+        ? t("Long: models read about the first {used} of {length} characters.", { used, length })
+        : "";
+  return (
+    <p id={id} role="status" class={length > max ? "length failed" : "length faint"}>
+      {words}
+    </p>
+  );
+}

@@ -1,0 +1,28 @@
+/** Light or dark, as the system has it or as chosen. */
+const ITEM = "carillon-theme";
+
+export const THEMES = ["system", "light", "dark"] as const;
+export type Theme = (typeof THEMES)[number];
+
+export function storedTheme(): Theme {
+  const stored = localStorage.getItem(ITEM);
+  return THEMES.find((theme) => theme === stored) ?? "system";
+}
+
+export function applyTheme(theme: Theme): void {
+  localStorage.setItem(ITEM, theme);
+  if (theme === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+}
+
+/** Calls `redraw` when colours change. @returns the unsubscriber */
+export function watchTheme(redraw: () => void): () => void {
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  const observer = new MutationObserver(redraw);
+  observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  scheme.addEventListener("change", redraw);
+  return () => {
+    observer.disconnect();
+    scheme.removeEventListener("change", redraw);
+  };
+}

@@ -1,0 +1,87 @@
+/** What moves the player besides its buttons: keys, media keys, volume. */
+import type { RefObject } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type WaveSurfer from "wavesurfer.js";
+import { Icon } from "./icons.js";
+import { t } from "./language.js";
+import { nameOf, type Track } from "./song.js";
+
+type WaveRef = RefObject<WaveSurfer | null>;
+
+const VOLUME_ITEM = "carillon-volume";
+const STEP_SECONDS = 5;
+const STEPS: Readonly<Record<string, number>> = { ArrowLeft: -STEP_SECONDS, ArrowRight: STEP_SECONDS };
+
+/** Space plays and pauses, arrows move, unless a control takes the key. */
+export function usePlayerKeys(wave: WaveRef): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const player = wave.current;
+      const isTaken = event.target instanceof Element && event.target.closest(TAKES_KEYS) !== null;
+      if (player === null || player.getDuration() === 0 || isTaken || event.ctrlKey || event.metaKey) return;
+      const step = STEPS[event.key];
+      if (event.key === " ") void player.playPause();
+      else if (step !== undefined) player.skip(step);
+      else return;
+      event.preventDefault();
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, []);
+}
+
+const TAKES_KEYS = "input, textarea, select, button, a, summary, [role=slider], [contenteditable]";
+
+interface MediaSessionOptions {
+  track: Track | null;
+  wave: WaveRef;
+  isPlaying: boolean;
+  onStep: (by: 1 | -1) => void;
+}
+
+/** Media keys, headsets and the lock screen. */
+export function useMediaSession({ track, wave, isPlaying, onStep }: MediaSessionOptions): void {
+  const session = navigator.mediaSession;
+  const name = track ? nameOf(track.task) : "";
+  useEffect(() => {
+    if (session === undefined) return;
+    session.metadata = name === "" ? null : new MediaMetadata({ title: name, artist: "Carillon" });
+    session.playbackState = name === "" ? "none" : isPlaying ? "playing" : "paused";
+    session.setActionHandler("play", () => void wave.current?.play());
+    session.setActionHandler("pause", () => wave.current?.pause());
+    session.setActionHandler("nexttrack", () => onStep(1));
+    session.setActionHandler("previoustrack", () => onStep(-1));
+  });
+}
+
+export function Volume({ wave }: { wave: WaveRef }) {
+  const [volume, setVolume] = useState(() => Number(localStorage.getItem(VOLUME_ITEM) ?? 1));
+  const [isMuted, setMuted] = useState(false);
+  useEffect(() => {
+    localStorage.setItem(VOLUME_ITEM, String(volume));
+    wave.current?.setVolume(volume);
+    wave.current?.setMuted(isMuted);
+  }, [volume, isMuted]);
+  return (
+    <span class="row volume">
+      <button
+        type="button"
+        class="plain round"
+        aria-label={t("Mute")}
+        aria-pressed={isMuted}
+        onClick={() => setMuted(!isMuted)}
+      >
+        <Icon name={isMuted ? "muted" : "volume"} />
+      </button>
+      <input
+        type="range"
+        aria-label={t("Volume")}
+        min={0}
+        max={1}
+        step={0.05}
+        value={volume}
+        onInput={(event) => setVolume(Number(event.currentTarget.value))}
+      />
+    </span>
+  );
+}

@@ -1,0 +1,67 @@
+/** The draft with undo: whatever replaces words, other than typing, can be taken back. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type Draft, loadDraft, saveDraft } from "./draft.js";
+
+export type DraftChange = (draft: Draft) => Draft;
+
+interface Replacement {
+  before: Draft;
+  after: Draft;
+}
+
+export interface DraftHistory {
+  draft: Draft;
+  /** Typing. The browser undoes it. */
+  setDraft: (draft: Draft) => void;
+  /** Replaces words of the draft as it then is. @returns takes it back */
+  replaceDraft: (change: DraftChange) => () => void;
+}
+
+const MAX_STEPS = 50;
+
+export function useDraft(): DraftHistory {
+  const [draft, setDraft] = useState<Draft>(loadDraft);
+  const steps = useRef<Replacement[]>([]);
+  const latest = useRef(draft);
+  const show = (next: Draft) => {
+    latest.current = next;
+    setDraft(next);
+  };
+  useEffect(() => saveDraft(draft), [draft]);
+  const undo = () => {
+    const step = steps.current.pop();
+    if (step !== undefined) show(step.before);
+  };
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const isUndo = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey;
+      const step = steps.current.at(-1);
+      // Typing since then is undone first, by the browser.
+      if (!isUndo || step === undefined || !isSame(step.after, latest.current)) return;
+      event.preventDefault();
+      undo();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  return {
+    draft,
+    setDraft: show,
+    replaceDraft: (change) => {
+      const step = { before: latest.current, after: change(latest.current) };
+      steps.current = [...steps.current, step].slice(-MAX_STEPS);
+      show(step.after);
+      return () => {
+        // Also takes back what was replaced since.
+        const index = steps.current.indexOf(step);
+        if (index < 0) return;
+        steps.current = steps.current.slice(0, index);
+        show(step.before);
+      };
+    },
+  };
+}
+
+function isSame(one: Draft, other: Draft): boolean {
+  return one.files === other.files && JSON.stringify(one.values) === JSON.stringify(other.values);
+}

@@ -1,0 +1,63 @@
+/** A list that draws only the rows in view, in a page that scrolls. */
+import { observeWindowOffset, observeWindowRect, Virtualizer, windowScroll } from "@tanstack/virtual-core";
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+const ROW_HEIGHT = 84;
+const OVERSCAN = 5;
+
+interface VirtualListProps {
+  count: number;
+  /** Key and content of a row. */
+  row: (index: number) => { key: string; content: ComponentChildren };
+  /** Called with the first visible row after scrolling. */
+  onView: (first: number) => void;
+}
+
+export function VirtualList({ count, row, onView }: VirtualListProps) {
+  const list = useRef<HTMLUListElement>(null);
+  const [, redraw] = useState(0);
+  const [top, setTop] = useState(0);
+  const options = {
+    count,
+    getScrollElement: () => window,
+    estimateSize: () => ROW_HEIGHT,
+    getItemKey: (index: number) => row(index).key,
+    overscan: OVERSCAN,
+    scrollMargin: top,
+    observeElementRect: observeWindowRect,
+    observeElementOffset: observeWindowOffset,
+    scrollToFn: windowScroll,
+    initialRect: { width: innerWidth, height: innerHeight },
+    onChange: () => redraw((turn) => turn + 1),
+  };
+  const [virtual] = useState(() => new Virtualizer<Window, HTMLLIElement>(options));
+  virtual.setOptions(options);
+  useLayoutEffect(() => virtual._didMount(), []);
+  useLayoutEffect(() => {
+    virtual._willUpdate();
+    const seen = (list.current?.getBoundingClientRect().top ?? 0) + scrollY;
+    if (Math.abs(seen - top) > 1) setTop(seen);
+  });
+  const first = virtual.range?.startIndex ?? 0;
+  useEffect(() => onView(first), [first]);
+  return (
+    <ul class="library" ref={list} style={{ height: `${virtual.getTotalSize()}px` }}>
+      {virtual.getVirtualItems().map(({ index, start }) => {
+        const { key, content } = row(index);
+        return (
+          <li
+            key={key}
+            data-index={index}
+            aria-setsize={count}
+            aria-posinset={index + 1}
+            ref={virtual.measureElement}
+            style={{ transform: `translateY(${start - top}px)` }}
+          >
+            {content}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

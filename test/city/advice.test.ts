@@ -1,0 +1,125 @@
+import { expect } from "chai";
+import { FRAMES_PER_CYCLE, FRAMES_PER_WEEK } from "../../src/city/simulation/state/calendar.js";
+import { type Answer, bridgeForEach } from "./bridge.js";
+import {
+  advance,
+  bulldozeAll,
+  fingerprint,
+  homesOnly,
+  settleByForce,
+  smallTown,
+} from "./simulation/towns.js";
+
+describe("advice", () => {
+  const bridge = bridgeForEach({ map: "highway" });
+
+  async function topics(): Promise<Map<string, Answer>> {
+    const { advice } = await bridge.client.state("/state/advice?limit=100");
+    return new Map(advice.map((row: Answer) => [row.topic, row]));
+  }
+
+  it("is to zone land where nothing stands yet, and changes nothing", async () => {
+    const { client, city } = bridge;
+    await client.road(320, 300, 400, 300);
+    const before = fingerprint(city);
+    const row = (await topics()).get("residential demand");
+    expect(row.value).to.equal((await client.state("/state/demand")).residential);
+    expect(fingerprint(city)).to.equal(before);
+    const [{ command, fields }] = row.commands;
+    expect((await client.run(command, fields)).changedCells).to.be.greaterThan(0);
+  });
+
+  it("names what homes and buildings lack, the gravest first, with commands that can be sent", async () => {
+    const { client, city } = bridge;
+    smallTown(city);
+    advance(city, 4 * FRAMES_PER_WEEK);
+    bulldozeAll(city, "Wind Turbine");
+    advance(city, FRAMES_PER_WEEK);
+    const { advice, total } = await client.state("/state/advice");
+    expect(total).to.be.at.least(advice.length);
+    const gravities = advice.map(({ gravity }: Answer) => gravity);
+    expect(gravities).to.deep.equal([...gravities].sort((a, b) => b - a));
+    const dark = (await topics()).get("Electricity");
+    expect(dark).to.include({
+      unit: "buildings",
+      value: (await client.state("/state/problems")).countsByProblem.Electricity,
+    });
+    expect(dark.position).to.have.all.keys("x", "y", "z");
+    for (const { commands } of advice) {
+      for (const { command, fields } of commands) {
+        expect((await client.run(command, { ...fields, dryRun: true })).ok, command).to.equal(true);
+      }
+    }
+    const [{ command, fields }] = dark.commands;
+    expect(command).to.equal("place-building");
+    await client.run(command, fields);
+    expect(city.buildings().some(({ prefab }) => prefab.name === fields.buildingPrefab)).to.equal(true);
+  });
+
+  it("foresees a service that a growing town will miss, before the lack of it costs happiness", async () => {
+    const { client, city } = bridge;
+    homesOnly(city);
+    const wishes = async () => (await client.state("/state/problems?limit=0")).wishes;
+    settleByForce(city, 400);
+    expect(await wishes()).to.deep.equal([]);
+    settleByForce(city, 550);
+    const [early] = await wishes();
+    expect(early).to.include({ service: "garbage", fromCitizens: 600, pointsLost: 0 });
+    const foreseen = (await topics()).get("garbage");
+    expect(foreseen).to.include({ unit: "households", value: early.householdsWithout });
+    expect(foreseen.message).to.include("will cost happiness from 600 citizens");
+    settleByForce(city, 900);
+    const missed = (await topics()).get("garbage");
+    expect((await wishes())[0].pointsLost).to.be.closeTo(2, 0.2);
+    expect(missed.message).to.include("costs 2.0 points");
+    expect(missed.gravity).to.be.greaterThan(foreseen.gravity);
+    const [{ command, fields }] = missed.commands;
+    expect(fields.buildingPrefab).to.equal("Landfill Site");
+    await client.run(command, fields);
+    advance(city, 2 * FRAMES_PER_CYCLE);
+    expect((await wishes()).map(({ service }: Answer) => service)).not.to.include("garbage");
+  });
+
+  it("says how long the money lasts, and which utility is nearly used up", async () => {
+    const { client, city } = bridge;
+    smallTown(city);
+    for (const x of [-400]) {
+      await client.run("place-building", { buildingPrefab: "University", position: { x, z: 400 } });
+    }
+    advance(city, 2 * FRAMES_PER_WEEK);
+    const money = (await topics()).get("money");
+    expect(money.unit).to.equal("weeks");
+    expect(money.value).to.be.greaterThan(0);
+    expect(money.commands.map(({ command }: Answer) => command)).to.include("set-tax-rate");
+    const [power] = city.utilities().filter(({ carries }) => carries === "power");
+    Object.assign(city.world, { utilities: [{ ...power, supply: 100, demand: 95 }] });
+    const short = (await topics()).get("power");
+    expect(short.value).to.equal(95);
+    expect(short.commands[0].fields.buildingPrefab).to.equal("Wind Turbine");
+  });
+
+  it("warns of full stores, asked-out services and crowded roads", async () => {
+    const { client, city } = bridge;
+    smallTown(city);
+    for (const [buildingPrefab, z] of [
+      ["Cemetery", -200],
+      ["Fire House", -300],
+    ] as const) {
+      await client.run("place-building", { buildingPrefab, position: { x: 240, z } });
+    }
+    const named = (name: string) => city.world.buildings.all().find(({ prefab }) => prefab.name === name);
+    Object.assign(named("Cemetery") ?? {}, { stored: 2700 });
+    Object.assign(named("Fire House") ?? {}, { lastLoad: 600 });
+    const [street] = city.world.segments.all().filter(({ prefab }) => prefab.name === "Basic Road");
+    Object.assign(street?.traffic ?? {}, { volume: 2100 });
+    const found = await topics();
+    expect(found.get("death")).to.include({ value: 90, unit: "%" });
+    expect(found.get("death").commands[0].command).to.equal("set-building-emptying");
+    expect(found.get("fire").value).to.equal(200);
+    expect(found.get("traffic").value).to.equal(150);
+    expect(found.get("traffic").commands[0].command).to.equal("upgrade-road");
+    expect(
+      (await client.run("upgrade-road", found.get("traffic").commands[0].fields)).segmentIds,
+    ).to.deep.equal([street?.id]);
+  });
+});

@@ -1,0 +1,36 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { startGameBridge } from "../../src/city/index.js";
+import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
+import { SILENT } from "./bridge.js";
+
+const LINE = /^Week \d+: (\d+) citizens, balance -?[\d.]+$/;
+
+describe("the example agent", () => {
+  it("builds a town of 2,000 in a year and 5,000 in three, and is never bankrupt @slow", async () => {
+    const savesDirectory = mkdtempSync(join(tmpdir(), "carillon-town-"));
+    const onSaveFailed = (error: Error) => {
+      throw error;
+    };
+    const game = new EmbeddedGame({ savesDirectory, onSaveFailed });
+    game.startCity({ seed: 1, map: "highway", paused: true });
+    const server = await startGameBridge(game, { port: 0, allowedOrigins: [], log: SILENT });
+    try {
+      const { stdout } = await promisify(execFile)("node", ["examples/build-town.mjs", "3", server.url]);
+      const lines = stdout.trim().split("\n");
+      const [, , year1, , , , year3] = lines.map((line) => Number(LINE.exec(line)?.[1]));
+      expect(year1, stdout).to.be.at.least(2_000);
+      expect(year3, stdout).to.be.at.least(5_000);
+      expect(Math.min(...(game.city?.statistics().map(({ balance }) => balance) ?? []))).to.be.greaterThan(0);
+      expect(game.city?.budget.income.find(({ name }) => name === "Grants")?.total).to.equal(0);
+    } finally {
+      await server.close();
+      await game.close();
+      rmSync(savesDirectory, { recursive: true });
+    }
+  }).timeout(1_200_000);
+});

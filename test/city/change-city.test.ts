@@ -1,0 +1,155 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { bridgeForEach, eventually } from "./bridge.js";
+import { smallTown } from "./simulation/towns.js";
+
+const WEEKS_PER_YEAR = 52;
+
+describe("new-city", () => {
+  const bridge = bridgeForEach({ map: "highway" });
+
+  async function buildTown(): Promise<void> {
+    const { client } = bridge;
+    await client.road(400, 220, 400, 300);
+    for (const [x, z] of [
+      [422.737, 522.957],
+      [423.614, 554.945],
+    ] as const) {
+      await client.road(400, 300, x, z);
+    }
+    await client.run("build-grid", { origin: { x: 160, z: 60 }, cols: 3, rows: 2 });
+    await client.run("build-network", {
+      roadPrefab: "Water Pipe",
+      start: { x: 160, z: 140 },
+      end: { x: 400, z: 140 },
+    });
+    const places = [
+      ["Wind Turbine", 140, 160],
+      ["Wind Turbine", 140, 190],
+      ["Water Tower", 140, 120],
+      ["Inland Water Treatment Plant 01", 140, 80],
+    ] as const;
+    for (const [buildingPrefab, x, z] of places) {
+      await client.run("place-building", { buildingPrefab, position: { x, z } });
+    }
+    for (const [zone, x] of [
+      ["ResidentialLow", 200],
+      ["ResidentialLow", 280],
+      ["CommercialLow", 360],
+    ] as const) {
+      await client.run("set-zone", { zone, center: { x, z: 100 }, radius: 44 });
+    }
+  }
+
+  it("makes the same city from the same seed and commands, to the hash", async () => {
+    const { client } = bridge;
+    const play = async (seed: number) => {
+      const { hash } = await client.run("new-city", { seed });
+      await buildTown();
+      await client.run("advance", { weeks: 5 });
+      await client.run("set-tax-rate", { rate: 11 });
+      await client.run("advance", { weeks: 5 });
+      return [hash, (await client.state("/state/hash")).hash];
+    };
+    const first = await play(5);
+    expect(await play(5)).to.deep.equal(first);
+    expect(first[0]).to.not.equal(first[1]);
+    expect(await play(6)).to.not.include.members(first);
+  });
+
+  it("makes the same city over ten years, also through a save @slow", async () => {
+    const { client, game } = bridge;
+    const begin = async () => {
+      await client.run("new-city", { seed: 9, discard: true });
+      await buildTown();
+    };
+    await begin();
+    await client.run("advance", { weeks: 10 * WEEKS_PER_YEAR, maxSeconds: 600 });
+    const whole = await client.state("/state/hash");
+    expect(whole.frame).to.equal(10 * WEEKS_PER_YEAR * 4096);
+    await begin();
+    await client.run("advance", { weeks: 4 * WEEKS_PER_YEAR, maxSeconds: 600 });
+    await client.run("save", { name: "Fourth Year" });
+    await game.savesSettled();
+    await client.run("advance", { weeks: 1 });
+    const loaded = await client.run("load-city", { name: "Fourth Year" });
+    expect(loaded.frame).to.equal(4 * WEEKS_PER_YEAR * 4096);
+    await client.run("advance", { weeks: 6 * WEEKS_PER_YEAR, maxSeconds: 600 });
+    expect(await client.state("/state/hash")).to.deep.equal(whole);
+    expect((await client.state("/state/summary")).citizens.count).to.be.greaterThan(20);
+  });
+
+  it("saves the city that it replaces, unless it may be lost", async () => {
+    const { client, game } = bridge;
+    await client.road(0, 0, 80, 0, { name: "Agent Street" });
+    const reply = await client.run("new-city", { seed: 3, map: "empty" });
+    expect(reply).to.include({ seed: 3, map: "empty", paused: true, frame: 0 });
+    expect((await client.state("/state/networks")).total).to.equal(0);
+    const [saved] = (await client.state("/state/saves")).saves;
+    await client.run("new-city", { discard: true });
+    expect((await client.state("/state/saves")).saves).to.have.length(1);
+    await client.run("load-city", { name: saved.name });
+    const names = (await client.state("/state/networks")).segments.map(({ name }: { name: string }) => name);
+    expect(names).to.include("Agent Street");
+    expect(game.city?.clock.paused).to.equal(true);
+  });
+
+  it("works where no city is loaded, once for an opId", async () => {
+    const { client, game } = bridge;
+    game.unloadCity();
+    const first = await client.run("new-city", { seed: 2, opId: "episode 1" });
+    await client.road(0, 0, 80, 0);
+    expect(await client.run("new-city", { seed: 2, opId: "episode 1" })).to.deep.equal(first);
+    expect((await client.state("/state/networks")).total).to.be.greaterThan(0);
+    await client.run("new-city", { paused: false, map: "empty" });
+    expect((await client.state("/state/summary")).simulation.paused).to.equal(false);
+  });
+
+  it("refuses seeds and maps that do not exist, and keeps the city", async () => {
+    const { client, city, game } = bridge;
+    for (const [body, words] of [
+      [{ seed: -1 }, "seed"],
+      [{ seed: 1.5 }, "whole number"],
+      [{ seed: 2 ** 32 }, "4294967295"],
+      [{ map: "island" }, "highway or empty"],
+    ] as const) {
+      expect(await client.refusal("new-city", body)).to.include(words);
+    }
+    expect(game.city).to.equal(city);
+  });
+});
+
+describe("load-city", () => {
+  const bridge = bridgeForEach();
+
+  it("goes back to a save, by its name", async () => {
+    const { client, city, game } = bridge;
+    smallTown(city);
+    const { hash } = await client.state("/state/hash");
+    await client.run("save", { name: "Before" });
+    await eventually(
+      () => client.state("/state/saves"),
+      ({ total }) => total === 1,
+    );
+    await game.savesSettled();
+    await client.run("advance", { weeks: 1 });
+    expect((await client.state("/state/hash")).hash).to.not.equal(hash);
+    expect((await client.run("load-city", { name: "Before" })).hash).to.equal(hash);
+  });
+
+  it("refuses names that no save has, and damaged saves, and keeps the city", async () => {
+    const { client, city, game, savesDirectory } = bridge;
+    await client.run("save", { name: "Whole" });
+    await game.savesSettled();
+    for (const name of ["", "Nothing", "../Whole", "Whole.crp"]) {
+      expect(await client.refusal("load-city", { name }))
+        .to.include(`"${name}"`)
+        .and.include("/state/saves");
+    }
+    const bytes = readFileSync(join(savesDirectory, "Whole.crp"));
+    writeFileSync(join(savesDirectory, "Half.crp"), bytes.subarray(0, bytes.length / 2));
+    expect(await client.refusal("load-city", { name: "Half" })).to.include("Half.crp");
+    expect(game.city).to.equal(city);
+  });
+});

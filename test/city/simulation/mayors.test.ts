@@ -1,0 +1,25 @@
+import { expect } from "chai";
+import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
+import { lastYear, MAYORS, type Mayor, play } from "./mayors.js";
+
+describe("a mayor", () => {
+  it("leads the starter town to 400 citizens and black figures in a year with utilities alone", () => {
+    const city = play(MAYORS.starter as Mayor, 1, 1, () => undefined);
+    expect(city.citizenCount).to.be.at.least(400);
+    const { income, expenses } = city.statistics().at(-1) ?? { income: 0, expenses: 0 };
+    expect(income).to.be.greaterThan(expenses);
+  });
+
+  it("who serves wishes and zones by the bars leads a town to 5,000 in three years, never bankrupt @slow", () => {
+    const city = play(MAYORS.bars as Mayor, 1, 3, () => undefined);
+    const year = lastYear(city);
+    const shown = JSON.stringify(year);
+    expect(year.citizens, shown).to.be.at.least(5_000);
+    expect(year.marginPercent, shown).to.be.within(5, 20);
+    expect(year.vacancyPercent, shown).to.be.within(3, 15);
+    expect(year.departuresPercent, shown).to.be.at.most(20);
+    expect(year.educatedPercent, shown).to.be.at.least(50);
+    expect(Math.min(...city.statistics().map(({ balance }) => balance))).to.be.greaterThan(0);
+    expect(findFaults(city.world)).to.deep.equal([]);
+  }).timeout(900_000);
+});

@@ -1,0 +1,34 @@
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { shortSong } from "../music/live-server.js";
+import { temporaryDirectory } from "../music/tasks.js";
+import { endServed, ServedProcess } from "./served-process.js";
+
+describe("files of a server", () => {
+  const home = temporaryDirectory();
+
+  after(endServed);
+
+  /** Permissions of all that a server leaves in its home after a song, as octal digits. */
+  async function modes() {
+    const directories = { SVC_TRAINING_ROOT: join(home, "training"), CITY_SAVES_DIR: join(home, "saves") };
+    const server = await ServedProcess.start(join(home, "tmp"), directories);
+    await server.client.make({ ...shortSong, audio_format: "mp3" });
+    await server.client.make({ ...shortSong, audio_format: "wav" });
+    await server.end("SIGTERM");
+    const found = readdirSync(home, { recursive: true }).map((name) => statSync(join(home, String(name))));
+    const modesOf = (isFolder: boolean) => [
+      ...new Set(
+        found
+          .filter((entry) => entry.isDirectory() === isFolder)
+          .map(({ mode }) => (mode & 0o777).toString(8)),
+      ),
+    ];
+    return { files: modesOf(false), folders: modesOf(true) };
+  }
+
+  it("are read by its own user alone", async () => {
+    expect(await modes()).to.deep.equal({ files: ["600"], folders: ["700"] });
+  });
+});

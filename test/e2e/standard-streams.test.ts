@@ -1,0 +1,89 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { temporaryDirectory } from "../music/tasks.js";
+
+const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const stub = fileURLToPath(new URL("./stub-server.ts", import.meta.url));
+
+/** What stands behind a number that the shell redirects. */
+const TARGETS = { full: "/dev/full", closed: "&-", "an unread pipe": "&5" };
+type Target = keyof typeof TARGETS;
+
+/** Descriptor 5 is a pipe that is full already, and that nobody reads. */
+const WITH_FULL_PIPE = `
+  mkfifo "$0"
+  exec 5<>"$0"
+  dd if=/dev/zero of="$0" oflag=nonblock bs=4096 count=1000 2>/dev/null
+`;
+
+describe("blocked standard streams", () => {
+  const started: ChildProcess[] = [];
+  const homes = [temporaryDirectory(), ...Object.keys(TARGETS).map(() => temporaryDirectory())];
+
+  after(() => {
+    for (const child of started) child.kill("SIGKILL");
+  });
+
+  async function freePort(): Promise<number> {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as { port: number };
+    server.close();
+    await once(server, "close");
+    return port;
+  }
+
+  /** Starts the program, waits for its answers, has it stop. @returns its metrics and exit code */
+  async function serve(home: string, command: readonly string[], stdout: Target, stderr: Target) {
+    const port = await freePort();
+    const script = `${WITH_FULL_PIPE}exec "$@" >${TARGETS[stdout]} 2>${TARGETS[stderr]}`;
+    const child = spawn(
+      "bash",
+      ["-c", script, join(home, "pipe"), process.execPath, "--import", "tsx", ...command],
+      {
+        env: {
+          ...process.env,
+          SVC_HOME: home,
+          SVC_DEVICE: "cpu",
+          SVC_LOG_LEVEL: "debug",
+          SVC_API_PORT: String(port),
+          CITY_BRIDGE_PORT: "0",
+        },
+        stdio: "ignore",
+      },
+    );
+    started.push(child);
+    const ask = (path: string) =>
+      fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(5000) });
+    const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+    while (!hasEnded() && !(await ask("/health").catch(() => null))?.ok) await sleep(200);
+    const metrics = await (await ask("/metrics")).text();
+    child.kill("SIGTERM");
+    const [code] = await once(child, "exit");
+    const [, dropped] = /^carillon_log_lines_dropped_total (\d+)$/m.exec(metrics) ?? [];
+    return { code, dropped: Number(dropped) };
+  }
+
+  it("delay neither start nor stop, and lost lines are counted", async () => {
+    const ends = await Promise.all(
+      homes.slice(1).map(async (home, index) => {
+        const target = Object.keys(TARGETS)[index] as Target;
+        return { target, ...(await serve(home, [stub], target, target)) };
+      }),
+    );
+    for (const { target, code, dropped } of ends) {
+      expect(code, target).to.equal(0);
+      if (target === "full") expect(dropped).to.be.greaterThan(0);
+    }
+  });
+
+  it("do not block a server that starts other processes", async () => {
+    const [home = ""] = homes;
+    expect((await serve(home, [cli, "serve"], "full", "an unread pipe")).code).to.equal(0);
+  });
+});

@@ -1,0 +1,50 @@
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { checkMusicSettings } from "../../src/cli/start-checks.js";
+import { createEngine, loadConfig } from "../../src/index.js";
+import { temporaryDirectory } from "../music/tasks.js";
+
+describe("a broken checkpoint under a default name", () => {
+  const directory = temporaryDirectory();
+  const model = join(directory, "acestep-v15-turbo");
+  const languageModel = join(directory, "acestep-5Hz-lm-0.6B");
+  const config = loadConfig({
+    SVC_CHECKPOINTS: directory,
+    SVC_HOME: temporaryDirectory(),
+    SVC_DEVICE: "cpu",
+  });
+
+  function write(folder: string): void {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "config.json"), '{"is_turbo":true}');
+    writeFileSync(join(folder, "model.safetensors"), "not weights");
+  }
+
+  it("is replaced by the embedded model, in the start checks and on loading", async () => {
+    for (const folder of [model, languageModel, join(model, "vae"), join(model, "text_encoder")])
+      write(folder);
+    await checkMusicSettings(config);
+    const lines: string[] = [];
+    const engine = createEngine(config, (line) => lines.push(line));
+    try {
+      await engine.loadSlot(1, null);
+      await engine.loadLanguageModel(null);
+      expect(engine.slots()[0]?.model).to.equal("carillon-nano");
+      expect(engine.loadedLanguageModel()).to.equal("carillon-nano/lm");
+      expect(lines.filter((line) => line.includes("IS BROKEN"))).to.have.length(2);
+      const failure = await engine.loadSlot(1, "acestep-v15-turbo").catch((error: Error) => error.message);
+      expect(failure, "asked for by its name").to.include("acestep-v15-turbo");
+    } finally {
+      await engine.close();
+    }
+  });
+
+  it("is replaced if a part of it is missing", async () => {
+    rmSync(join(model, "text_encoder"), { recursive: true });
+    await checkMusicSettings(config);
+    const engine = createEngine(config);
+    expect(engine.usesEmbeddedModel).to.equal(true);
+    await engine.close();
+  });
+});

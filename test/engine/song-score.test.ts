@@ -1,0 +1,81 @@
+import { expect } from "chai";
+import type { TokenScores } from "../../src/engine/addon.js";
+import type { LanguageModel } from "../../src/engine/language-model.js";
+import { NOTHING_KNOWN } from "../../src/engine/metadata.js";
+import { scoreSong } from "../../src/engine/song-score.js";
+import type { PromptPart } from "../../src/engine/tokenizer.js";
+
+const song = {
+  audioCodes: Int32Array.of(1, 2),
+  caption: "jazz",
+  lyrics: "la la",
+  language: "en",
+  metadata: { ...NOTHING_KNOWN, bpm: 120, keyScale: "C major" },
+};
+
+const textOf = (parts: PromptPart[]) => parts.map((part) => ("text" in part ? part.text : "")).join("");
+
+/** Fake model: words get `likelihood`, and every metadata token the rank `rank`. */
+function modelOf(likelihood: (text: string, isHeard: boolean) => number, rank = 1, writesText = true) {
+  const asked: string[] = [];
+  const score = async (prompt: PromptPart[], texts: PromptPart[][]): Promise<TokenScores[]> => {
+    const isHeard = prompt.some((part) => "audioCode" in part);
+    return texts.map((parts) => {
+      const text = textOf(parts);
+      asked.push(text);
+      return {
+        logProbabilities: Float32Array.of(likelihood(text, isHeard), likelihood(text, isHeard)),
+        ranks: Int32Array.of(rank, 1),
+      };
+    });
+  };
+  return { lm: { writesText, score } as unknown as LanguageModel, asked };
+}
+
+describe("song scores", () => {
+  it("are 0.5 for words that the audio makes no more likely", async () => {
+    const { lm, asked } = modelOf(() => -3);
+    expect(await scoreSong(lm, song, {})).to.deep.equal({
+      total: 0.5 * 0.5 + 0.3 * 0.5 + 0.2,
+      caption: 0.5,
+      lyrics: 0.5,
+      metadata: 1,
+    });
+    expect(asked).to.deep.equal([
+      "\nbpm: 120\n\n",
+      "\nkeyscale: C major\n\n",
+      "\nlanguage: en\n\n",
+      "\ncaption: jazz\n\n",
+      "\n\n# Lyric\nla la\n",
+      "\ncaption: jazz\n\n",
+      "\n\n# Lyric\nla la\n",
+    ]);
+  });
+
+  it("rise as the audio makes the words likelier, and fall with the rank of metadata", async () => {
+    const { lm } = modelOf((text, isHeard) => (isHeard && text.includes("jazz") ? -1 : -1.1), 6);
+    const scores = await scoreSong(lm, song, {});
+    expect(scores?.caption).to.be.closeTo(1 / (1 + Math.exp(-1)), 1e-6);
+    expect(scores?.lyrics).to.equal(0.5);
+    expect(scores?.metadata).to.equal((0.5 + 1) / 2);
+    expect((await scoreSong(modelOf(() => 0, 11).lm, song, {}))?.metadata).to.equal(0.5);
+  });
+
+  it("omit what the song lacks, and words if the model writes no text", async () => {
+    const bare = { ...song, lyrics: "[Instrumental]", metadata: NOTHING_KNOWN, language: "klingon" };
+    expect(await scoreSong(modelOf(() => -1).lm, bare, {})).to.deep.equal({
+      total: 0.5,
+      caption: 0.5,
+      lyrics: null,
+      metadata: null,
+    });
+    const mute = modelOf(() => -1, 1, false);
+    expect(await scoreSong(mute.lm, song, {})).to.deep.equal({
+      total: 1,
+      caption: null,
+      lyrics: null,
+      metadata: 1,
+    });
+    expect(await scoreSong(mute.lm, bare, {})).to.equal(null);
+  });
+});

@@ -1,0 +1,168 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { writeAllInOne } from "../engine/comfy-files.js";
+import {
+  attentionProjections,
+  someValues,
+  type Tensor,
+  writeLora,
+  writeSafetensors,
+} from "./adapter-files.js";
+import { type Client, type LiveServer, shortSong, startLiveServer } from "./live-server.js";
+import { temporaryDirectory } from "./tasks.js";
+import { type SampleTensors, writeSample } from "./training/sample-files.js";
+
+const seededSong = { ...shortSong, use_random_seed: false, seed: 11, audio_format: "wav" };
+
+describe("files of adapters and models that people have", () => {
+  const folder = temporaryDirectory();
+  let server: LiveServer;
+  let client: Client;
+  let base: Buffer;
+  let styled: Buffer;
+
+  before(async () => {
+    server = await startLiveServer(temporaryDirectory());
+    client = server.client;
+    styled = await songUnder(writeLora(join(folder, "peft")), "lora");
+    base = await song();
+    expect(styled.equals(base)).to.equal(false);
+  });
+
+  after(() => server.close());
+
+  async function song(): Promise<Buffer> {
+    return client.download(await client.makeOne(seededSong));
+  }
+
+  /** The song under the adapter at `path` alone. */
+  async function songUnder(path: string, kind: string): Promise<Buffer> {
+    const answer = await client.post("/v1/lora/load", { lora_path: path });
+    expect(answer.status, answer.body.detail).to.equal(200);
+    expect((await client.get("/v1/lora/status")).body.data.adapter_type).to.equal(kind);
+    const bytes = await song();
+    await client.post("/v1/lora/unload", {});
+    return bytes;
+  }
+
+  /** The tensors of `writeLora` under other names, each module with its alpha. */
+  function loraTensors(
+    keyOf: (module: string, part: "A" | "B" | "alpha") => string | null,
+  ): Record<string, Tensor> {
+    const parts = attentionProjections().flatMap(({ name, out, in: inputs }) => [
+      [keyOf(name, "A"), someValues([4, inputs], 1)],
+      [keyOf(name, "B"), someValues([out, 4], 2)],
+      [keyOf(name, "alpha"), { shape: [], values: new Float32Array([8]) }],
+    ]);
+    return Object.fromEntries(parts.filter(([key]) => key !== null));
+  }
+
+  async function refusal(path: string): Promise<string> {
+    const { status, body } = await client.post("/v1/lora/load", { lora_path: path });
+    expect(status, body.detail).to.equal(400);
+    expect(body.detail).to.contain(path);
+    return body.detail;
+  }
+
+  it("makes the same song of a LoRA by the names of kohya's scripts and of ComfyUI", async () => {
+    const names = { A: "lora_down.weight", B: "lora_up.weight", alpha: "alpha" };
+    const spellings: [file: string, keyOf: (module: string, part: "A" | "B" | "alpha") => string][] = [
+      ["kohya", (module, part) => `lora_unet_${module.replaceAll(".", "_")}.${names[part]}`],
+      ["comfy", (module, part) => `diffusion_model.decoder.${module}.${names[part]}`],
+    ];
+    for (const [name, keyOf] of spellings) {
+      const path = join(folder, `${name}.safetensors`);
+      writeSafetensors(path, loraTensors(keyOf));
+      expect((await songUnder(path, "lora")).equals(styled), name).to.equal(true);
+    }
+  });
+
+  it("makes the same song of a PEFT folder with a .bin file, loaded or named in the request", async () => {
+    const path = join(folder, "pickled");
+    mkdirSync(path);
+    writeFileSync(
+      join(path, "adapter_config.json"),
+      JSON.stringify({ peft_type: "LORA", r: 4, lora_alpha: 8 }),
+    );
+    const tensors = loraTensors((module, part) =>
+      part === "alpha" ? null : `base_model.model.${module}.lora_${part}.weight`,
+    );
+    writeSample(join(path, "adapter_model.bin"), tensors as unknown as SampleTensors);
+    expect((await songUnder(path, "lora")).equals(styled)).to.equal(true);
+    for (const named of [path, join(path, "adapter_model.bin")]) {
+      const song = await client.makeOne({ ...seededSong, loras: [{ path: named }] });
+      expect((await client.download(song)).equals(styled), named).to.equal(true);
+    }
+  });
+
+  it("renders under LoHa and IA3, each of which changes the song", async () => {
+    const modules = attentionProjections().map(({ name, ...size }) => ({
+      ...size,
+      key: `lycoris_${name.replaceAll(".", "_")}`,
+    }));
+    const loha = modules.flatMap(({ key, out, in: inputs }) => [
+      [`${key}.hada_w1_a`, someValues([out, 2], 1)],
+      [`${key}.hada_w1_b`, someValues([2, inputs], 2)],
+      [`${key}.hada_w2_a`, someValues([out, 2], 3)],
+      [`${key}.hada_w2_b`, someValues([2, inputs], 4)],
+    ]);
+    const ia3 = modules.flatMap(({ key, out }) => [
+      [`${key}.weight`, someValues([1, out], 1)],
+      [`${key}.on_input`, { shape: [], values: new Float32Array([0]) }],
+    ]);
+    for (const [kind, tensors] of Object.entries({ loha, ia3 })) {
+      const path = join(folder, `${kind}.safetensors`);
+      writeSafetensors(path, Object.fromEntries(tensors));
+      expect((await songUnder(path, kind)).equals(base), kind).to.equal(false);
+    }
+  });
+
+  it("says of which model an adapter is that cannot be used", async () => {
+    const path = join(folder, "foreign.safetensors");
+    const part = someValues([4, 4], 1);
+    const files: [module: string, what: string][] = [
+      ["lora_unet_input_blocks_4_1_transformer_blocks_9_attn1_to_k", "an adapter of Stable Diffusion XL"],
+      ["lora_unet_double_blocks_0_img_attn_qkv", "an adapter of FLUX"],
+      ["model.layers.0.made_up", "the adapter was made for another model"],
+    ];
+    for (const [module, what] of files) {
+      writeSafetensors(path, { [`${module}.lora_down.weight`]: part, [`${module}.lora_up.weight`]: part });
+      expect(await refusal(path))
+        .to.contain(what)
+        .and.to.contain("choose an adapter that was trained for this model");
+    }
+    expect(await refusal(writeAllInOne(join(folder, "model.safetensors"), ["transformer"]))).to.contain(
+      "holds a whole model, which cannot be used as an adapter",
+    );
+  });
+
+  it("refuses a pickle that is none of tensors, and what is no adapter's file", async () => {
+    const pickle = join(folder, "code.bin");
+    writeFileSync(pickle, "\x80\x02cos\nsystem\nX\x04\0\0\0true\x85R.", "latin1");
+    expect(await refusal(pickle)).to.contain("a bare pickle");
+    const gguf = join(folder, "style.gguf");
+    writeFileSync(gguf, "GGUF");
+    expect(await refusal(gguf)).to.contain("a GGUF file");
+  });
+
+  it("says what a file holds that is named as a model", async () => {
+    const init = async (model: string) => {
+      const { status, body } = await client.post("/v1/init", { model });
+      expect(status, body.detail).to.equal(400);
+      return body.detail as string;
+    };
+    const flux = join(folder, "flux.safetensors");
+    writeSafetensors(flux, { "double_blocks.0.img_attn.qkv.weight": someValues([4, 4], 1) });
+    expect(await init(flux))
+      .to.contain(`${flux} contains FLUX`)
+      .and.to.contain("Supported: an ACE-Step 1.5 model");
+    const adapter = join(folder, "kohya.safetensors");
+    expect(await init(adapter)).to.contain("contains an adapter, which POST /v1/lora/load takes");
+    const cut = join(folder, "cut.safetensors");
+    writeFileSync(cut, Buffer.alloc(4));
+    expect(await init(cut)).to.contain("it is not a safetensors file, or is truncated");
+    expect(await init(join(folder, "absent.safetensors"))).to.contain("was not found");
+    expect((await song()).equals(base)).to.equal(true);
+  });
+});

@@ -1,0 +1,130 @@
+import { expect } from "chai";
+import { postCallback, signatureOf } from "../../../src/music/callbacks/post.js";
+import { isPublic, parseCallbackUrl, resolveTarget } from "../../../src/music/callbacks/target.js";
+import { CallbackSchedule } from "../../../src/music/queue/callback-schedule.js";
+import { CallbackReceiver } from "./callback-receiver.js";
+
+describe("callbacks", () => {
+  const never = new AbortController().signal;
+
+  for (const address of [
+    ...["0.0.0.0", "10.1.2.3", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.9.9.9", "169.254.169.254"],
+    ...[
+      "172.16.0.1",
+      "172.31.255.255",
+      "192.168.1.5",
+      "198.18.0.1",
+      "224.0.0.1",
+      "240.0.0.1",
+      "168.63.129.16",
+    ],
+    ...[
+      "255.255.255.255",
+      "::",
+      "::1",
+      "::ffff:127.0.0.1",
+      "::ffff:7f00:1",
+      "::ffff:8.8.8.8",
+      "64:ff9b::7f00:1",
+    ],
+    ...[
+      "fe80::1",
+      "fd00:ec2::254",
+      "fc00::1",
+      "ff02::1",
+      "2002:7f00:1::",
+      "2001:0:1::",
+      "2001:db8::1",
+      "100::1",
+    ],
+  ]) {
+    it(`count ${address} as not public`, () => expect(isPublic(address)).to.equal(false));
+  }
+
+  for (const address of [
+    "8.8.8.8",
+    "100.63.0.1",
+    "172.32.0.1",
+    "192.169.0.1",
+    "2606:4700::1111",
+    "2a00::1",
+  ]) {
+    it(`count ${address} as public`, () => expect(isPublic(address)).to.equal(true));
+  }
+
+  const refused: [url: string, allowed: string[], mentions: string][] = [
+    ["ftp://example.org/", [], "http or https URL"],
+    ["file:///etc/passwd", [], "http or https URL"],
+    ["/relative", [], "http or https URL"],
+    ["http://user:word@example.org/", [], "user or password"],
+    [`http://example.org/${"x".repeat(2048)}`, [], "the maximum is 2048"],
+    ["http://127.0.0.1:9000/hook", [], "add 127.0.0.1:9000 to"],
+    ["http://2130706433/", [], "127.0.0.1 is not a public address"],
+    ["http://0x7f.1/", [], "127.0.0.1 is not a public address"],
+    ["http://[::1]/", [], "[::1] is not a public address"],
+    ["http://[::ffff:169.254.169.254]/latest", [], "is not a public address"],
+    ["http://localhost:9000/", ["127.0.0.1"], "localhost is "],
+    ["http://127.0.0.1:9001/", ["127.0.0.1:9000"], "not a public address"],
+    ["http://name.invalid/", [], "name.invalid could not be resolved"],
+  ];
+  for (const [url, allowed, mentions] of refused) {
+    it(`reject ${url.slice(0, 50)} if ${allowed.join() || "nothing"} is listed`, async () => {
+      const admit = async () => resolveTarget(parseCallbackUrl(url), allowed);
+      const failure = await admit().catch((error: Error) => error);
+      expect(failure).to.be.instanceOf(Error);
+      expect((failure as Error).message)
+        .to.match(/^callback_url/)
+        .and.include(mentions);
+    });
+  }
+
+  it("accept listed hosts; an entry with a port accepts only that port", async () => {
+    for (const allowed of ["localhost", "localhost:9000"]) {
+      const { address } = await resolveTarget(parseCallbackUrl("http://localhost:9000/"), [allowed]);
+      expect(address.address).to.be.oneOf(["127.0.0.1", "::1"]);
+    }
+    const plain = await resolveTarget(parseCallbackUrl("http://127.0.0.1/"), ["127.0.0.1:80"]);
+    expect(plain.address.address).to.equal("127.0.0.1");
+  });
+
+  it("connect to the checked address even if the name resolves to another by then", async () => {
+    const receiver = await CallbackReceiver.start();
+    const { port } = new URL(receiver.url);
+    const url = new URL(`http://rebound.invalid:${port}/hook`);
+    const message = { taskId: "t", body: "{}", timestamp: 1, key: "k" };
+    await postCallback({ url, address: { address: "127.0.0.1", family: 4 } }, message, never);
+    const [{ headers, body, path }] = (await receiver.until("/hook", 1)) as [(typeof receiver.received)[0]];
+    receiver.close();
+    expect([path, body]).to.deep.equal(["/hook", "{}"]);
+    expect(headers).to.include({
+      host: `rebound.invalid:${port}`,
+      "x-carillon-signature": signatureOf("{}", "k"),
+    });
+  });
+
+  for (const status of [302, 404, 500]) {
+    it(`fail if the receiver answers ${status}, and follow no redirect`, async () => {
+      const receiver = await CallbackReceiver.start();
+      receiver.status = status;
+      const url = new URL(`${receiver.url}/hook`);
+      const target = { url, address: { address: "127.0.0.1", family: 4 } };
+      const message = { taskId: "t", body: "{}", timestamp: 1, key: null };
+      const failure = await postCallback(target, message, never).catch((error: Error) => error);
+      receiver.close();
+      expect((failure as Error).message).to.equal(`the receiver answered ${status}`);
+      expect(receiver.received.map(({ path }) => path)).to.deep.equal(["/hook"]);
+    });
+  }
+
+  it("are taken once until they are rescheduled", () => {
+    const schedule = new CallbackSchedule();
+    for (const id of ["a", "b", "c"]) schedule.set(id, 0);
+    schedule.set("later", 60_000);
+    expect(schedule.take(2)).to.deep.equal(["a", "b"]);
+    expect(schedule.take(9)).to.deep.equal(["c"]);
+    schedule.set("a", 0);
+    schedule.set("b", null);
+    expect(schedule.take(9)).to.deep.equal(["a"]);
+    expect(schedule.take(9)).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,18 @@
+import { expect } from "chai";
+import { loadConfig } from "../../src/index.js";
+import { detailFor } from "../../src/music/errors.js";
+
+describe("messages to clients of a server with a key", () => {
+  const shown = detailFor(loadConfig({ SVC_API_KEY: "key", SVC_TMPDIR: "/data/t+m", SVC_HOME: "/data" }));
+
+  it("name the setting in place of each path, and leave longer names alone", () => {
+    const names: [message: string, shown: string][] = [
+      ["/data/t+m/songs/1.wav: gone", "SVC_TMPDIR/songs/1.wav: gone"],
+      ["cannot write to /data/t+m. Free some space.", "cannot write to SVC_TMPDIR. Free some space."],
+      ["/data/t+m: full", "SVC_TMPDIR: full"],
+      ["/data/t+models and /data/t+m.old", "SVC_HOME/t+models and SVC_HOME/t+m.old"],
+      ["/database is missing", "/database is missing"],
+    ];
+    for (const [message, expected] of names) expect(shown(message)).to.equal(expected);
+  });
+});

@@ -1,0 +1,263 @@
+/** Foreign writes in the fleet's Redis: on its channel, and over every key. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { Redis } from "ioredis";
+import { pino } from "pino";
+import { Calls, WORDS } from "../../../src/music/fleet/calls.js";
+import { Fleet } from "../../../src/music/fleet/fleet.js";
+import { FleetAdapters } from "../../../src/music/fleet/fleet-adapters.js";
+import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
+import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
+import { PAYLOAD_VERSION } from "../../../src/music/fleet/workers.js";
+import { hasEnded } from "../../../src/music/queue/catalog.js";
+import { DamagedRecordError, type Task } from "../../../src/music/queue/store.js";
+import type { AdapterStorage } from "../../../src/music/storage/adapter-storage.js";
+import { Bench } from "../queue/bench.js";
+import { RedisServer } from "./redis-server.js";
+
+const request = { prompt: "a song", lyrics: "", model: "stub", lmModelPath: null } as Task["request"];
+const LEASE_MS = 600;
+const GARBAGE = "garbage \u0000:~ {";
+
+interface Member {
+  fleet: Fleet;
+  queue: FleetQueue;
+  bench: Bench;
+  calls: Calls;
+}
+
+describe("a fleet with foreign data in Redis", () => {
+  let server: RedisServer;
+  let other: Redis;
+  const lines: string[] = [];
+  const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+  const members: Member[] = [];
+
+  async function join(model: string | null): Promise<Member> {
+    const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
+    const bench = new Bench();
+    const limits = { places: 2, jobTimeoutSeconds: 0, averageWindow: 3 };
+    const one = {
+      name: model ?? "",
+      slot: 1,
+      is_loaded: true,
+      is_turbo: true,
+      tasks: null,
+      fingerprint: "f",
+    };
+    const description = {
+      ...{ version: "0.0.0", device: "cpu", free_memory_bytes: 1, models: [one] },
+      ...{ lm_models: [], payload_versions: [PAYLOAD_VERSION] },
+    };
+    const name = `worker ${members.length}`;
+    const options = { ...limits, name, describe: async () => description };
+    const worker = model === null ? null : new FleetWorker(fleet, bench, options, log);
+    const cleanUp = (task: Task) => bench.cleanUp(task);
+    const queue = new FleetQueue(fleet, { capacity: 0, averageJobSeconds: 5, cleanUp }, log, worker);
+    const member = { fleet, queue, bench, calls: new Calls(fleet) };
+    members.push(member);
+    queue.start();
+    while (model !== null && !(await fleet.workers.refresh()).some((known) => known.name === name))
+      await sleep(5);
+    return member;
+  }
+
+  before(async () => {
+    server = await RedisServer.start();
+    other = new Redis(server.url);
+  });
+  after(async () => {
+    other.disconnect();
+    await server.kill();
+  });
+  beforeEach(async () => {
+    await server.clear();
+    lines.length = 0;
+  });
+  afterEach(async () => {
+    for (const { fleet, queue, calls } of members.splice(0)) {
+      await queue.stop(0).catch(() => {});
+      await calls.close();
+      await fleet.close();
+    }
+  });
+
+  const untilEnded = async ({ queue }: Member, id: string): Promise<Task | undefined> => {
+    for (;;) {
+      const task = await queue.get(id);
+      if (task === undefined || hasEnded(task.state)) return task;
+      await sleep(5);
+    }
+  };
+
+  it("drops foreign messages with one log line, and receives its own", async () => {
+    const gateway = await join(null);
+    const worker = await join("stub");
+    const foreign = [
+      "hello",
+      "null",
+      "[]",
+      "{}",
+      '{"type":"ended"}',
+      '{"type":"progress","id":"x"}',
+      "\u0000\ufffd",
+    ];
+    for (const channel of ["carillon:events", "carillon:0:events"]) {
+      for (const text of foreign) await other.publish(channel, text);
+    }
+    const { task } = await gateway.queue.submit(request);
+    const ended = new Promise((resolve) => gateway.queue.events.once("ended", resolve));
+    (await worker.bench.startedAtLeast(1)).succeed();
+    await ended;
+    expect(await gateway.queue.get(task.id)).to.include({ state: "succeeded" });
+    const dropped = lines.filter((line) => line.includes("dropped foreign messages"));
+    expect(dropped).to.have.length(2);
+    expect(dropped[0]).to.include("carillon:0:events").and.include("hello");
+  });
+
+  it("receives no messages of a fleet in another database of the same Redis", async () => {
+    const gateway = await join(null);
+    const neighbour = await Fleet.open(`${server.url}/5`, "", log);
+    const received: unknown[] = [];
+    gateway.fleet.events.on("event", (event) => received.push(event));
+    await neighbour.publish({ type: "ended", id: "foreign" });
+    await gateway.fleet.publish({ type: "ended", id: "own" });
+    while (received.length === 0) await sleep(5);
+    expect(received).to.deep.equal([{ type: "ended", id: "own" }]);
+    await neighbour.close();
+  });
+
+  /** Foreign value for a key, by kind; null if the kind does not apply. */
+  const KINDS: Record<string, (key: string, type: string) => Promise<unknown>> = {
+    "another type": async (key, type) => {
+      await other.del(key);
+      return type === "list" ? other.set(key, GARBAGE) : other.rpush(key, GARBAGE, "{}");
+    },
+    "bad text": async (key, type) => {
+      if (type === "string") return other.set(key, GARBAGE);
+      if (type !== "hash") return null;
+      for (const field of await other.hkeys(key)) await other.hset(key, field, GARBAGE);
+      return other.hset(key, GARBAGE, GARBAGE);
+    },
+    "foreign JSON": async (key, type) => {
+      if (type === "string") return other.set(key, '{"id":7}');
+      if (type !== "hash") return null;
+      for (const field of await other.hkeys(key)) await other.hset(key, field, "null");
+      return other.hset(key, "{}", "[]");
+    },
+    "a cut text": async (key, type) => {
+      if (type === "string") return other.set(key, (await other.getBuffer(key))?.subarray(0, -1) ?? "");
+      if (type !== "hash") return null;
+      for (const [field, text] of Object.entries(await other.hgetall(key))) {
+        await other.hset(key, field, text.slice(0, -1));
+      }
+      return other.hset(key, "", "");
+    },
+    "foreign members": async (key, type) => {
+      if (type === "zset") return other.zadd(key, 0, GARBAGE, 1e300, "{}");
+      if (type === "set") return other.sadd(key, GARBAGE, "");
+      if (type === "list") return other.rpush(key, GARBAGE, "", "meta");
+      if (type === "stream") return other.xadd(key, "*", "event", "completed", "returnvalue", GARBAGE);
+      return null;
+    },
+    "nothing at all": (key) => other.del(key),
+  };
+
+  for (const [kind, overwrite] of Object.entries(KINDS)) {
+    it(`survives ${kind} in any key`, async () => {
+      const gateway = await join(null);
+      const worker = await join("stub");
+      const busy = await join("busy");
+      worker.calls.answer(WORDS, async (question) => question);
+      const adapters = new FleetAdapters(gateway.fleet, gateway.calls, null as unknown as AdapterStorage);
+      let made = 0;
+      const make = async (origin = {}): Promise<string> => {
+        const { task } = await gateway.queue.submit(request, origin);
+        const job = await worker.bench.startedAtLeast(++made);
+        job.succeed();
+        return task.id;
+      };
+      /** Triggers the next heartbeat. */
+      const announced = async () => {
+        for (const { fleet } of [worker, busy]) fleet.events.emit("reconnected");
+        while ((await gateway.fleet.workers.refresh()).length < 2) await sleep(2);
+      };
+      const submission = { key: "submission", digest: "digest" };
+      const done = await make({ submission, share: "key 1" });
+      await untilEnded(gateway, done);
+      await gateway.queue.update(done, (task) => ({ ...task, favorite: true }));
+      const failing = await gateway.queue.submit(request);
+      (await worker.bench.startedAtLeast(++made)).fail(new Error("no song"));
+      await untilEnded(gateway, failing.task.id);
+      const busyTasks: string[] = [];
+      for (let index = 0; index < 4; index++) {
+        busyTasks.push((await gateway.queue.submit({ ...request, model: "busy" })).task.id);
+      }
+      (await busy.bench.startedAtLeast(2)).context.report({
+        value: 0.5,
+        stage: "s",
+        text: "t",
+        previewSeconds: 0,
+      });
+      await gateway.calls.ask(WORDS, "hello", {});
+      await other.hset("carillon:adapters", "stub", JSON.stringify(await adapters.state("stub")));
+      await other.set("carillon:forgotten", "1");
+      await other.zadd("carillon:callbacks", 0, done);
+      await gateway.queue.runCleanUp(async () => {});
+      await gateway.fleet.tryAcquireLease("reconcile", 60_000);
+      // State after a worker requeued a task, and after a full disk.
+      const busyKey = (name: string) => `carillon:queue:v1~busy~:${name}`;
+      for (const list of ["wait", "delayed"]) {
+        const [id = ""] = await other.zpopmax(busyKey("prioritized"));
+        await (list === "wait" ? other.rpush(busyKey(list), id) : other.zadd(busyKey(list), 1e15, id));
+      }
+      const keys = (await other.keys("carillon:*")).sort();
+      expect(keys.length).to.be.greaterThan(30);
+
+      for (const key of keys) {
+        const type = await other.type(key);
+        if (type === "none" || (await overwrite(key, type)) === null) continue;
+        try {
+          if (key.startsWith("carillon:worker")) await announced();
+          await make({ submission: { key, digest: "" } });
+          for (const search of ["", "song"]) {
+            const page = { state: null, favorite: null, retakesOf: null, search, offset: 0, limit: 100 };
+            for (const id of (await gateway.queue.page(page)).ids)
+              await gateway.queue.get(id).catch(ifDamaged);
+          }
+          for (const id of busyTasks) await gateway.queue.live(id);
+          const { averageJobSeconds } = await gateway.queue.statistics();
+          expect(averageJobSeconds).to.be.within(0, 5);
+          await gateway.queue.finished();
+          await gateway.queue.submittedAs("submission");
+          await adapters.state("stub");
+          expect(await gateway.calls.ask(WORDS, "hello", {})).to.equal("hello");
+        } catch (error) {
+          throw new Error(`${key} with ${kind}: ${(error as Error).stack}`);
+        }
+      }
+
+      // Every accepted task is made, or reported as lost.
+      await gateway.fleet.reconcile(0);
+      for (let index = 0; index < busyTasks.length; index++) busy.bench.started[index]?.succeed();
+      for (const id of busyTasks) {
+        while (
+          !(await gateway.queue.get(id).then(
+            (task) => task === undefined || hasEnded(task.state),
+            () => true,
+          ))
+        ) {
+          await sleep(20);
+          for (const job of busy.bench.started) job.succeed();
+        }
+      }
+      for (const line of lines) expect(line.length).to.be.lessThan(2000);
+      if (kind === "another type") expect(lines.join()).to.include('"carillon:tasks"');
+      expect(await other.zcard("carillon:quarantine")).to.be.within(kind === "nothing at all" ? 0 : 1, 100);
+    });
+  }
+});
+
+function ifDamaged(error: unknown): void {
+  if (!(error instanceof DamagedRecordError)) throw error;
+}

@@ -1,0 +1,120 @@
+/** Tests that the servers of a fleet check that they see the same store. */
+import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { pino } from "pino";
+import { HttpError } from "../../../src/music/errors.js";
+import { Fleet } from "../../../src/music/fleet/fleet.js";
+import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
+import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
+import { SharedStore } from "../../../src/music/fleet/shared-store.js";
+import { PAYLOAD_VERSION } from "../../../src/music/fleet/workers.js";
+import type { Task } from "../../../src/music/queue/store.js";
+import { directoryTokens } from "../../../src/music/storage/store-token.js";
+import { Bench } from "../queue/bench.js";
+import { temporaryDirectory } from "../tasks.js";
+import { RedisServer } from "./redis-server.js";
+
+const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
+
+describe("the store of a fleet", () => {
+  let server: RedisServer;
+  const log = pino({ level: "silent" });
+  const fleets: Fleet[] = [];
+
+  async function enter(directory: string, name = directory) {
+    const fleet = await Fleet.open(server.url, "", log);
+    fleets.push(fleet);
+    const store = new SharedStore(fleet.redis, fleet.quarantine, directoryTokens(directory), name, log);
+    fleet.sharedStore = store;
+    await store.join();
+    return { fleet, store };
+  }
+  const refusal = (joining: Promise<unknown>) =>
+    joining.then(
+      () => expect.fail("it was taken"),
+      (error: Error) => error.message,
+    );
+
+  before(async () => {
+    server = await RedisServer.start();
+  });
+  after(() => server.kill());
+  beforeEach(() => server.clear());
+  afterEach(async () => {
+    for (const fleet of fleets.splice(0)) await fleet.close();
+  });
+
+  it("is the same if servers mount the same directory, also after all have stopped", async () => {
+    const directory = temporaryDirectory();
+    await enter(directory);
+    await enter(directory);
+    await server.clear();
+    await enter(directory);
+    expect(readdirSync(join(directory, "fleet"))).to.have.length(1);
+  });
+
+  it("is rejected with both settings if another server has a different one", async () => {
+    const [first, second] = [temporaryDirectory(), temporaryDirectory()];
+    await enter(first, "s3://songs");
+    const other = await refusal(enter(second, "s3://other"));
+    expect(other).to.match(
+      /^SVC_STORAGE: s3:\/\/other is not the storage of the fleet at SVC_REDIS_URL \(127/,
+    );
+    expect(other).to.include("which uses s3://songs");
+    expect(await refusal(enter(second, "s3://songs"))).to.include("this server sees other files there");
+    // Normally expires soon after the last server has stopped.
+    await server.forget("carillon:store");
+    await enter(second, "s3://other");
+  });
+
+  it("is checked again after a reconnect; without it no task is taken or accepted", async () => {
+    const directory = join(temporaryDirectory(), "mount");
+    mkdirSync(directory);
+    const { fleet } = await enter(directory, "file:///mount");
+    const gateway = await enter(directory, "file:///mount");
+    const bench = new Bench();
+    const model = { name: "stub", slot: 1, is_loaded: true, is_turbo: true, tasks: null, fingerprint: "f" };
+    const described = {
+      version: "0.0.0",
+      device: "cpu",
+      free_memory_bytes: 1,
+      models: [model],
+      lm_models: [],
+    };
+    const options = { name: "worker", places: 1, jobTimeoutSeconds: 0, averageWindow: 3 };
+    const describe = async () => ({ ...described, payload_versions: [PAYLOAD_VERSION] });
+    const worker = new FleetWorker(fleet, bench, { ...options, describe }, log);
+    const limits = { capacity: 0, averageJobSeconds: 5, cleanUp: async () => {} };
+    const working = new FleetQueue(fleet, limits, log, worker);
+    const queue = new FleetQueue(gateway.fleet, limits, log);
+    working.start();
+    while ((await gateway.fleet.workers.refresh()).length === 0) await sleep(5);
+    await queue.submit(request);
+    (await bench.startedAtLeast(1)).succeed();
+
+    // The mount is gone, and the directory beneath shows.
+    renameSync(directory, `${directory}.away`);
+    mkdirSync(directory);
+    const isReady = new Promise((resolve) => fleet.redis.once("ready", resolve));
+    fleet.redis.disconnect(true);
+    await isReady;
+    await fleet.sharedStore?.check();
+    expect(fleet.sharedStore?.fault).to.include("other files");
+    const refused = await working.submit(request).catch((error: unknown) => error);
+    expect(refused).to.be.instanceOf(HttpError).and.include({ status: 503 });
+    const { task } = await queue.submit(request);
+    fleet.events.emit("reconnected");
+    while ((await gateway.fleet.workers.refresh())[0]?.models.length !== 0) await sleep(5);
+    expect(bench.started).to.have.length(1);
+
+    rmSync(directory, { recursive: true });
+    renameSync(`${directory}.away`, directory);
+    await fleet.sharedStore?.check();
+    fleet.events.emit("reconnected");
+    expect((await bench.startedAtLeast(2)).task.id).to.equal(task.id);
+    bench.started[1]?.succeed();
+    await working.stop(1);
+  });
+});

@@ -1,0 +1,456 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Checkpoints } from "../../../src/engine/checkpoints.js";
+import { createEngine, loadConfig } from "../../../src/index.js";
+import { Adapters } from "../../../src/music/models/adapters.js";
+import {
+  attentionProjections,
+  type Projection,
+  someValues,
+  writeLokr,
+  writeLora,
+  writeSafetensors,
+} from "../adapter-files.js";
+import { type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { temporaryDirectory } from "../tasks.js";
+
+const seededSong = { ...shortSong, use_random_seed: false, seed: 11, audio_format: "wav" };
+
+const nothingLoaded = {
+  lora_loaded: false,
+  use_lora: false,
+  lora_scale: 1,
+  adapter_type: null,
+  scales: {},
+  active_adapter: null,
+  adapters: [],
+  enabled_adapters: [],
+  synthetic_default_mode: false,
+};
+
+describe("the adapter endpoints", () => {
+  const folder = temporaryDirectory();
+  const style = writeLora(join(folder, "style"));
+  const other = writeLora(join(folder, "other"), { seed: 5 });
+  const dora = writeLora(join(folder, "dora"), { seed: 9, dora: true });
+  const lokr = writeLokr(join(folder, "kron.safetensors"));
+  const empty = temporaryDirectory();
+  let server: LiveServer;
+  let client: Client;
+  let base: Buffer;
+
+  before(async () => {
+    server = await startLiveServer(temporaryDirectory());
+    client = server.client;
+    base = await song();
+  });
+
+  after(() => server.close());
+
+  afterEach(() => client.post("/v1/lora/unload", {}));
+
+  /** Bytes of one fixed song with the active adapters. */
+  async function song(): Promise<Buffer> {
+    return client.download(await client.makeOne(seededSong));
+  }
+
+  async function change(verb: string, body: object): Promise<Record<string, unknown>> {
+    const answer = await client.post(`/v1/lora/${verb}`, body);
+    expect(answer.status, answer.body.detail).to.equal(200);
+    return answer.body.data;
+  }
+
+  async function status(): Promise<Record<string, unknown>> {
+    return (await client.get("/v1/lora/status")).body.data;
+  }
+
+  it("lists no adapters at first", async () => {
+    expect(await status()).to.deep.equal(nothingLoaded);
+  });
+
+  it("renders with an adapter until it is unloaded, then the same bytes as before", async () => {
+    const loaded = await change("load", { lora_path: style });
+    expect(loaded).to.deep.equal({
+      message: loaded.message,
+      lora_path: style,
+      adapter_name: "style",
+    });
+    expect(loaded.message).to.match(/^✅ LoRA loaded from .*\(\d+ modules\)$/);
+    expect(await status()).to.deep.equal({
+      ...nothingLoaded,
+      lora_loaded: true,
+      use_lora: true,
+      adapter_type: "lora",
+      scales: { style: 1 },
+      active_adapter: "style",
+      adapters: ["style"],
+      enabled_adapters: ["style"],
+    });
+    const record = await client.makeOne(seededSong);
+    expect(record.generation_info).to.include("LoRA: style at 1");
+    const styled = await client.download(record);
+    expect(styled.equals(base)).to.equal(false);
+    expect((await song()).equals(styled)).to.equal(true);
+
+    expect(await change("unload", {})).to.deep.equal({ message: "✅ LoRA unloaded, using base model" });
+    expect(await status()).to.deep.equal(nothingLoaded);
+    const afterwards = await client.makeOne(seededSong);
+    expect(afterwards.generation_info).to.not.include("LoRA");
+    expect((await client.download(afterwards)).equals(base)).to.equal(true);
+  });
+
+  it("scales and toggles: scale 0 and off equal the base model, 0.5 differs from both", async () => {
+    await change("load", { lora_path: style, adapter_name: "warm" });
+    const styled = await song();
+    const scaled = await change("scale", { scale: 0.5 });
+    expect(scaled).to.deep.equal({ message: scaled.message, scale: 0.5, adapter_name: "warm" });
+    expect(scaled.message).to.match(/^✅ .*0\.50$/);
+    expect(await status()).to.include({ lora_scale: 0.5, active_adapter: "warm" });
+    const half = await song();
+    expect(half.equals(styled)).to.equal(false);
+    expect(half.equals(base)).to.equal(false);
+    await change("scale", { scale: 0, adapter_name: "warm" });
+    expect((await song()).equals(base)).to.equal(true);
+
+    expect(await change("toggle", { use_lora: false })).to.deep.equal({
+      message: "✅ LoRA disabled",
+      use_lora: false,
+    });
+    await change("scale", { scale: "1.0" });
+    expect(await status()).to.deep.include({ lora_loaded: true, use_lora: false, enabled_adapters: [] });
+    expect((await song()).equals(base)).to.equal(true);
+    expect(await change("toggle", { use_lora: "true" })).to.include({ use_lora: true });
+    expect((await song()).equals(styled)).to.equal(true);
+  });
+
+  it("combines all loaded adapters, independent of loading order", async () => {
+    const load = async (...paths: string[]) => {
+      await change("unload", {});
+      for (const lora_path of paths) await change("load", { lora_path });
+      await change("scale", { scale: -0.5, adapter_name: "other" });
+      return song();
+    };
+    const together = await load(other, dora, lokr);
+    expect(await status()).to.deep.include({
+      active_adapter: "kron.safetensors",
+      adapter_type: "lokr",
+      adapters: ["other", "dora", "kron.safetensors"],
+      enabled_adapters: ["other", "dora", "kron.safetensors"],
+      scales: { other: -0.5, dora: 1, "kron.safetensors": 1 },
+      lora_scale: 1,
+    });
+    expect((await load(lokr, other, dora)).equals(together)).to.equal(true);
+    const record = await client.makeOne(seededSong);
+    expect(record.generation_info).to.include("LoRA: dora at 1, kron.safetensors at 1, other at -0.5");
+    await change("unload", {});
+    await change("load", { lora_path: dora });
+    expect((await song()).equals(together)).to.equal(false);
+    const again = await client.post("/v1/lora/load", { lora_path: dora });
+    expect(again.status).to.equal(400);
+    expect(again.body.detail).to.match(/^❌ .*"dora" is already loaded/);
+  });
+
+  it("scales, toggles and unloads the named adapter, and reports when nothing changes", async () => {
+    await change("load", { lora_path: style });
+    const alone = await song();
+    expect((await change("load", { lora_path: other })).message).to.match(/; also active: style$/);
+    const both = await song();
+    expect(both.equals(alone)).to.equal(false);
+
+    const off = { use_lora: false, adapter_name: "other" };
+    expect(await change("toggle", off)).to.deep.equal({ message: "✅ LoRA other disabled", use_lora: false });
+    expect((await change("toggle", off)).message).to.equal(
+      "⚠️ Nothing changed: LoRA other is already disabled",
+    );
+    expect((await song()).equals(alone)).to.equal(true);
+    expect(await status()).to.deep.include({ use_lora: true, enabled_adapters: ["style"] });
+    await change("toggle", { use_lora: true });
+    expect((await song()).equals(both)).to.equal(true);
+
+    const softer = { scale: 0.25, adapter_name: "style" };
+    expect((await change("scale", softer)).message).to.equal("✅ LoRA scale (style): 0.25");
+    expect((await change("scale", softer)).message).to.equal(
+      "⚠️ Nothing changed: LoRA scale is already (style): 0.25",
+    );
+    expect(await status()).to.deep.include({ scales: { style: 0.25, other: 1 } });
+    await change("scale", { scale: 1, adapter_name: "style" });
+
+    expect((await change("unload", { adapter_name: "other" })).message).to.equal(
+      "✅ LoRA other unloaded, still loaded: style",
+    );
+    expect((await song()).equals(alone)).to.equal(true);
+    const unknown: [verb: string, body: object][] = [
+      ["unload", { adapter_name: "x" }],
+      ["toggle", { adapter_name: "x", use_lora: false }],
+      ["scale", { adapter_name: "x", scale: 1 }],
+    ];
+    for (const [verb, body] of unknown) {
+      const answer = await client.post(`/v1/lora/${verb}`, body);
+      expect(answer.status).to.equal(400);
+      expect(answer.body.detail).to.match(/^❌ .*No adapter is named "x"; loaded: style\.$/);
+    }
+    expect(await status()).to.deep.include({ adapters: ["style"], scales: { style: 1 } });
+  });
+
+  describe("adapters of a request (loras)", () => {
+    const under = async (loras: unknown) => {
+      const record = await client.makeOne({ ...seededSong, loras });
+      return { bytes: await client.download(record), info: record.generation_info };
+    };
+
+    it("replace the loaded adapters for this task only", async () => {
+      await change("load", { lora_path: style });
+      const loaded = await song();
+      const own = await under([{ path: other, scale: 0.5 }]);
+      expect(own.info).to.include("LoRA: other at 0.5");
+      expect(own.bytes.equals(base) || own.bytes.equals(loaded)).to.equal(false);
+      expect((await song()).equals(loaded)).to.equal(true);
+      expect((await under([])).bytes.equals(base)).to.equal(true);
+      expect((await under([{ path: other, scale: 0 }])).bytes.equals(base)).to.equal(true);
+      expect((await under([{ name: "style" }])).bytes.equals(loaded)).to.equal(true);
+
+      const pair = [{ path: other, scale: 0.5 }, { name: "style" }];
+      const blended = await under(pair);
+      expect(blended.info).to.include("LoRA: other at 0.5, style at 1");
+      expect((await under(JSON.stringify([...pair].reverse()))).bytes.equals(blended.bytes)).to.equal(true);
+      const row = (await client.get("/v1/tasks?limit=1")).body.data.tasks[0];
+      await change("unload", {});
+      expect((await client.download(await client.makeOne(row.parameters))).equals(blended.bytes)).to.equal(
+        true,
+      );
+    });
+
+    const refused: [what: string, loras: unknown, mentions: string][] = [
+      ["a name that no adapter has", [{ name: "x" }], 'No adapter is named "x"; loaded: none'],
+      ["a path to nothing", [{ path: join(folder, "absent") }], "there is no such file or folder"],
+      ["a path out of the root", [{ path: "../../.." }], "Rejected unsafe path"],
+      ["a folder without an adapter", [{ path: empty }], "there is no adapter here"],
+      [
+        "neither path nor name",
+        [{ scale: 1 }],
+        "loras [0] must have a path, or the name of a loaded adapter",
+      ],
+      ["a scale out of range", [{ path: style, scale: 2.5 }], "loras [0] scale must be from -2 to 2"],
+      ["a text in place of an object", ["style"], 'loras [0] must be an object with "path" or "name"'],
+      ["an unknown field", [{ path: style, weight: 1 }], 'loras [0] Unrecognized key: "weight"'],
+      ["one adapter twice", [{ path: style }, { path: style }], "loras [1] names the same adapter"],
+      ["too many", Array(9).fill({ path: style }), "loras must hold at most 8 adapters and holds 9"],
+      ["text that is no JSON", "style", "loras must be a list"],
+    ];
+    for (const [what, loras, mentions] of refused) {
+      it(`are refused with 400 for ${what}`, async () => {
+        const { status: code, body } = await client.post("/release_task", { ...seededSong, loras });
+        expect(code).to.equal(400);
+        expect(body.detail).to.include(mentions);
+      });
+    }
+
+    it("fail the task if their files belong to another model, without affecting the next task", async () => {
+      const { item } = await client.finished(
+        await client.submit({ ...seededSong, loras: [{ path: foreign() }] }),
+      );
+      expect(item.status).to.equal(2);
+      expect(item.error).to.include("made for another model");
+      expect((await song()).equals(base)).to.equal(true);
+    });
+  });
+
+  it("applies dora_epsilon to a LoKr with DoRA", async () => {
+    const lora_path = writeLokr(join(folder, "dora.safetensors"), { dora: true });
+    await change("load", { lora_path });
+    const trained = await song();
+    await change("unload", {});
+    await change("load", { lora_path, dora_epsilon: "float32" });
+    expect((await song()).equals(trained)).to.equal(true);
+    await change("unload", {});
+    await change("load", { lora_path, dora_epsilon: "bfloat16" });
+    expect((await song()).equals(trained)).to.equal(false);
+  });
+
+  it("does not change a song that is rendering", async () => {
+    const slowSong = { ...seededSong, inference_steps: 8, batch_size: 1 };
+    const alone = await client.download(await client.makeOne(slowSong));
+    const rendering = await client.submit(slowSong);
+    await client.begun(rendering);
+    await change("load", { lora_path: style });
+    const { item, records } = await client.finished(rendering);
+    expect(item.status).to.equal(1);
+    const [record] = records as [(typeof records)[0]];
+    const bytes = await client.download(record);
+    expect(bytes.equals(alone)).to.equal(!record.generation_info.includes("LoRA"));
+  });
+
+  it("reports the number of tensors that do not match", async () => {
+    const { name, out, in: inputs } = attentionProjections()[0] as Projection;
+    const path = join(folder, "mixed.safetensors");
+    writeSafetensors(path, {
+      [`${name}.lora_A`]: someValues([2, inputs], 1),
+      [`${name}.lora_B`]: someValues([out, 2], 2),
+      unknown: someValues([1], 1),
+    });
+    expect((await change("load", { lora_path: path })).message).to.include(
+      "(1 modules, 1 tensors do not match",
+    );
+  });
+
+  it("reports when no adapter is loaded", async () => {
+    expect(await change("unload", {})).to.deep.equal({ message: "⚠️ No LoRA adapter loaded." });
+    expect(await change("toggle", { use_lora: false })).to.deep.equal({
+      message: "⚠️ Nothing changed: no LoRA adapter is loaded",
+      use_lora: false,
+    });
+    for (const [verb, body] of [
+      ["toggle", { use_lora: true }],
+      ["scale", { scale: 0.5 }],
+    ] as const) {
+      const answer = await client.post(`/v1/lora/${verb}`, body);
+      expect(answer.status).to.equal(400);
+      expect(answer.body.detail).to.match(/^❌ .*No LoRA adapter loaded/);
+    }
+  });
+
+  const refusals: [what: string, verb: string, body: () => object, mentions: string][] = [
+    ["a load without a path", "load", () => ({}), "lora_path is required"],
+    ["a path to nothing", "load", () => ({ lora_path: join(folder, "absent") }), "no such file or folder"],
+    ["a path out of the root", "load", () => ({ lora_path: "../../.." }), "Rejected unsafe path"],
+    ["a folder without an adapter", "load", () => ({ lora_path: empty }), "there is no adapter here"],
+    ["a folder without its config", "load", () => ({ lora_path: bare() }), "there is no adapter_config.json"],
+    ["an adapter of another model", "load", () => ({ lora_path: foreign() }), "made for another model"],
+    ["a damaged file", "load", () => ({ lora_path: damaged() }), "damaged.safetensors"],
+    [
+      "an unknown dora_epsilon",
+      "load",
+      () => ({ lora_path: style, dora_epsilon: "float16" }),
+      "dora_epsilon must be one of float32, bfloat16",
+    ],
+    ["a toggle without a value", "toggle", () => ({}), "use_lora must be true or false"],
+    ["a scale without a value", "scale", () => ({}), "scale must be a number"],
+    ["a scale above 2", "scale", () => ({ scale: 2.1 }), "scale must be from -2 to 2"],
+    ["a scale below -2", "scale", () => ({ scale: -2.1 }), "scale must be from -2 to 2"],
+    ["a scale that is no number", "scale", () => ({ scale: "NaN" }), "scale must be"],
+    [
+      "a name that no adapter has",
+      "scale",
+      () => ({ scale: 1, adapter_name: "x" }),
+      'No adapter is named "x"',
+    ],
+  ];
+
+  function bare(): string {
+    const path = writeLora(join(folder, "bare"));
+    rmSync(join(path, "adapter_config.json"));
+    return path;
+  }
+
+  function foreign(): string {
+    return writeLora(join(folder, "foreign"), { inputs: 48 });
+  }
+
+  function damaged(): string {
+    const path = join(folder, "damaged.safetensors");
+    writeFileSync(path, "not an adapter");
+    return path;
+  }
+
+  for (const [what, verb, body, mentions] of refusals) {
+    it(`answers 400 to ${what} and changes nothing`, async () => {
+      const answer = await client.post(`/v1/lora/${verb}`, body());
+      expect(answer.status).to.equal(400);
+      expect(answer.body.detail).to.include(mentions).and.not.include("\n");
+      expect(await status()).to.deep.equal(nothingLoaded);
+    });
+  }
+
+  it("loads an adapter from the output folder of training", async () => {
+    const final = join(folder, "run", "final");
+    mkdirSync(final, { recursive: true });
+    renameSync(writeLora(join(folder, "trained")), join(final, "adapter"));
+    expect(await change("load", { lora_path: final })).to.include({ adapter_name: "final" });
+  });
+});
+
+describe("adapters and the models of slot 1", () => {
+  let server: LiveServer;
+
+  before(async () => {
+    const checkpoints = temporaryDirectory();
+    const { path: directory } = new Checkpoints(checkpoints).renderer("carillon-nano").model;
+    for (const name of ["acestep-v15-turbo", "acestep-v15-other"]) {
+      symlinkSync(directory, join(checkpoints, name));
+    }
+    server = await startLiveServer(temporaryDirectory(), {
+      SVC_CHECKPOINTS: checkpoints,
+      SVC_OFFLOAD_DIT_TO_CPU: "true",
+    });
+  });
+
+  after(() => server.close());
+
+  it("stay with a model that is unloaded between songs, and are dropped when the model is switched", async () => {
+    const { client } = server;
+    const song = async () => client.download(await client.makeOne(seededSong));
+    const base = await song();
+    const lora_path = writeLora(join(temporaryDirectory(), "style"));
+    expect((await client.post("/v1/lora/load", { lora_path })).status).to.equal(200);
+    const styled = await song();
+    expect(styled.equals(base)).to.equal(false);
+    expect((await song()).equals(styled)).to.equal(true);
+    expect((await client.post("/v1/init", { model: "acestep-v15-other" })).status).to.equal(200);
+    expect((await client.get("/v1/lora/status")).body.data).to.deep.equal(nothingLoaded);
+    expect((await song()).equals(base)).to.equal(true);
+  });
+});
+
+describe("adapters of a server that other machines can reach", () => {
+  const root = temporaryDirectory();
+  let server: LiveServer;
+
+  before(async () => {
+    server = await startLiveServer(temporaryDirectory(), {
+      SVC_API_HOST: "0.0.0.0",
+      SVC_ALLOW_NO_KEY: "true",
+      SVC_TRAINING_ROOT: root,
+    });
+  });
+
+  after(() => server.close());
+
+  it("are loaded only from SVC_TRAINING_ROOT", async () => {
+    const outside = writeLora(join(temporaryDirectory(), "style"));
+    writeLora(join(root, "style"));
+    symlinkSync(outside, join(root, "link"));
+    for (const path of [outside, "link"]) {
+      const refused = await server.client.post("/v1/lora/load", { lora_path: path });
+      expect(refused.status).to.equal(400);
+      expect(refused.body.detail).to.include("SVC_TRAINING_ROOT");
+    }
+    const { status, body } = await server.client.post("/v1/lora/load", { lora_path: "style" });
+    expect(status, body.detail).to.equal(200);
+  });
+});
+
+describe("adapters before the model of slot 1 is loaded", () => {
+  const path = writeLora(join(temporaryDirectory(), "style"));
+  let adapters: Adapters;
+
+  before(() => {
+    const engine = createEngine(loadConfig({ SVC_DEVICE: "cpu" }));
+    after(() => engine.close());
+    adapters = new Adapters(engine, async (path) => path);
+  });
+
+  const calls: [verb: string, call: () => unknown][] = [
+    ["status", () => adapters.status()],
+    ["load", () => adapters.load({ path, name: null, doraEpsilon: "float32" })],
+    ["unload", () => adapters.unload({ name: null })],
+    ["toggle", () => adapters.toggle({ enabled: false, name: null })],
+    ["scale", () => adapters.scale({ scale: 0.5, name: null })],
+  ];
+  for (const [verb, call] of calls) {
+    it(`answer 500 to ${verb}`, async () => {
+      const failure = await (async () => call())().catch((error: unknown) => error);
+      expect(failure).to.include({ status: 500, detail: "Model not initialized" });
+    });
+  }
+});

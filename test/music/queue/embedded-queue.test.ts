@@ -1,0 +1,162 @@
+import { expect } from "chai";
+import { StoreError } from "../../../src/music/errors.js";
+import type { EmbeddedQueue, QueueOptions } from "../../../src/music/queue/embedded-queue.js";
+import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
+import { JobStatistics } from "../../../src/music/queue/rules.js";
+import type { Task } from "../../../src/music/queue/store.js";
+import { embeddedQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
+import { Bench } from "./bench.js";
+
+const request = { prompt: "a song" } as Task["request"];
+
+describe("EmbeddedQueue", () => {
+  let store: LmdbTaskStore;
+  let bench: Bench;
+  let queue: EmbeddedQueue;
+
+  async function openQueue(options: Partial<QueueOptions> = {}): Promise<void> {
+    bench = new Bench();
+    queue = embeddedQueue(store, bench, options);
+    await queue.open(() => {});
+    queue.start();
+  }
+
+  async function untilSettled(id: string): Promise<Task> {
+    for (;;) {
+      const task = await store.get(id);
+      if (task?.finishedAtMs) return task;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  beforeEach(async () => {
+    store = LmdbTaskStore.open(temporaryDirectory());
+    await openQueue();
+  });
+
+  afterEach(async () => {
+    await queue.stop(0);
+    await store.close();
+  });
+
+  it("averages the last jobs only", () => {
+    const average = new JobStatistics(5, 3);
+    expect(average.averageJobSeconds).to.equal(5);
+    for (const seconds of [100, 1, 2, 3]) average.jobTook(seconds);
+    expect(average.averageJobSeconds).to.equal(2);
+  });
+
+  it("restarts a task after a crash, up to a limit", async () => {
+    const once = makeTask({ sequence: 1, state: "running" });
+    const often = makeTask({ sequence: 2, state: "running", interruptions: 9 });
+    const done = makeTask({ sequence: 3, state: "succeeded", finishedAtMs: 1, result: makeResult() });
+    for (const task of [once, often, done]) await store.add(task);
+    await openQueue();
+    expect((await bench.startedAtLeast(1)).task).to.include({ id: once.id, interruptions: 1 });
+    expect((await store.get(often.id))?.error).to.include("stopped 10 times");
+    expect(bench.ends).to.deep.equal([{ id: often.id, state: "failed" }]);
+    expect((await queue.statistics()).counts).to.deep.equal({
+      total: 3,
+      queued: 0,
+      running: 1,
+      succeeded: 1,
+      failed: 1,
+    });
+    await queue.submit(request);
+    const sequences: number[] = [];
+    for await (const { task } of store.scan()) sequences.push((task as Task).sequence);
+    expect(sequences).to.have.members([1, 2, 3, 4]);
+  });
+
+  describe("with a full disk", () => {
+    let freeBytes: number;
+
+    beforeEach(async () => {
+      freeBytes = 2 ** 30;
+      store = LmdbTaskStore.open(temporaryDirectory(), () => freeBytes);
+    });
+
+    it("keeps interrupted tasks and starts them once there is room", async () => {
+      const interrupted = makeTask({ state: "running" });
+      await store.add(interrupted);
+      freeBytes = 0;
+      await openQueue();
+      await new Promise((resolve) => setImmediate(resolve));
+      expect((await queue.live(interrupted.id)).position).to.equal(1);
+      expect(bench.started).to.have.length(0);
+      freeBytes = 2 ** 30;
+      (await bench.startedAtLeast(1)).succeed();
+      expect((await untilSettled(interrupted.id)).state).to.equal("succeeded");
+      expect((await queue.statistics()).counts).to.deep.equal({
+        total: 1,
+        queued: 0,
+        running: 0,
+        succeeded: 1,
+        failed: 0,
+      });
+    });
+
+    it("records the end of a job once there is room", async () => {
+      await openQueue();
+      const { task } = await queue.submit(request);
+      const job = await bench.startedAtLeast(1);
+      freeBytes = 0;
+      job.succeed();
+      expect(await queue.cancel(task.id).catch((error: unknown) => error)).to.be.instanceOf(StoreError);
+      expect((await queue.live(task.id)).progress).to.not.equal(undefined);
+      freeBytes = 2 ** 30;
+      expect((await untilSettled(task.id)).state).to.equal("succeeded");
+    });
+
+    it("rejects a cancellation that it cannot record", async () => {
+      await openQueue();
+      await queue.submit(request);
+      await bench.startedAtLeast(1);
+      const waiting = [await queue.submit(request), await queue.submit(request)].map(({ task }) => task.id);
+      freeBytes = 0;
+      const refusal = await queue.cancel(waiting[0] as string).catch((error: unknown) => error);
+      expect(refusal).to.be.instanceOf(StoreError);
+      expect(await Promise.all(waiting.map(async (id) => (await queue.live(id)).position))).to.deep.equal([
+        1, 2,
+      ]);
+      freeBytes = 2 ** 30;
+      expect(await queue.cancel(waiting[0] as string)).to.equal(true);
+    });
+  });
+
+  it("requeues a job that ignores the abort, and ignores its result", async () => {
+    const { task } = await queue.submit(request);
+    const job = await bench.startedAtLeast(1);
+    bench.isDeaf = true;
+    await queue.stop(0);
+    expect((await store.get(task.id))?.state).to.equal("queued");
+    job.succeed();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect((await store.get(task.id))?.state).to.equal("queued");
+    expect(bench.ends).to.deep.equal([]);
+  });
+
+  it("starts other tasks before one that was interrupted twice, also after a restart", async () => {
+    await queue.stop(0);
+    const suspect = makeTask({ sequence: 1, state: "running", interruptions: 1 });
+    const other = makeTask({ sequence: 2 });
+    for (const task of [suspect, other]) await store.add(task);
+    for (let life = 0; life < 2; life++) {
+      await openQueue();
+      expect((await bench.startedAtLeast(1)).task.id).to.equal(other.id);
+      await queue.stop(0);
+    }
+  });
+
+  it("runs a previously interrupted task alone", async () => {
+    const suspect = makeTask({ sequence: 1, interruptions: 1 });
+    const others = [makeTask({ sequence: 2 }), makeTask({ sequence: 3 })];
+    for (const task of [suspect, ...others]) await store.add(task);
+    await openQueue({ workers: 2, capacity: 5 });
+    const alone = await bench.startedAtLeast(1);
+    expect(alone.task.id).to.equal(suspect.id);
+    expect(bench.started).to.have.length(1);
+    alone.succeed();
+    await bench.startedAtLeast(3);
+  });
+});

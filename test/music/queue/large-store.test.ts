@@ -1,0 +1,34 @@
+import { join } from "node:path";
+import { expect } from "chai";
+import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
+import type { Task } from "../../../src/music/queue/store.js";
+import { endServed, ServedProcess } from "../../e2e/served-process.js";
+import { shortSong } from "../live-server.js";
+import { makeTask, temporaryDirectory } from "../tasks.js";
+
+/** Cancelled tasks with requests of 100 kB. */
+async function fillStore(directory: string, count: number): Promise<void> {
+  const store = LmdbTaskStore.open(join(directory, "tasks"));
+  const request = { prompt: "x".repeat(100_000) } as Task["request"];
+  const now = Date.now();
+  for (let sequence = 0; sequence < count; sequence++) {
+    await store.add(
+      makeTask({ sequence, state: "failed", finishedAtMs: now, error: "Cancelled by user", request }),
+    );
+  }
+  await store.close();
+}
+
+describe("a task store larger than the JavaScript heap", () => {
+  afterEach(endServed);
+
+  it("is loaded, cleaned up and used for new tasks @slow", async () => {
+    const directory = temporaryDirectory();
+    await fillStore(directory, 3000);
+    const server = await ServedProcess.startStub(directory, 0, {}, { maxHeapMiB: 96 });
+    const { jobs } = (await server.client.get("/v1/stats")).body.data;
+    expect(jobs.failed).to.be.within(1, 2999);
+    expect((await server.client.finished(await server.client.submit(shortSong))).item.status).to.equal(1);
+    expect(await server.end("SIGTERM")).to.equal(0);
+  });
+});

@@ -1,0 +1,84 @@
+import { expect } from "chai";
+import { STEMS } from "../../../src/engine/conditioning.js";
+import { parametersOf } from "../../../src/music/request/replay.js";
+import { DRAWN, parse, refusal } from "./request-parsing.js";
+
+const extract = { task_type: "extract", src_audio_path: "/a.mp3" };
+const lego = { task_type: "lego", src_audio_path: "/a.mp3" };
+const complete = { task_type: "complete", src_audio_path: "/a.mp3" };
+
+describe("stems of a request", () => {
+  it("makes one song per stem of track_classes, in any list form", () => {
+    for (const track_classes of [
+      ["drums", "bass"],
+      "drums,bass",
+      "drums | bass",
+      '["drums","bass"]',
+      ["Drum", "BASS", "drums"],
+    ]) {
+      for (const task of [extract, lego]) {
+        const { trackName, trackClasses, batchSize, seeds, warnings } = parse({ ...task, track_classes });
+        expect({ trackName, trackClasses, batchSize, warnings }).to.deep.equal({
+          trackName: "",
+          trackClasses: ["drums", "bass"],
+          batchSize: 2,
+          warnings: [],
+        });
+        expect(seeds).to.deep.equal([DRAWN, DRAWN]);
+      }
+    }
+  });
+
+  it("makes batch_size versions of track_name", () => {
+    const request = parse({ ...extract, track_name: "Backing-Vocals", batch_size: 3 });
+    expect(request).to.deep.include({ trackName: "backing_vocals", trackClasses: [], batchSize: 3 });
+    const both = parse({ ...extract, track_name: "vocal", track_classes: ["drums", "bass"], batch_size: 1 });
+    expect(both).to.deep.include({ trackName: "vocals", trackClasses: [], batchSize: 1 });
+    expect(both.warnings).to.deep.equal(["track_classes was ignored: replaced by track_name"]);
+  });
+
+  it("extracts all stems with `all`, from the single seed or from one each", () => {
+    const request = parse({ ...extract, track_classes: "all", use_random_seed: false, seed: 5 });
+    expect(request.trackClasses).to.deep.equal(STEMS);
+    expect(parse({ ...extract, track_name: "All" })).to.deep.include({ trackName: "", trackClasses: STEMS });
+    expect(request.seeds).to.deep.equal(STEMS.map(() => 5));
+    const own = STEMS.map((_, index) => index);
+    const other = parse({ ...extract, track_classes: ["all"], use_random_seed: false, seed: own });
+    expect(other.seeds).to.deep.equal(own);
+    const { warnings, ...settled } = other;
+    const again = parse(
+      JSON.parse(JSON.stringify(parametersOf({ request: { ...settled, warnings }, state: "succeeded" }))),
+    );
+    expect(again).to.deep.include(settled);
+  });
+
+  it("warns that batch_size is ignored with track_classes", () => {
+    const { warnings } = parse({ ...extract, track_classes: ["drums", "bass", "fx"], batch_size: 4 });
+    expect(warnings).to.deep.equal(["batch_size was ignored: track_classes makes one song for each stem"]);
+  });
+
+  it("refuses to extract an unknown stem, and lists the known ones", () => {
+    for (const stems of [{ track_name: "kazoo" }, { track_classes: ["drums", "kazoo"] }]) {
+      expect(refusal({ ...extract, ...stems })).to.equal(
+        `stem "kazoo" is unknown to the models: use ${STEMS.join(", ")}, or all`,
+      );
+    }
+    expect(refusal({ ...extract, track_name: "brasss" })).to.include("(did you mean brass?)");
+  });
+
+  it("refuses stems of lego and complete that the models do not know", () => {
+    const known = `is unknown to the models: use ${STEMS.join(", ")}`;
+    expect(refusal({ ...lego, track_name: "custom" })).to.equal(`stem "custom" ${known}`);
+    expect(refusal({ ...complete, track_classes: ["Kazoo", "drums"] })).to.equal(`stem "Kazoo" ${known}`);
+  });
+
+  it("warns about extract and lego without a stem, unless there is an instruction", () => {
+    for (const task of [extract, lego]) {
+      expect(parse(task).warnings.join()).to.match(/^(extract|lego) has no stem: set track_name/);
+      expect(
+        parse({ ...task, instruction: "Extract the vocal track from the audio" }).warnings,
+      ).to.deep.equal([]);
+    }
+    expect(parse(complete).warnings).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,206 @@
+import { createHash } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { decodeAudio } from "../../src/music/audio/decode.js";
+import { encodeAudio } from "../../src/music/audio/encode.js";
+import { type Client, type LiveServer, type SongRecord, startLiveServer } from "./live-server.js";
+import { temporaryDirectory } from "./tasks.js";
+
+const SAMPLE_RATE = 48_000;
+const quick = {
+  prompt: "a song",
+  inference_steps: 1,
+  audio_duration: 10,
+  audio_format: "wav32",
+  use_random_seed: false,
+  seed: 7,
+};
+
+describe("exact values in requests", () => {
+  const directory = temporaryDirectory();
+  let server: LiveServer;
+  let client: Client;
+  let files = 0;
+
+  before(async () => {
+    server = await startLiveServer(join(directory, "server"));
+    client = server.client;
+    await client.makeOne(quick); // the model is loaded, so that submission knows its codebook
+  });
+
+  after(() => server.close());
+
+  const make = (parameters: object) => client.makeOne({ ...quick, ...parameters });
+  const digestOf = async (song: SongRecord) =>
+    createHash("sha256")
+      .update(await client.download(song))
+      .digest("hex");
+
+  async function listen(song: SongRecord): Promise<Float32Array> {
+    const path = join(directory, `${files++}.wav`);
+    writeFileSync(path, await client.download(song));
+    return decodeAudio({ path, name: "song", maxSeconds: 600 });
+  }
+
+  it("refuses audio codes outside the model's codebook and names the range", async () => {
+    const codes = (audio_code_string: unknown) => ({ ...quick, use_audio_codes: true, audio_code_string });
+    for (const stray of [4096, 999_999_999, -1]) {
+      const { status, body } = await client.post("/release_task", codes([1, stray]));
+      expect([status, body.detail]).to.deep.equal([
+        400,
+        `audio_code_string must hold codes of the model, from 0 to 4095, got ${stray}`,
+      ]);
+    }
+    expect((await make(codes(Array(50).fill(4095)))).metas.duration).to.equal(10);
+  });
+
+  it("makes a different song from every 64-bit seed and returns the seed", async () => {
+    const low = await digestOf(await make({ seed: 5 }));
+    const digests = new Set([low]);
+    for (const seed of ["4294967301", "18446744073709551615", "9007199254740993", "9007199254740992"]) {
+      // As a JSON number, as Python clients send it.
+      const body = JSON.stringify({ ...quick, batch_size: 1, seed: 0 }).replace('"seed":0', `"seed":${seed}`);
+      const answer = await fetch(`${client.url}/release_task`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body,
+      });
+      const { data } = (await answer.json()) as { data: { task_id: string } };
+      const { records } = await client.finished(data.task_id);
+      const song = records[0] as SongRecord;
+      expect(song.seed_value).to.equal(seed);
+      const digest = await digestOf(song);
+      expect(await digestOf(await make({ seed })), seed).to.equal(digest);
+      digests.add(digest);
+    }
+    expect(digests.size).to.equal(5);
+  });
+
+  it("returns audio codes with thinking, which make the same song again", async () => {
+    const song = await make({ thinking: true });
+    expect(song.audio_codes).to.match(/^(<\|audio_code_\d+\|>){50}$/);
+    const { key_scale, time_signature, bpm } = {
+      key_scale: song.metas.keyscale,
+      time_signature: song.metas.timesignature,
+      bpm: song.metas.bpm,
+    };
+    const facts = { key_scale, time_signature, bpm };
+    const again = await make({ ...facts, audio_code_string: song.audio_codes, use_audio_codes: true });
+    expect(await digestOf(again)).to.equal(await digestOf(song));
+    expect((await make({})).audio_codes).to.equal(undefined);
+  });
+
+  it("keeps the requested length to the sample, with codes and without", async () => {
+    for (const thinking of [false, true]) {
+      const song = await make({ audio_duration: 11.5, thinking });
+      expect((await listen(song)).length / 2).to.equal(11.5 * SAMPLE_RATE);
+      expect(song.metas.duration).to.equal(11.5);
+    }
+    const odd = await make({ audio_duration: 10.0123 });
+    expect((await listen(odd)).length / 2).to.equal(Math.round(10.0123 * SAMPLE_RATE));
+  });
+
+  it("keeps the length of a source to the sample, and the part outside a repaint window", async () => {
+    const samples = 481_872;
+    const audio = Float32Array.from({ length: 2 * samples }, (_, i) => Math.sin((i % samples) * 0.03) / 3);
+    const path = join(directory, "source.wav");
+    const signal = new AbortController().signal;
+    await encodeAudio({
+      audio,
+      samplesPerChannel: samples,
+      sampleRate: SAMPLE_RATE,
+      format: "wav32",
+      path,
+      signal,
+    });
+    for (const task_type of ["cover", "repaint"]) {
+      const window = task_type === "repaint" ? { repainting_start: 2, repainting_end: 3 } : {};
+      const song = await make({ task_type, src_audio_path: path, audio_duration: undefined, ...window });
+      const heard = await listen(song);
+      expect(heard.length / 2, task_type).to.equal(samples);
+      if (task_type === "cover") continue;
+      const source = await decodeAudio({ path, name: "source", maxSeconds: 600 });
+      const fade = 0.05 * SAMPLE_RATE;
+      const outside = (left: number) => [
+        heard.slice(left, left + 2 * SAMPLE_RATE - fade),
+        source.slice(left, left + 2 * SAMPLE_RATE - fade),
+        heard.slice(left + 3 * SAMPLE_RATE + fade, left + samples),
+        source.slice(left + 3 * SAMPLE_RATE + fade, left + samples),
+      ];
+      for (const channel of [0, samples]) {
+        const [before, was, after, follows] = outside(channel);
+        expect(before).to.deep.equal(was);
+        expect(after).to.deep.equal(follows);
+      }
+    }
+  });
+
+  it("estimates the length from the lyrics if none is set, with a warning", async () => {
+    const lyrics = "[Verse]\nla la la la\nle le le le\n[Chorus]\nlo lo lo lo\nlu lu lu lu";
+    for (const audio_duration of [undefined, -1]) {
+      const song = await make({ audio_duration, lyrics, bpm: 120 });
+      // Four lines of two bars, and eight bars for intro and outro, two seconds each.
+      expect(song.metas.duration).to.equal(32);
+      expect(song.warnings).to.include(
+        "audio_duration was not set: using 32 s, estimated from 4 lines of lyrics at 120 bpm",
+      );
+    }
+    const silent = await make({ audio_duration: -1 });
+    expect(silent.metas.duration).to.equal(30);
+    expect(silent.warnings).to.include("audio_duration was not set: using 30 s, the default without lyrics");
+  });
+
+  it("warns about metadata that are not an object, timesteps without 0 and negative guidance", async () => {
+    const cases: [fields: object, warning: string][] = [
+      [{ metas: "zzz" }, 'metas was ignored: it must be an object or JSON text of one, got "zzz"'],
+      [{ metas: [1] }, "metas was ignored: it must be an object or JSON text of one, got [1]"],
+      [{ param_obj: "[1]" }, 'param_obj was ignored: it must be an object or JSON text of one, got "[1]"'],
+      [{ timesteps: "0.9,0.5" }, 'timesteps must end at 0, got "0.9,0.5"; [0.9, 0.5, 0] was used'],
+      [{ guidance_scale: -1 }, "guidance_scale must be at least 0, got -1; 0 was used"],
+      [{ lm_cfg_scale: -1 }, "lm_cfg_scale must be at least 0, got -1; 0 was used"],
+      [{ lm_repetition_penalty: 0 }, "lm_repetition_penalty must be above 0, got 0; 1 was used"],
+    ];
+    for (const [fields, warning] of cases) {
+      const { body } = await client.post("/release_task", { ...quick, batch_size: 1, ...fields });
+      expect(body.data.warnings, JSON.stringify(fields)).to.include(warning);
+    }
+  });
+
+  it("shares a plan with one lm_seed, and plans differently with several", async () => {
+    const plan = { thinking: true, batch_size: 2, seed: "7,8" };
+    const codesOf = async (parameters: object) =>
+      (await client.make({ ...quick, ...plan, ...parameters })).map((song) => song.audio_codes);
+    const [first, second] = await codesOf({});
+    expect(first).to.not.equal(second);
+    expect(await codesOf({ lm_seed: 7 })).to.deep.equal([first, first]);
+    expect(await codesOf({ lm_seed: "-1,7" })).to.deep.equal([first, first]);
+    expect(await codesOf({ lm_seed: "18446744073709551615" })).to.not.deep.equal([first, first]);
+  });
+
+  it("samples only the most likely tokens with min_p 1", async () => {
+    const codesOf = async (parameters: object) =>
+      (await make({ thinking: true, bpm: 90, key_scale: "C major", time_signature: "4", ...parameters }))
+        .audio_codes;
+    const likeliest = await codesOf({ lm_temperature: 0 });
+    expect(await codesOf({ min_p: 1 })).to.equal(likeliest);
+    expect(await codesOf({})).to.not.equal(likeliest);
+  });
+
+  it("adds scores with get_scores without changing the song", async () => {
+    const facts = { bpm: 120, key_scale: "C major", time_signature: "4" };
+    const plain = await make(facts);
+    expect(plain.scores).to.equal(undefined);
+    for (const thinking of [false, true]) {
+      const song = await make({ ...facts, thinking, get_scores: true });
+      // The embedded model does not score words.
+      expect(song.scores).to.include({ caption: null, lyrics: null });
+      expect(song.scores?.metadata).to.be.within(0.01, 1);
+      expect(song.scores?.total).to.equal(song.scores?.metadata);
+      expect(song.warnings.join()).to.not.include("get_scores");
+      if (!thinking) expect(await digestOf(song)).to.equal(await digestOf(plain));
+    }
+    const missing = await make({ get_scores: true, lm_model_path: "none-of-mine" });
+    expect(missing.warnings.join()).to.include('lm_model_path "none-of-mine" is not installed');
+  });
+});

@@ -1,0 +1,43 @@
+import { join } from "node:path";
+import { expect } from "chai";
+import {
+  createEngine,
+  loadConfig,
+  type MusicEngine,
+  makeSongs,
+  parseGenerationRequest,
+} from "../../../src/index.js";
+import type { SongResult } from "../../../src/music/queue/store.js";
+import { temporaryDirectory } from "../tasks.js";
+
+describe("songs without a server", () => {
+  const directory = temporaryDirectory();
+  const config = loadConfig({ SVC_DEVICE: "cpu", SVC_CHECKPOINTS: join(directory, "checkpoints") });
+  let engine: MusicEngine;
+
+  before(() => {
+    engine = createEngine(config);
+  });
+
+  after(() => engine.close());
+
+  function make(inference_steps: number): Promise<SongResult> {
+    const parameters = { prompt: "a song", audio_duration: 10, batch_size: 1, inference_steps };
+    return makeSongs(engine, parseGenerationRequest(parameters, engine), {
+      destination: () => ({ name: "song.mp3", path: join(directory, "song.mp3") }),
+      maxSourceSeconds: config.sourceMaxSeconds,
+      signal: new AbortController().signal,
+      onProgress: () => {},
+    });
+  }
+
+  it("clamp the steps to a turbo model that is loaded only when they are made", async () => {
+    const { generationInfo, warnings } = await make(50);
+    expect(generationInfo).to.match(/^Steps: 20$/m);
+    expect(warnings).to.deep.equal([
+      "inference_steps must be from 1 to 20 for a turbo model, got 50; 20 was used",
+    ]);
+    expect(() => parseGenerationRequest({ inference_steps: 50 }, engine)).to.throw("from 1 to 20");
+    expect((await make(20)).warnings).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,46 @@
+/** Titles of songs, and names of their files. */
+import { expect } from "chai";
+import { songFileName, titleOf } from "../../../src/music/song/title.js";
+
+describe("the title of a song", () => {
+  const request = { prompt: "", lyrics: "", taskType: "cover" as const };
+  const cases: [string, Parameters<typeof titleOf>[0], string][] = [
+    ["is the user's", { title: " Evening ", request: { ...request, prompt: "a waltz" } }, "Evening"],
+    ["is the prompt without one", { title: "", request: { ...request, prompt: "a waltz" } }, "a waltz"],
+    ["is the written caption", { request, result: { prompt: "slow blues" } }, "slow blues"],
+    [
+      "is the first line that is sung",
+      { request: { ...request, lyrics: "[Verse]\n\nby the sea\nla" } },
+      "by the sea",
+    ],
+    ["is the task without words", { request }, "cover"],
+    [
+      "ends at a word of a long prompt",
+      { request: { ...request, prompt: `${"slow bossa nova, nylon guitar, ".repeat(4)}end` } },
+      "slow bossa nova, nylon guitar, slow bossa nova, nylon",
+    ],
+  ];
+  for (const [what, task, title] of cases) {
+    it(what, () => {
+      expect(titleOf(task)).to.equal(title);
+    });
+  }
+});
+
+describe("the file name of a song", () => {
+  for (const [title, version, name] of [
+    ["Evening", null, "Evening.mp3"],
+    ["Evening", "A", "Evening - A.mp3"],
+    ["夜の海 🌊", "drums", "夜の海 🌊 - drums.mp3"],
+    ['../a\\b:"c"\n\u202e?', null, "a b c.mp3"],
+    ["...", null, "song.mp3"],
+  ] as const) {
+    it(`is ${name}`, () => {
+      expect(songFileName(title, version, "mp3")).to.equal(name);
+    });
+  }
+
+  it("fits file systems in any script", () => {
+    expect(Buffer.byteLength(songFileName("🎵".repeat(200), "backing_vocals", "flac"))).to.be.at.most(255);
+  });
+});

@@ -1,0 +1,92 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { AdapterStorage } from "../../../src/music/storage/adapter-storage.js";
+import { FileStorage } from "../../../src/music/storage/file-storage.js";
+import { ObjectStore } from "../../../src/music/storage/object-store.js";
+import type { StoredAdapter } from "../../../src/music/storage/stored-adapter.js";
+import { temporaryDirectory } from "../tasks.js";
+import { BUCKET, type S3Server, startS3 } from "./s3-server.js";
+
+describe("adapters in a shared storage", () => {
+  const environment = { ...process.env };
+  const folder = temporaryDirectory();
+  let server: S3Server;
+  let store: ObjectStore;
+  let machine: AdapterStorage;
+  let other: AdapterStorage;
+
+  before(async () => {
+    server = await startS3();
+    Object.assign(process.env, server.environment);
+    store = await ObjectStore.open(`s3://${BUCKET}`);
+    machine = new AdapterStorage(new FileStorage(temporaryDirectory(), store, "adapters/"));
+    other = new AdapterStorage(new FileStorage(temporaryDirectory(), store, "adapters/"));
+  });
+  after(async () => {
+    store.close();
+    await server.close();
+    for (const name of Object.keys(process.env)) if (!(name in environment)) delete process.env[name];
+    Object.assign(process.env, environment);
+  });
+
+  /** Contents of the adapter's files, by name. */
+  const filesOf = (adapter: StoredAdapter) =>
+    other.withAdapter(adapter, async (path) =>
+      Object.fromEntries(readdirSync(path).map((name) => [name, readFileSync(join(path, name), "utf8")])),
+    );
+  const refusal = (path: string) =>
+    machine.publish(path).then(
+      () => expect.fail("it was taken"),
+      (error: Error) => error.message,
+    );
+
+  it("reach another machine unchanged, and are stored once per content", async () => {
+    const make = (name: string, weights: string) => {
+      const path = join(folder, name);
+      mkdirSync(path);
+      writeFileSync(join(path, "adapter_model.safetensors"), weights);
+      writeFileSync(join(path, "adapter_config.json"), "{}");
+      writeFileSync(join(path, "notes.txt"), "of no use to others");
+      return machine.publish(path);
+    };
+    const first = await make("first", "weights");
+    const copy = await make("copy", "weights");
+    const changed = await make("changed", "other weights");
+    const files = { "adapter_config.json": "{}", "adapter_model.safetensors": "weights" };
+    expect(await filesOf(first)).to.deep.equal(files);
+    expect(copy).to.deep.equal(first);
+    expect(changed.digest).to.not.equal(first.digest);
+    expect(await filesOf(changed)).to.deep.equal({ ...files, "adapter_model.safetensors": "other weights" });
+  });
+
+  it("keep their file names and their configuration", async () => {
+    const path = join(folder, "first", "adapter_model.safetensors");
+    const named = await machine.publish(path);
+    expect(await other.withAdapter(named, async (path) => readFileSync(path, "utf8"))).to.equal("weights");
+    expect(Object.keys(named.files)).to.have.members(["adapter_model.safetensors", "adapter_config.json"]);
+  });
+
+  it("include the PyTorch file of PEFT, without the state of its training", async () => {
+    const path = join(folder, "pickled");
+    mkdirSync(path);
+    for (const name of ["adapter_config.json", "adapter_model.bin", "optimizer.bin"]) {
+      writeFileSync(join(path, name), name);
+    }
+    expect(Object.keys(await filesOf(await machine.publish(path)))).to.have.members([
+      "adapter_config.json",
+      "adapter_model.bin",
+    ]);
+    const { entry } = await machine.publish(join(path, "adapter_model.bin"));
+    expect(entry).to.equal("adapter_model.bin");
+  });
+
+  it("are rejected if the path holds no adapter", async () => {
+    expect(await refusal(join(folder, "absent"))).to.include("there is no such file or folder");
+    expect(await refusal(join(folder, "first", "notes.txt"))).to.include(
+      "adapters are read from .safetensors",
+    );
+    mkdirSync(join(folder, "empty"));
+    expect(await refusal(join(folder, "empty"))).to.include("there is no adapter here");
+  });
+});

@@ -1,0 +1,100 @@
+/** Appearance, language and the phone's tabs. */
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { LANGUAGES } from "../../../src/web/studio/language.js";
+import { button, Studio } from "./studio-fixture.js";
+
+const PHONE = { width: 390, height: 800 };
+const ROOM = fileURLToPath(new URL("../../../src/web/studio/", import.meta.url));
+/** English texts in the source. */
+const TEXT = /\bt\(\s*"((?:[^"\\]|\\.)*)"/g;
+
+describe("the look of the studio", function () {
+  this.timeout(180_000);
+  const studio = new Studio();
+
+  it("is light or dark as the system, or as chosen", async () => {
+    const page = await studio.open();
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    await page.emulateMedia({ colorScheme: "light" });
+    const light = await ground();
+    await page.emulateMedia({ colorScheme: "dark" });
+    const dark = await ground();
+    expect(dark).not.to.equal(light);
+    await button(page, "Appearance: as the system").click();
+    await button(page, "Appearance: light").waitFor();
+    expect(await ground()).to.equal(light);
+    await page.reload();
+    await button(page, "Appearance: light").click();
+    expect(await ground()).to.equal(dark);
+  });
+
+  it("shows Make or Songs on a phone, and the songs after Make", async () => {
+    const page = await studio.open();
+    await page.setViewportSize(PHONE);
+    await page.getByRole("heading", { name: "Songs" }).waitFor({ state: "hidden" });
+    await page.getByLabel("Sound").fill("a tune for a phone");
+    await page.getByLabel("Length s").fill("10");
+    await button(page, "Make").click();
+    await page.getByRole("heading", { name: "Songs" }).waitFor();
+    await page.getByLabel("Sound").waitFor({ state: "hidden" });
+    await button(page, "Play a tune for a phone").waitFor();
+    await button(page, "Make a song").click();
+    await page.getByLabel("Sound").waitFor();
+  });
+
+  it("sends no lyrics with the Instrumental switch, and keeps the words", async () => {
+    const page = await studio.open();
+    await page.getByLabel("Sound").fill("strings alone");
+    await page.getByLabel("Lyrics").fill("la la");
+    await page.getByRole("switch", { name: "Instrumental" }).check();
+    expect(await page.getByLabel("Lyrics").isDisabled()).to.equal(true);
+    await page.getByLabel("Length s").fill("10");
+    await page.getByLabel("Versions").fill("1");
+    await page.getByRole("combobox", { name: "Model", exact: true }).selectOption("carillon-nano");
+    await button(page, /^(Make|Add to queue)$/).click();
+    await button(page, "Play strings alone").waitFor();
+    const [task] = (await studio.server.client.get("/v1/tasks")).body.data.tasks;
+    expect(task.parameters).to.include({ lyrics: "[Instrumental]", batch_size: 1, model: "carillon-nano" });
+    await page.getByRole("switch", { name: "Instrumental" }).uncheck();
+    expect(await page.getByLabel("Lyrics").inputValue()).to.equal("la la");
+  });
+
+  it("has every text in every language, with the same values in it", () => {
+    const sources = readdirSync(ROOM).filter((name) => /\.tsx?$/.test(name));
+    const texts = sources.flatMap((name) =>
+      [...readFileSync(ROOM + name, "utf8").matchAll(TEXT)].map(([, text]) => text as string),
+    );
+    const wanted = [...new Set(texts)].toSorted();
+    const placeholders = (text: string) => (text.match(/\{\w+\}/g) ?? []).toSorted();
+    const files = readdirSync(`${ROOM}languages`);
+    expect(files.toSorted()).to.deep.equal(
+      Object.keys(LANGUAGES)
+        .filter((code) => code !== "en")
+        .map((code) => `${code}.json`)
+        .toSorted(),
+    );
+    for (const file of files) {
+      const translated: Record<string, string> = JSON.parse(readFileSync(`${ROOM}languages/${file}`, "utf8"));
+      expect(Object.keys(translated).toSorted(), file).to.deep.equal(wanted);
+      for (const [text, words] of Object.entries(translated)) {
+        expect(words, `${file}: ${text}`).not.to.equal("");
+        expect(placeholders(words), `${file}: ${text}`).to.deep.equal(placeholders(text));
+      }
+    }
+  });
+
+  it("speaks the browser's language, and another one on request", async () => {
+    const page = await studio.open("Online", "de-AT");
+    await button(page, "Erzeugen").waitFor();
+    expect(await page.getByLabel("In einem Satz").getAttribute("placeholder")).to.equal(
+      "ein Wiegenlied über das Meer",
+    );
+    await page.getByLabel("Sprache der Seite").selectOption("Français");
+    await button(page, "Créer").waitFor();
+    expect(await page.locator("html").getAttribute("lang")).to.equal("fr");
+    await page.reload();
+    await button(page, "Créer").waitFor();
+  });
+});

@@ -1,0 +1,107 @@
+/** Cards, the player's controls, and acting on several songs. */
+import { readFileSync } from "node:fs";
+import { expect } from "chai";
+import type { Page } from "playwright-core";
+import { shortSong } from "../live-server.js";
+import { button, Studio } from "./studio-fixture.js";
+
+describe("the player of the studio", function () {
+  this.timeout(180_000);
+  const studio = new Studio();
+  const QUIET = { ...shortSong, audio_duration: 20 };
+
+  before(async () => {
+    for (const prompt of ["oldest tune, with a long description", "middle tune", "newest tune"])
+      await studio.server.client.make({ ...QUIET, prompt });
+  });
+
+  /** Played seconds. */
+  async function seconds(page: Page): Promise<number> {
+    const [, minutes, rest] =
+      /(\d+):(\d\d)/.exec((await page.locator(".player .facts").textContent()) ?? "") ?? [];
+    return Number(minutes) * 60 + Number(rest);
+  }
+
+  it("plays from a click into the waveform of a card, and pauses on its button", async () => {
+    const page = await studio.open();
+    const outline = page.getByRole("slider", { name: "Position in middle tune" });
+    const box = await outline.boundingBox();
+    if (box === null) throw new Error("no waveform");
+    await page.mouse.click(box.x + box.width * 0.75, box.y + box.height / 2);
+    await button(page, "Pause middle tune").waitFor();
+    expect(await seconds(page)).to.be.within(14, 20);
+    await button(page, "Pause middle tune").click();
+    await button(page, "Play middle tune").waitFor();
+    await outline.focus();
+    const before = await seconds(page);
+    await page.keyboard.press("ArrowLeft");
+    await page.waitForFunction((limit) => {
+      const text = document.querySelector(".player .facts")?.textContent ?? "";
+      return Number(/:(\d\d)/.exec(text)?.[1]) < limit;
+    }, before - 2);
+  });
+
+  it("takes short titles from the words", async () => {
+    const page = await studio.open();
+    await button(page, "Play oldest tune").waitFor();
+  });
+
+  it("goes to the next and the previous song, by button and by media session", async () => {
+    const page = await studio.open();
+    await button(page, "Play newest tune").click();
+    await button(page, "Next song").click();
+    await button(page, "Pause middle tune").waitFor();
+    await button(page, "Previous song").click();
+    await button(page, "Pause newest tune").waitFor();
+    expect(await page.evaluate(() => navigator.mediaSession.metadata?.title)).to.equal("newest tune");
+  });
+
+  it("obeys Space, and keeps its volume over a reload", async () => {
+    const page = await studio.open();
+    await button(page, "Play newest tune").click();
+    await button(page, "Pause").waitFor();
+    await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+    await page.keyboard.press("Space");
+    await button(page, "Play").waitFor();
+    await page.getByLabel("Volume").fill("0.3");
+    await page.reload();
+    await button(page, "Play newest tune").click();
+    expect(await page.getByLabel("Volume").inputValue()).to.equal("0.3");
+  });
+
+  it("stars, packs and deletes several songs at once", async () => {
+    const page = await studio.open();
+    await button(page, "Select").click();
+    await page.getByLabel("Select newest tune").check();
+    await page.getByLabel("Select middle tune").check();
+    await button(page, "Star").click();
+    await page.getByText("Added to favourites.").waitFor();
+    const favorites = (await studio.server.client.get("/v1/tasks?favorite=true")).body.data.total;
+    expect(favorites).to.equal(2);
+
+    await button(page, "Select").click();
+    await page.getByLabel("Select newest tune").check();
+    await page.getByLabel("Select middle tune").check();
+    const download = page.waitForEvent("download");
+    await button(page, "Download zip").click();
+    const zip = readFileSync(await (await download).path()).toString("latin1");
+    expect(zip.startsWith("PK")).to.equal(true);
+    expect(zip).to.include("newest tune.mp3").and.to.include("middle tune.mp3");
+
+    await button(page, "Delete selected").click();
+    await button(page, "Delete 2 for good").click();
+    await page.getByRole("heading", { name: "Songs 1", exact: true }).waitFor();
+    expect(await page.evaluate(() => document.activeElement?.id)).to.equal("library-title");
+  });
+
+  it("folds a long queue and cancels all of it", async () => {
+    const { client } = studio.server;
+    for (let number = 1; number <= 8; number++)
+      await client.submit({ prompt: `waiting ${number}`, audio_duration: 600, batch_size: 8 });
+    const page = await studio.open();
+    await button(page, "Show 3 more").click();
+    await button(page, "Cancel waiting 8").waitFor();
+    await button(page, "Cancel all").click();
+    await page.getByRole("heading", { name: "Queue" }).waitFor({ state: "detached" });
+  });
+});
