@@ -1,27 +1,41 @@
 /** `carillon preprocess`: converts a folder of audio and captions into training samples. */
 import { basename, parse, resolve } from "node:path";
-import { type Config, createEngine } from "../index.js";
-import type { DataSet, TagPosition } from "../music/dataset/data-set.js";
+import { Command, Option } from "commander";
+import { createEngine, loadConfig } from "../index.js";
+import { type DataSet, TAG_POSITIONS, type TagPosition } from "../music/dataset/data-set.js";
 import { prepareDataSet } from "../music/dataset/prepare.js";
 import { scanFolder } from "../music/dataset/scan.js";
 import { createOutputDirectory, PermittedRoot } from "../music/storage/permitted-root.js";
+import { environmentWith, interruptSignal } from "./command.js";
 import { ProgressDisplay } from "./progress-display.js";
 
-export interface PreprocessOptions {
+interface PreprocessOptions {
+  model?: string;
   out: string;
   tag: string;
   tagPosition: TagPosition;
   skipExisting?: boolean;
 }
 
+export const preprocessCommand = new Command("preprocess")
+  .description("convert a folder of audio and captions into training samples for adapters")
+  .argument("<directory>", "audio files, each with its caption in NAME.caption.txt")
+  .requiredOption("--out <directory>", "output folder of the sample files")
+  .option("--tag <word>", "trigger word for the trained style in a prompt", "")
+  .addOption(
+    new Option("--tag-position <position>", "position of the tag in captions")
+      .choices(TAG_POSITIONS)
+      .default("prepend"),
+  )
+  .option("--skip-existing", "keep existing sample files")
+  .option("--model <name>", "a model listed by `carillon models`")
+  .action(preprocess);
+
 /** Prints warnings and progress on stderr and the directory on stdout. */
-export async function preprocess(
-  directory: string,
-  options: PreprocessOptions,
-  config: Config,
-  signal: AbortSignal,
-): Promise<void> {
+async function preprocess(directory: string, options: PreprocessOptions): Promise<void> {
   const { out, skipExisting = false } = options;
+  const config = loadConfig(environmentWith({ SVC_CONFIG_PATH: options.model }));
+  const signal = interruptSignal();
   // No path restriction: the user of a shell already has its file permissions.
   const root = new PermittedRoot(parse(resolve(directory)).root);
   const dataSet = await readFolder(resolve(directory), options, root, signal);

@@ -1,0 +1,108 @@
+/** `carillon serve`, `gateway` and `worker`: the servers. */
+import { Command } from "commander";
+import {
+  type Config,
+  createEngine,
+  createMusicServer,
+  createWorker,
+  loadConfig,
+  type MusicServer,
+} from "../index.js";
+import { createLogger, type Logger } from "../system/log.js";
+import { type Service, serveUntilStopped } from "../system/service-process.js";
+import { environmentWith } from "./command.js";
+import { checkCitySettings, checkDevices, checkMusicSettings } from "./start-checks.js";
+
+interface ServeOptions {
+  apiKey?: string;
+  city?: boolean;
+  cityPort?: string;
+  home?: string;
+  host?: string;
+  music?: boolean;
+  port?: string;
+}
+
+/** @param program path of the command line, run again for the process of the city */
+export function serveCommand(program: string): Command {
+  return new Command("serve")
+    .description("serve music and the city over HTTP until stopped")
+    .option("--music", "serve only music")
+    .option("--city", "serve only the city")
+    .option("--api-key <key>", "same as SVC_API_KEY")
+    .option("--host <host>", "same as SVC_API_HOST")
+    .option("--port <port>", "same as SVC_API_PORT; 0: any free port")
+    .option("--city-port <port>", "same as CITY_BRIDGE_PORT; 0: any free port")
+    .option("--home <directory>", "same as SVC_HOME; a second server on the machine needs its own")
+    .action((options: ServeOptions) => serve(program, options));
+}
+
+/** @param does description of the role */
+export function fleetCommand(program: string, role: "gateway" | "worker", does: string): Command {
+  return new Command(role)
+    .description(`serve as part of a fleet that shares tasks through SVC_REDIS_URL: ${does}`)
+    .option("--host <host>", "same as SVC_API_HOST")
+    .option("--port <port>", "same as SVC_API_PORT; 0: any free port")
+    .option("--home <directory>", "same as SVC_HOME; a second server on the machine needs its own")
+    .action((options: ServeOptions) => serve(program, options, role));
+}
+
+/** @param role overrides SVC_ROLE */
+async function serve(program: string, options: ServeOptions, role?: "gateway" | "worker"): Promise<void> {
+  const environment = environmentWith({
+    SVC_ROLE: role,
+    SVC_API_KEY: options.apiKey,
+    SVC_API_HOST: options.host,
+    SVC_API_PORT: options.port,
+    SVC_HOME: options.home,
+    CITY_BRIDGE_PORT: options.cityPort,
+  });
+  const config = loadConfig(environment);
+  process.umask(config.umask);
+  const isAlone = config.role === "all";
+  const servesMusic = !isAlone || options.music === true || options.city !== true;
+  const servesCity = isAlone && (options.city === true || options.music !== true);
+  if (servesMusic) await checkMusicSettings(config);
+  if (servesCity) await checkCitySettings(config);
+  const log = createLogger(config.logLevel);
+  const start = async (add: (service: Service) => void, fail: (err: Error, what: string) => void) => {
+    const onDeviceLost = (error: Error) =>
+      fail(error, "the GPU failed, so the server stops; restart it to continue its tasks");
+    const music = servesMusic ? addMusic(config, log, add, onDeviceLost) : null;
+    if (servesCity) {
+      const { startCityProcess } = await import("../city/process.js");
+      const command = [program, "city", "--for-parent"] as const;
+      const city = await startCityProcess({ command, environment, log });
+      add(city);
+      console.log(`city on ${city.url}`);
+    }
+    if (music !== null) console.log(`${isAlone ? "music" : config.role} on ${await music.start()}`);
+  };
+  await serveUntilStopped(log, start, undefined, config.graceSeconds);
+}
+
+/** Creates the engine immediately if the role needs one, so that it closes last; the server starts with `start`. */
+function addMusic(
+  config: Config,
+  log: Logger,
+  add: (service: Service) => void,
+  onDeviceLost: (error: Error) => void,
+) {
+  const isGateway = config.role === "gateway";
+  const engine = isGateway ? undefined : createEngine(config, (message) => log.info(message), onDeviceLost);
+  let server: Pick<MusicServer, "url" | "close"> | undefined;
+  add({
+    close: async (graceSeconds) => {
+      await server?.close(graceSeconds);
+      await engine?.close();
+    },
+  });
+  if (engine !== undefined) checkDevices(config, engine.runtimeInfo());
+  const create = config.role === "worker" ? createWorker : createMusicServer;
+  return {
+    start: async (): Promise<string> => {
+      server = await create({ config, log, ...(engine && { engine }) });
+      return server.url;
+    },
+  };
+}
