@@ -1,0 +1,111 @@
+/** Zod types of environment variables. */
+import { isIPv6 } from "node:net";
+import { resolve } from "node:path";
+import { z } from "zod";
+import { hostName } from "../http/origins.js";
+
+const TRUE_WORDS = ["1", "true", "yes", "y", "on"];
+const FALSE_WORDS = ["0", "false", "no", "n", "off"];
+const BYTES_PER_MEGABYTE = 2 ** 20;
+const SECONDS_PER_MINUTE = 60;
+export const SECONDS_PER_HOUR = 3600;
+
+const isTrueWord = (text: string) => TRUE_WORDS.includes(text.toLowerCase());
+
+export const text = (fallback: string) => z.string().default(fallback);
+export const optionalText = z.string().nullable().default(null);
+const trueOrFalse = z
+  .string()
+  .refine((word) => isTrueWord(word) || FALSE_WORDS.includes(word.toLowerCase()), "must be true or false");
+export const switchedOn = (fallback: boolean) => trueOrFalse.transform(isTrueWord).default(fallback);
+export const directory = (fallback: string) =>
+  z
+    .string()
+    .default(fallback)
+    .transform((path) => resolve(path));
+/** Null: a folder in SVC_HOME. */
+export const directoryAtHome = z
+  .string()
+  .transform((path) => resolve(path))
+  .nullable()
+  .default(null);
+export const oneOf = <const T extends string>(values: readonly [T, ...T[]], fallback: T) =>
+  z.preprocess(lowerCase, z.enum(values, `must be one of ${values.join(", ")}`)).prefault(fallback);
+export const list = (separator: string, fallback: string) =>
+  z
+    .string()
+    .default(fallback)
+    .transform((value) => value.split(separator).flatMap((item) => item.trim() || []));
+export const names = list(",", "none").transform((items) => items.filter((item) => item !== "none"));
+/** Host names and addresses as in `Host` headers, without ports. */
+export const hosts = names.pipe(z.array(z.string().transform(hostOf)));
+export const originRule = z.string().transform(originOf);
+
+/** Decimal only: Number() would also accept forms such as 0x50. */
+const numberText = z
+  .string()
+  .regex(/^[+-]?(\d+\.?\d*|\.\d+)$/, "must be a number")
+  .transform(Number);
+export const integer = (fallback: number, min: number, max: number = Number.MAX_SAFE_INTEGER) => {
+  const rule = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`;
+  const message = `must be an integer ${rule}`;
+  return numberText.pipe(z.int(message).min(min, message).max(max, message)).default(fallback);
+};
+export const amount = (fallback: number, min: number) =>
+  numberText.pipe(z.number().min(min, `must be ${min} or more`)).default(fallback);
+export const megabytes = (fallback: number) =>
+  amount(fallback, 0).transform((count) => Math.floor(count * BYTES_PER_MEGABYTE));
+export const autoOnOrOff = z
+  .preprocess(lowerCase, z.string())
+  .refine((word) => [...TRUE_WORDS, ...FALSE_WORDS, "auto"].includes(word), "must be auto, true or false")
+  .transform((word): "auto" | "on" | "off" => {
+    if (word === "auto") return "auto";
+    return isTrueWord(word) ? "on" : "off";
+  })
+  .prefault("auto");
+/** Converts to seconds; null: auto. */
+export const minutesOrAuto = z
+  .preprocess(
+    lowerCase,
+    z.string().regex(/^(auto|\d+(\.\d+)?)$/, "must be auto or a number of minutes from 0"),
+  )
+  .transform((word) => (word === "auto" ? null : Number(word) * SECONDS_PER_MINUTE))
+  .prefault("auto");
+export const countOrAuto = z
+  .preprocess(lowerCase, z.string().regex(/^(auto|[1-8])$/, "must be auto or a whole number from 1 to 8"))
+  .transform((word) => (word === "auto" ? null : Number(word)))
+  .prefault("auto");
+export const device = z.preprocess(
+  lowerCase,
+  z.string().regex(/^(auto|cpu|cuda(:\d+)?)$/, "must be auto, cpu, cuda or cuda:N"),
+);
+/** One per slot; the last applies to the others. */
+export const devices = z.preprocess(
+  (value) => (typeof value === "string" ? value.split(",").map((name) => name.trim()) : value),
+  z.tuple([device], device).default(["auto"]),
+);
+
+function hostOf(text: string, context: z.core.$RefinementCtx): string {
+  if (text === "*") return text;
+  if (isIPv6(text)) return `[${text.toLowerCase()}]`;
+  if (/^[^\s/@?#]+$/.test(text)) return hostName(text);
+  return refuseItem(context, text, "must list names or addresses such as music.example or 192.168.1.5");
+}
+
+/** Reduces a page's URL to its origin. */
+function originOf(text: string, context: z.core.$RefinementCtx): string {
+  if (text === "*" || text === "null") return text;
+  if (/^https?:/i.test(text) && URL.canParse(text)) return new URL(text).origin;
+  // Applications, such as tauri://localhost.
+  if (/^[a-z][a-z\d+.-]*:\/\/[^\s/]+$/i.test(text)) return text;
+  return refuseItem(context, text, "must list origins such as http://192.168.1.5:3000, or null, or *");
+}
+
+function refuseItem(context: z.core.$RefinementCtx, input: string, message: string): never {
+  context.issues.push({ code: "custom", message, input });
+  return z.NEVER;
+}
+
+function lowerCase(value: unknown): unknown {
+  return typeof value === "string" ? value.toLowerCase() : value;
+}
