@@ -71,6 +71,8 @@ async function describeRecording(context: SongContext): Promise<SongResult> {
     ditModel: model,
     analysis: {
       status_message: "Full Hardware Analysis Success",
+      prompt: caption,
+      lyrics,
       bpm: metas.bpm,
       keyscale: metas.keyscale,
       timesignature: metas.timesignature,

@@ -6,6 +6,7 @@ import { Cover, Outline } from "./cover.js";
 import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { controls, usePlayback } from "./playback.js";
+import { SaveSettings } from "./settings-file.js";
 import { Download, LyricsFile, letterOf, nameOf, type Track } from "./song.js";
 import { tasks } from "./source.js";
 import { ago, clock } from "./words.js";
@@ -17,6 +18,10 @@ export interface SongActions {
   fill: (parameters: Parameters, done: string) => void;
   edit: (task: Task, song: Song) => void;
   remove: (task: Task) => void;
+  describe: (song: Song) => void;
+  useDescription: (task: Task) => void;
+  /** Takes the song as the reference of the next one. */
+  reference: (task: Task, song: Song) => void;
   change: (task: Task, change: { title?: string; favorite?: boolean }) => void;
 }
 
@@ -209,6 +214,12 @@ function More({ task, stay, on, onRename }: MoreProps) {
         <button type="button" onClick={() => on.reuse(task)} title={t("Fills the form with the settings")}>
           {t("Use settings")}
         </button>
+        {task.analysis && (
+          <button type="button" onClick={() => on.useDescription(task)}>
+            {t("Use description")}
+          </button>
+        )}
+        <SaveSettings task={task} />
         <button type="button" onClick={onRename}>
           {t("Rename")}
         </button>
@@ -225,6 +236,16 @@ function More({ task, stay, on, onRename }: MoreProps) {
           {songs.length > 1 && <strong>{letterOf(index)}</strong>}
           <button type="button" onClick={() => on.edit(task, song)}>
             {t("Edit")}
+          </button>
+          <button
+            type="button"
+            onClick={() => on.reference(task, song)}
+            title={t("The next song sounds like this one")}
+          >
+            {t("Use as reference")}
+          </button>
+          <button type="button" onClick={() => on.describe(song)} title={t("Tempo, key, language and style")}>
+            {t("Describe")}
           </button>
           <Download name={nameOf(task)} song={song} />
           {song.lrc && <LyricsFile name={nameOf(task)} lrc={song.lrc} />}

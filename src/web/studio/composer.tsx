@@ -3,12 +3,13 @@ import { useState } from "preact/hooks";
 import { Advanced } from "./advanced.js";
 import { call, type ModelInventory, type Parameters, type SongSheet } from "./api.js";
 import { CodesField } from "./codes.js";
-import { type Draft, EMPTY_DRAFT, hasSource, withValues } from "./draft.js";
+import { cleared, type Draft, hasSource, withValues } from "./draft.js";
 import { Group, NumberField, SelectField } from "./fields.js";
 import { FORMATS } from "./formats.js";
 import { language, t } from "./language.js";
 import { Lyrics, NO_VOCALS } from "./lyrics.js";
 import { type Attempt, useAnswer } from "./part.js";
+import { PresetsGroup } from "./presets.js";
 import { SingingHint } from "./singing.js";
 import { Reference, Source } from "./source.js";
 import { MAX_LYRICS, MAX_PROMPT, PROMPT_USED, TextLength } from "./text-length.js";
@@ -35,10 +36,22 @@ interface ComposerProps {
   onReplace: (change: DraftChange, done: string) => void;
   /** Sends the draft with these changes. */
   onSubmit: (change?: Parameters) => void;
+  onSettingsFile: (file: File) => void;
+  /** Queues a description of the recording. */
+  onDescribe: () => void;
   attempt: Attempt;
 }
 
-export function Composer({ draft, onChange, onReplace, isBusy, onSubmit, attempt }: ComposerProps) {
+export function Composer({
+  draft,
+  onChange,
+  onReplace,
+  isBusy,
+  onSubmit,
+  onSettingsFile,
+  onDescribe,
+  attempt,
+}: ComposerProps) {
   const { values } = draft;
   const [isWriting, setWriting] = useState(false);
   const [hint, setHint] = useState("");
@@ -112,7 +125,7 @@ export function Composer({ draft, onChange, onReplace, isBusy, onSubmit, attempt
       <Lyrics value={text("lyrics")} onChange={(lyrics) => set({ lyrics })} />
       <SingingHint lyrics={text("lyrics")} model={text("model")} attempt={attempt} />
       <Chips {...fields} />
-      <Source draft={draft} onChange={onChange} />
+      <Source draft={draft} onChange={onChange} onDescribe={onDescribe} />
       <div class="groups">
         <Group icon="note" title={t("Tempo, key, language")} summary={summaryOf(values)}>
           <div class="grid">
@@ -138,6 +151,7 @@ export function Composer({ draft, onChange, onReplace, isBusy, onSubmit, attempt
         <Reference draft={draft} onChange={onChange} />
         {!hasSource(draft) && <CodesField {...fields} />}
         <Advanced {...fields} />
+        <PresetsGroup draft={draft} onReplace={onReplace} onSettingsFile={onSettingsFile} />
       </div>
       <div class="submit">
         <button type="submit" class="main" title="Ctrl + Enter">
@@ -151,11 +165,7 @@ export function Composer({ draft, onChange, onReplace, isBusy, onSubmit, attempt
         >
           {t("Polish")}
         </button>
-        <button
-          type="button"
-          class="plain"
-          onClick={() => onReplace(() => EMPTY_DRAFT, t("The form is empty."))}
-        >
+        <button type="button" class="plain" onClick={() => onReplace(cleared, t("The form is empty."))}>
           {t("Clear")}
         </button>
       </div>

@@ -1,5 +1,5 @@
 /** The draft of a song. It survives a reload, without its files. */
-import type { Parameters } from "./api.js";
+import type { Parameters, Song } from "./api.js";
 
 export interface Draft {
   /** Parameters by their API names; the service fills in the rest. */
@@ -13,6 +13,16 @@ export interface Draft {
 export const EMPTY_DRAFT: Draft = { values: {}, files: {}, sourceName: "" };
 
 const ITEM = "carillon-draft";
+
+/** Parameters that belong to one song: its words, its recordings and its seed. All others are settings. */
+export const SONG_PARAMETERS: ReadonlySet<string> = new Set(
+  `prompt lyrics bpm key_scale time_signature vocal_language audio_duration task_type src_audio_path reference_audio_path
+   track_name track_classes repainting_start repainting_end repainting_windows audio_code_string use_audio_codes seed
+   use_random_seed full_analysis_only`.split(/\s+/),
+);
+
+/** Settings that stay when the form is cleared. */
+const PREFERENCES = new Set(["audio_format", "batch_size", "get_lrc", "model", "mp3_bitrate", "thinking"]);
 
 /** Each tab has its own draft. A new tab takes up the one that the last closed tab left. */
 export function loadDraft(): Draft {
@@ -42,6 +52,20 @@ addEventListener("pageshow", ({ persisted }) => persisted && localStorage.remove
 export function withValues(draft: Draft, change: Parameters): Draft {
   const entries = Object.entries({ ...draft.values, ...change });
   return { ...draft, values: Object.fromEntries(entries.filter(([, value]) => isSet(value))) };
+}
+
+/** An empty draft with the user's preferences. */
+export function cleared({ values }: Draft): Draft {
+  return {
+    ...EMPTY_DRAFT,
+    values: Object.fromEntries(Object.entries(values).filter(([name]) => PREFERENCES.has(name))),
+  };
+}
+
+/** Draft whose songs take the timbre of a song on the server. */
+export function withReference(draft: Draft, song: Song): Draft {
+  const { reference_audio: _, ...files } = draft.files;
+  return { ...withValues(draft, { reference_audio_path: song.file }), files };
 }
 
 /** Draft that works on a file; a cover unless another task is chosen. */

@@ -3,7 +3,7 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, call, newName, type Parameters, type Song, submit, type Task } from "./api.js";
 import { Composer } from "./composer.js";
-import { draftOf, EMPTY_DRAFT, parametersOf, withSource } from "./draft.js";
+import { draftOf, EMPTY_DRAFT, parametersOf, withReference, withSource, withValues } from "./draft.js";
 import { FileDrop } from "./file-drop.js";
 import { Header } from "./header.js";
 import { KeyEntry } from "./key.js";
@@ -12,6 +12,7 @@ import { Library } from "./library.js";
 import { type LibraryQuery, tellTabs, useLive } from "./live.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
+import { isSettingsFile, readSettings } from "./settings-file.js";
 import { nameOf, useTrack } from "./song.js";
 import { applyTheme, storedTheme } from "./theme.js";
 import { type DraftChange, useDraft } from "./undo.js";
@@ -81,6 +82,22 @@ function Studio() {
     setView("make");
     document.getElementById("source")?.scrollIntoView({ behavior: "smooth", block: "center" });
   };
+  const openSettings = (file: File) =>
+    attempt(async () => fill(await readSettings(file), t("All settings are here.")));
+  /** Queues a description of a recording; its card offers to use it. */
+  const describe = (parameters: Parameters, files: Record<string, File> = {}) => {
+    setView("songs");
+    void send({ ...parameters, full_analysis_only: true }, files);
+  };
+  const useDescription = ({ analysis }: Task) => {
+    const { prompt, lyrics, bpm, keyscale, timesignature, language } = analysis ?? {};
+    const vocal_language = language === "unknown" ? null : language;
+    const found = { prompt, lyrics, bpm, key_scale: keyscale, time_signature: timesignature, vocal_language };
+    const known = Object.entries(found).filter(([, value]) => value !== undefined && value !== "");
+    replace((now) => withValues(now, Object.fromEntries(known)), t("The description is in the form."));
+    setView("make");
+    document.getElementById("prompt")?.focus();
+  };
   /** Stops a task. A song that was finished meanwhile stays. */
   const cancel = (task: Task) =>
     attempt(async () => {
@@ -139,6 +156,12 @@ function Studio() {
             setView("songs");
             void send({ ...parametersOf(draft), ...change }, draft.files);
           }}
+          onSettingsFile={openSettings}
+          onDescribe={() => {
+            const { src_audio_path } = draft.values;
+            const { src_audio } = draft.files;
+            describe({ src_audio_path }, src_audio === undefined ? {} : { src_audio });
+          }}
           attempt={attempt}
         />
         <div class="made">
@@ -164,6 +187,13 @@ function Studio() {
               fill,
               edit,
               remove,
+              describe: (song) => describe({ src_audio_path: song.file }),
+              useDescription,
+              reference: (task, song) =>
+                replace(
+                  (now) => withReference(now, song),
+                  t("{song} is the reference recording.", { song: nameOf(task) }),
+                ),
               change: (task, change) =>
                 void attempt(() => call("PATCH", `/v1/tasks/${task.task_id}`, change)),
             }}
@@ -173,6 +203,10 @@ function Studio() {
       </main>
       <FileDrop
         onFile={(file) => {
+          if (isSettingsFile(file)) {
+            void openSettings(file);
+            return;
+          }
           setView("make");
           replace((now) => withSource(now, file), t("The form works on this recording."));
         }}

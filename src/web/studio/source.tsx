@@ -28,8 +28,13 @@ interface SourceProps {
   onChange: (draft: Draft) => void;
 }
 
-export function Source({ draft, onChange }: SourceProps) {
-  if (hasSource(draft)) return <Work draft={draft} onChange={onChange} />;
+interface WorkProps extends SourceProps {
+  /** Queues a description of the recording. */
+  onDescribe: () => void;
+}
+
+export function Source({ draft, onChange, onDescribe }: WorkProps) {
+  if (hasSource(draft)) return <Work draft={draft} onChange={onChange} onDescribe={onDescribe} />;
   const take = (file: File) => onChange(withSource(draft, file));
   return (
     <Drop id="source" label={t("Recording to work on")} onFile={take}>
@@ -42,7 +47,8 @@ export function Source({ draft, onChange }: SourceProps) {
 /** Reference recording for the timbre of any task. */
 export function Reference({ draft, onChange }: SourceProps) {
   const { values, files } = draft;
-  const name = files.reference_audio?.name ?? values.reference_audio_path;
+  const path = values.reference_audio_path;
+  const name = files.reference_audio?.name ?? (path && decodeURIComponent(String(path)).split("/").at(-1));
   const take = (file?: File) => {
     const { reference_audio_path: _, ...others } = values;
     const { reference_audio: __, ...rest } = files;
@@ -108,7 +114,7 @@ function Drop({ id, label, onFile, children }: DropProps) {
   );
 }
 
-function Work({ draft, onChange }: SourceProps) {
+function Work({ draft, onChange, onDescribe }: WorkProps) {
   const { values, files, sourceName } = draft;
   const [length, setLength] = useState(0);
   const task = taskOf(draft);
@@ -133,6 +139,14 @@ function Work({ draft, onChange }: SourceProps) {
       <legend>{t("Recording")}</legend>
       <div class="row">
         <strong class="name">{sourceName || t("recording")}</strong>
+        <button
+          type="button"
+          onClick={onDescribe}
+          title={t("Tempo, key, language and style")}
+          aria-label={t("Describe {name}", { name: sourceName || t("recording") })}
+        >
+          {t("Describe")}
+        </button>
         <button type="button" class="plain" onClick={drop}>
           {t("Remove")}
         </button>

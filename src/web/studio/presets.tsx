@@ -1,0 +1,107 @@
+/** Presets: settings of the form under a name, kept in this browser. */
+import { useState } from "preact/hooks";
+import type { Parameters } from "./api.js";
+import { type Draft, SONG_PARAMETERS, withValues } from "./draft.js";
+import { Group } from "./fields.js";
+import { t } from "./language.js";
+import { OpenSettings } from "./settings-file.js";
+import type { DraftChange } from "./undo.js";
+
+type Presets = Record<string, Parameters>;
+
+const ITEM = "carillon-presets";
+
+function loadPresets(): Presets {
+  try {
+    return JSON.parse(localStorage.getItem(ITEM) ?? "{}");
+  } catch {
+    return {};
+  }
+}
+
+/** The settings of a draft, without what belongs to one song. */
+function settingsOf({ values }: Draft): Parameters {
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !SONG_PARAMETERS.has(name)));
+}
+
+/** The draft with the settings of a preset in place of its own. */
+function withPreset(draft: Draft, preset: Parameters): Draft {
+  const own = Object.keys(settingsOf(draft)).map((name) => [name, null]);
+  return withValues(draft, { ...Object.fromEntries(own), ...preset });
+}
+
+interface PresetsProps {
+  draft: Draft;
+  onReplace: (change: DraftChange, done: string) => void;
+  onSettingsFile: (file: File) => void;
+}
+
+export function PresetsGroup({ draft, onReplace, onSettingsFile }: PresetsProps) {
+  const [presets, setPresets] = useState(loadPresets);
+  const [name, setName] = useState("");
+  const keep = (next: Presets) => {
+    localStorage.setItem(ITEM, JSON.stringify(next));
+    setPresets(next);
+  };
+  const save = () => {
+    if (name.trim() === "") return;
+    keep({ ...loadPresets(), [name.trim()]: settingsOf(draft) });
+    setName("");
+  };
+  const names = Object.keys(presets).sort((one, other) => one.localeCompare(other));
+  return (
+    <Group icon="star" title={t("Presets")} summary={names.length > 0 ? String(names.length) : ""}>
+      <div class="row">
+        {names.map((each) => (
+          <span class="preset" key={each}>
+            <button
+              type="button"
+              dir="auto"
+              onClick={() =>
+                onReplace(
+                  (now) => withPreset(now, presets[each] ?? {}),
+                  t("The preset {name} is set.", { name: each }),
+                )
+              }
+            >
+              {each}
+            </button>
+            <button
+              type="button"
+              class="plain round"
+              aria-label={t("Delete the preset {name}", { name: each })}
+              onClick={() => {
+                const { [each]: _, ...others } = loadPresets();
+                keep(others);
+                document.getElementById("preset-name")?.focus();
+              }}
+            >
+              ✕
+            </button>
+          </span>
+        ))}
+      </div>
+      <div class="row">
+        <input
+          id="preset-name"
+          dir="auto"
+          maxLength={40}
+          aria-label={t("Name of the preset")}
+          placeholder={t("Name, such as Fast drafts")}
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter") return;
+            event.preventDefault();
+            event.stopPropagation();
+            save();
+          }}
+        />
+        <button type="button" disabled={name.trim() === ""} onClick={save}>
+          {t("Save as preset")}
+        </button>
+        <OpenSettings onFile={onSettingsFile} />
+      </div>
+    </Group>
+  );
+}
