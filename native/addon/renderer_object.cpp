@@ -200,6 +200,16 @@ std::vector<std::vector<int32_t>> codes_of(const Napi::Object& job) {
   return items;
 }
 
+/// Undefined if absent.
+at::Tensor recording_of(const Napi::Object& object, const char* key) {
+  return has(object, key) ? audio_of(object, key) : at::Tensor();
+}
+
+/// Latents of src/engine/addon.ts; undefined if absent.
+at::Tensor optional_latents(const Napi::Object& object, const char* key) {
+  return has(object, key) ? latents_of(object, key) : at::Tensor();
+}
+
 /// Window of a source, if it has one.
 std::optional<Window> window_of(const Napi::Object& source) {
   if (!has(source, "window")) return std::nullopt;
@@ -225,9 +235,11 @@ RenderJob render_job(const Napi::Object& object) {
           .prompts = prompts_of(object),
           .samples = integer_of(object, "samples"),
           .audio_codes = codes_of(object),
-          .source_audio = has_source ? audio_of(object_of(object, "source"), "audio") : at::Tensor(),
+          .source_audio = has_source ? recording_of(object_of(object, "source"), "audio") : at::Tensor(),
+          .source_latents = has_source ? optional_latents(object_of(object, "source"), "latents") : at::Tensor(),
           .window = has_source ? window_of(object_of(object, "source")) : std::nullopt,
-          .reference_audio = has(object, "referenceAudio") ? audio_of(object, "referenceAudio") : at::Tensor(),
+          .reference_audio = recording_of(object, "referenceAudio"),
+          .reference_latents = optional_latents(object, "referenceLatents"),
           .denoise = denoise_of(object),
           .guidance = guidance_of(object),
           .edit = edit_of(object),
@@ -241,6 +253,9 @@ Napi::Value to_js(Napi::Env env, const RenderResult& result) {
   for (const auto& item : result.audio) audio.Set(audio.Length(), float_array(env, item));
   object.Set("audio", audio);
   object.Set("samplesPerChannel", static_cast<double>(result.samples_per_channel));
+  auto latents = Napi::Array::New(env);
+  for (const auto& item : result.latents) latents.Set(latents.Length(), float_array(env, item));
+  object.Set("latents", latents);
   auto lyrics = Napi::Array::New(env);
   for (const auto& seconds : result.lyric_seconds) {
     auto item = Napi::Float32Array::New(env, seconds.size());
@@ -276,6 +291,9 @@ Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
   object.Set("framesPerCode", static_cast<double>(info.frames_per_code));
   object.Set("codebookSize", static_cast<double>(info.codebook_size));
   object.Set("maxFrames", static_cast<double>(info.max_frames));
+  auto silent_frame = Napi::Float32Array::New(env, info.silent_frame.size());
+  std::ranges::copy(info.silent_frame, silent_frame.Data());
+  object.Set("silentFrame", silent_frame);
   object.Set("unusedTensors", text_array(env, info.unused_tensors));
   return object;
 }

@@ -86,17 +86,30 @@ Napi::Object object_of(const Napi::Object& object, const char* key) {
   return value.As<Napi::Object>();
 }
 
-at::Tensor audio_of(const Napi::Value& value, const char* key) {
-  constexpr int64_t kChannels = 2;
+namespace {
+
+/// Copies a Float32Array to [rows, length / rows]; throws a TypeError that asks for `shape` if that is no integer.
+at::Tensor rows_of(const Napi::Value& value, const char* key, int64_t rows, const char* shape) {
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float32_array) {
     wrong_type(value.Env(), key, "a Float32Array");
   }
   const auto array = value.As<Napi::Float32Array>();
   const auto length = static_cast<int64_t>(array.ElementLength());
-  if (length % kChannels != 0) wrong_type(value.Env(), key, "planar stereo: as many samples left as right");
-  const at::Tensor audio = at::empty({kChannels, length / kChannels}, at::kFloat);
-  std::copy_n(array.Data(), length, audio.mutable_data_ptr<float>());
-  return audio;
+  if (rows < 1 || length % rows != 0) wrong_type(value.Env(), key, shape);
+  const at::Tensor copy = at::empty({rows, length / rows}, at::kFloat);
+  std::copy_n(array.Data(), length, copy.mutable_data_ptr<float>());
+  return copy;
+}
+
+}  // namespace
+
+at::Tensor audio_of(const Napi::Value& value, const char* key) {
+  return rows_of(value, key, 2, "planar stereo: as many samples left as right");
+}
+
+at::Tensor latents_of(const Napi::Object& object, const char* key) {
+  const auto latents = object_of(object, key);
+  return rows_of(latents.Get("values"), key, integer_of(latents, "frames"), "as many values in every frame");
 }
 
 at::Tensor audio_of(const Napi::Object& object, const char* key) { return audio_of(object.Get(key), key); }

@@ -61,6 +61,9 @@ TorchNotes notes_of(const std::string& json);
 at::Tensor audio_of(const Napi::Object& object, const char* key);
 at::Tensor audio_of(const Napi::Value& value, const char* key);
 
+/// Copies Latents of src/engine/addon.ts to [frames, C] float32.
+at::Tensor latents_of(const Napi::Object& object, const char* key);
+
 /// A Float32Array on the memory of a contiguous float32 CPU tensor, without a copy; the memory lives until the array is
 /// collected.
 Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor);

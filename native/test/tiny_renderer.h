@@ -26,6 +26,7 @@ inline const RendererInfo kTinyInfo{.placement = {},
                                     .codebook_size = 64000,
                                     .max_frames = kTinySilence,
                                     .timbre_frames = kTinyTimbreFrames,
+                                    .silent_frame = std::vector<float>(kTinyLatent),
                                     .unused_tensors = {}};
 
 inline Renderer::Directories write_checkpoints(const TinySize& size = {}) {

@@ -26,7 +26,10 @@ export type RemovedTask = z.output<typeof removedTask>;
 export type TaskPage = z.output<typeof taskPage>;
 export type TaskMarks = z.input<typeof taskMarks>;
 
-export type RetakeParameters = Pick<SongParameters, "seed" | "batch_size" | "src_audio" | "reference_audio">;
+export type RetakeParameters = Pick<
+  SongParameters,
+  "seed" | "batch_size" | "src_audio" | "reference_audio" | "src_latents" | "ref_latents"
+>;
 
 type Parameters = BodyOf<(typeof generationSchema)["shape"]>;
 
@@ -45,6 +48,9 @@ export type SongParameters = Omit<
   /** Input recording. */
   src_audio?: Blob;
   reference_audio?: Blob;
+  /** Latents of an earlier song, instead of its audio. */
+  src_latents?: Blob;
+  ref_latents?: Blob;
 };
 
 export interface ClientOptions {

@@ -93,16 +93,26 @@ export interface RendererInfo {
   codebookSize: number;
   /** Maximum song length: length of the checkpoint's silence table. */
   maxFrames: number;
+  /** First latent frame of silence; identifies the latent space, which models with the same VAE share. */
+  silentFrame: Float32Array;
   /** Checkpoint tensors that are not used, as "directory: name". */
   unusedTensors: string[];
 }
 
 export type TaskType = "text2music" | "cover" | "repaint" | "lego" | "extract" | "complete";
 
+/** Latents of a song: `frames` rows of equal length; copied by the call. */
+export interface Latents {
+  values: Float32Array;
+  frames: number;
+}
+
 /** Input recording of a task. */
 export interface RenderSource {
-  /** Planar stereo at the checkpoint's sample rate, in [-1, 1]; copied by the call. */
-  audio: Float32Array;
+  /** Planar stereo at the checkpoint's sample rate, in [-1, 1]; copied by the call. Null with latents. */
+  audio: Float32Array | null;
+  /** Replace `audio`; then `samples` of the job is their length. */
+  latents?: Latents | null;
   /** repaint and lego: region to generate, in seconds of the source; it may exceed the source. null: everything. */
   window: { startSeconds: number; endSeconds: number } | null;
 }
@@ -119,7 +129,7 @@ export interface RenderJob extends RenderParameters {
   };
   /** Range of lyric tokens to timestamp; null: none. Ignored if the model cannot. */
   timedLyrics: { first: number; count: number } | null;
-  /** Samples per channel without a source; with audio codes at most their length. */
+  /** Samples per channel without source audio; with audio codes at most their length. */
   samples: number;
   /** One array per item, all of the same length; text2music and cover only. */
   audioCodes: Int32Array[] | null;
@@ -127,6 +137,8 @@ export interface RenderJob extends RenderParameters {
   source: RenderSource | null;
   /** Timbre reference: planar stereo at the checkpoint's sample rate; copied by the call. */
   referenceAudio: Float32Array | null;
+  /** Replace `referenceAudio`. */
+  referenceLatents?: Latents | null;
   /** Adapters of this job, in merge order; empty: base model. */
   adapters: JobAdapter[];
   /** One seed per item, 0 to 2^64 - 1; their number is the batch size. */
@@ -158,6 +170,8 @@ export interface RenderResult {
    */
   audio: Float32Array[];
   samplesPerChannel: number;
+  /** Per item: decoded latents, frames times channels. */
+  latents: Float32Array[];
   /** Per item: seconds at which each timed lyric token is sung; empty if the model cannot. */
   lyricSeconds: Float32Array[];
   /** Duration of each stage in seconds. */

@@ -14,6 +14,8 @@ export type EngineErrorCode =
   | "PROMPT_TOO_LONG"
   /** Adapter name taken or unknown, scale out of range, or adapters cannot be combined. */
   | "ADAPTER"
+  /** Latents of another latent space. */
+  | "OTHER_LATENTS"
   /** The language model's output is unusable. */
   | "LM_OUTPUT"
   | "CLOSED";

@@ -21,8 +21,19 @@ import {
   TEXT_TO_MUSIC_INSTRUCTION,
   type TextConditions,
 } from "./conditioning.js";
+import { EngineError } from "./errors.js";
 import { Tokenizer } from "./tokenizer.js";
-import type { LyricLine, PlanarAudio, Rendering, RenderRequest, TrainingSampleRequest } from "./types.js";
+import type {
+  LyricLine,
+  PlanarAudio,
+  Rendering,
+  RenderRequest,
+  SongLatents,
+  TrainingSampleRequest,
+} from "./types.js";
+
+/** Of the largest value of a frame: what rounding to bfloat16 can change. */
+const FRAME_TOLERANCE = 0.05;
 
 export class Renderer {
   readonly name: string;
@@ -88,7 +99,9 @@ export class Renderer {
   }
 
   async #render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
-    const { task, source, referenceAudio, seeds, denoise, guidance, edit } = request;
+    const { task, source, referenceAudio, referenceLatents = null, seeds, denoise, guidance, edit } = request;
+    this.#assertOwnSpace("src_latents", source?.latents);
+    this.#assertOwnSpace("ref_latents", referenceLatents);
     const warnings: string[] = [];
     const prompts = await this.#promptsOf(request, warnings);
     const timedLyrics = request.timesLyrics
@@ -99,15 +112,34 @@ export class Renderer {
         ? this.adapters.active
         : await this.adapters.loadForSong(request.adapters, call);
     const job: RenderJob = {
-      ...{ task, source, referenceAudio, denoise, guidance, edit, prompts, timedLyrics },
+      ...{ task, source, referenceAudio, referenceLatents, denoise, guidance, edit, prompts, timedLyrics },
       seeds: seeds.map(BigInt),
       ...this.#lengthOf(request, warnings),
       adapters: parts.map(({ adapter, scale }) => ({ adapter, scale })),
     };
-    const { lyricSeconds, ...rendered } = await this.#native.render(job, call);
+    const { lyricSeconds, latents, ...rendered } = await this.#native.render(job, call);
     const adapters = parts.map(({ name, scale }) => ({ name, scale }));
     const lyricLines = timedLyrics === null ? [] : this.#linesOf(prompts.lyrics, timedLyrics, lyricSeconds);
-    return { ...rendered, lyricLines, model: this.name, adapters, warnings };
+    const songLatents = latents.map((values) => this.#songLatents(values, rendered.samplesPerChannel));
+    return { ...rendered, latents: songLatents, lyricLines, model: this.name, adapters, warnings };
+  }
+
+  #songLatents(values: Float32Array, samples: number): SongLatents {
+    const { silentFrame } = this.#native.info;
+    return { values, frames: values.length / silentFrame.length, samples, silentFrame };
+  }
+
+  /** The addon checks the number of channels. */
+  #assertOwnSpace(name: string, latents: SongLatents | null | undefined): void {
+    const own = this.#native.info.silentFrame;
+    const other = latents?.silentFrame ?? own;
+    if (other.length !== own.length) return;
+    const tolerance = FRAME_TOLERANCE * own.reduce((peak, value) => Math.max(peak, Math.abs(value)), 0);
+    if (own.every((value, i) => Math.abs(value - (other[i] as number)) <= tolerance)) return;
+    throw new EngineError(
+      "OTHER_LATENTS",
+      `${name} was made with another VAE than that of ${this.name}: send the song as audio`,
+    );
   }
 
   #linesOf(prompt: Int32Array, { first, count }: LyricSpan, lyricSeconds: Float32Array[]): LyricLine[][] {
@@ -185,11 +217,12 @@ export class Renderer {
    * checkpoint.
    */
   #lengthOf(
-    { audioCodes, metadata }: RenderRequest,
+    { audioCodes, metadata, source }: RenderRequest,
     warnings: string[],
   ): Pick<RenderJob, "samples" | "audioCodes"> {
     const { sampleRate, samplesPerFrame, maxFrames, framesPerCode } = this.#native.info;
-    const samples = Math.max(samplesPerFrame, Math.round(sampleRate * metadata.durationSeconds));
+    const planned = Math.max(samplesPerFrame, Math.round(sampleRate * metadata.durationSeconds));
+    const samples = source?.latents?.samples ?? planned;
     if (audioCodes === null) return { samples, audioCodes };
     const shortest = Math.min(...audioCodes.map((codes) => codes.length));
     const count = Math.min(shortest, Math.floor(maxFrames / framesPerCode));

@@ -5,6 +5,7 @@ import type {
   AdapterFiles,
   AdapterInfo,
   CallOptions,
+  Latents,
   Quantization,
   RenderCall,
   RenderResult,
@@ -166,6 +167,14 @@ export const CODES_PER_SECOND = 5;
 /** Planar stereo at SAMPLE_RATE in [-1, 1]: left channel, then right. */
 export type PlanarAudio = Float32Array;
 
+/** Latents of a song, as returned by one rendering and accepted by another. */
+export interface SongLatents extends Latents {
+  /** Length of the song per channel; ends within the last frame. */
+  samples: number;
+  /** Latent frame of silence in the same latent space; null: unknown. */
+  silentFrame: Float32Array | null;
+}
+
 /** A song to render. */
 export interface RenderRequest extends RenderParameters {
   /** Slot 1 to 3. */
@@ -187,10 +196,12 @@ export interface RenderRequest extends RenderParameters {
   /** The duration applies without a source, limited to the length of the codes. */
   metadata: Metadata & { durationSeconds: number };
   audioCodes: Int32Array[] | null;
-  /** Input recording; sets the length. Ignored by text2music. */
-  source: RenderSource | null;
+  /** Input recording or its latents; sets the length. Ignored by text2music. */
+  source: (RenderSource & { latents?: SongLatents | null }) | null;
   /** Timbre reference. */
   referenceAudio: PlanarAudio | null;
+  /** Replace `referenceAudio`. */
+  referenceLatents?: SongLatents | null;
   seeds: Seed[];
   /** Adapters of this song only; absent: the loaded and enabled ones. */
   adapters?: readonly SongAdapter[] | undefined;
@@ -223,7 +234,9 @@ export interface LyricLine {
   text: string;
 }
 
-export interface Rendering extends Omit<RenderResult, "lyricSeconds"> {
+export interface Rendering extends Omit<RenderResult, "lyricSeconds" | "latents"> {
+  /** One per item. */
+  latents: SongLatents[];
   /** Per item; empty if not requested, instrumental or unsupported by the model. */
   lyricLines: LyricLine[][];
   model: string;

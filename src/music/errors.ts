@@ -74,6 +74,7 @@ const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
     PROMPT_TOO_LONG: 400,
     SONG_TOO_LONG: 400,
     ADAPTER: 400,
+    OTHER_LATENTS: 400,
     LM_OUTPUT: 500,
     CLOSED: 500,
   } satisfies Record<NativeErrorCode | EngineErrorCode, number>),

@@ -22,7 +22,7 @@ import type { acceptedTask } from "./openapi/answers.js";
 import { isOutstanding } from "./queue/callback-schedule.js";
 import { type CatalogFilter, hasEnded } from "./queue/catalog.js";
 import { Retention, type RetentionForecast } from "./queue/retention.js";
-import { DamagedRecordError, type Task, type TaskState } from "./queue/store.js";
+import { DamagedRecordError, filesOf, type Task, type TaskState } from "./queue/store.js";
 import { TaskEvents, type TaskLog } from "./queue/task-events.js";
 import { type LiveState, type Origin, SubmissionTakenError, type TaskQueue } from "./queue/task-queue.js";
 import { type TaskRow, taskRow, wholeTaskRow } from "./queue/task-row.js";
@@ -135,7 +135,10 @@ export class MusicService {
         return;
       }
       const { id, state, result, request } = stored.task;
-      audio.set(id, result?.audioFiles.map(({ name }) => name) ?? []);
+      audio.set(
+        id,
+        filesOf(result?.audioFiles ?? []).map(({ name }) => name),
+      );
       if (state !== "failed") for (const path of ownFiles(request)) uploads.add(path);
     });
     if (!this.queue.isShared && this.config.storage === null) {

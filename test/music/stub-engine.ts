@@ -24,6 +24,7 @@ export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine 
       return {
         audio: seeds.map(() => new Float32Array(2 * samplesPerChannel)),
         samplesPerChannel,
+        latents: [],
         timings: { conditions: 0, denoise: 0, decode: 0 },
         model,
         lyricLines: [],

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { createEngine, loadConfig, type MusicEngine, makeSongs } from "../../src/index.js";
 import { encodeAudio } from "../../src/music/audio/encode.js";
+import { writeLatents } from "../../src/music/audio/latents-file.js";
 import { NO_UPLOADS } from "../../src/music/audio/uploads.js";
 import { selectSlot } from "../../src/music/models/models.js";
 import type { Fields } from "../../src/music/request/json.js";
@@ -19,6 +20,7 @@ const NANO = fileURLToPath(new URL("../../models/carillon-nano", import.meta.url
 const BASE_MODEL = "nano-base";
 /** Shorter than clients may request. */
 const SECONDS = 1;
+const LATENT_CHANNELS = 100;
 
 /** Values with a visible effect within four steps and one second. */
 const VALUES: Fields = {
@@ -37,13 +39,21 @@ const VALUES: Fields = {
   seed: 9,
 };
 
-/** Parameters whose effect these songs do not show: log output, callbacks, or a name for the model in use anyway. */
-const UNSEEN = new Set(["constrained_decoding_debug", "model", "loras", "lm_model_path", "callback_url"]);
+/** Parameters whose effect these songs do not show: log output, files, callbacks, or a name for the model in use anyway. */
+const UNSEEN = new Set([
+  ...["constrained_decoding_debug", "model", "loras", "lm_model_path", "callback_url"],
+  "return_latents",
+]);
+
+/** Values that are files of latents. */
+const LATENTS = new Set(["src_latents_path", "ref_latents_path"]);
 
 /** Names of recordings in warnings. */
 const SHOWN_NAMES: Readonly<Record<string, string>> = {
   src_audio_path: "src_audio",
   reference_audio_path: "reference_audio",
+  src_latents_path: "src_latents",
+  ref_latents_path: "ref_latents",
 };
 
 /** Common fields of each kind of song, and the parameters that it tests; absent: all. */
@@ -105,6 +115,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
   const directory = temporaryDirectory();
   const checkpoints = join(directory, "checkpoints");
   const source = join(directory, "source.wav");
+  const latents = join(directory, "source.safetensors");
   let engine: MusicEngine;
 
   before(async () => {
@@ -118,6 +129,8 @@ describe("every parameter of POST /release_task has an effect or is named in war
     const audio = Float32Array.from({ length: 2 * SECONDS * 48_000 }, (_, i) => Math.sin(i * i * 1e-5) / 3);
     const form = { samplesPerChannel: SECONDS * 48_000, sampleRate: 48_000, format: "wav" } as const;
     await encodeAudio({ audio, ...form, path: source, signal: new AbortController().signal });
+    const values = Float32Array.from({ length: 25 * LATENT_CHANNELS }, (_, i) => Math.sin(i * i));
+    await writeLatents(latents, { values, frames: 25, samples: SECONDS * 48_000, silentFrame: null });
   });
 
   after(() => engine.close());
@@ -160,7 +173,8 @@ describe("every parameter of POST /release_task has an effect or is named in war
       const { print: plain } = await make(base);
       const wrong: string[] = [];
       for (const name of names) {
-        const value = VALUES[name] ?? (/_path$/.test(name) ? source : SAMPLES[name]?.value);
+        const value =
+          VALUES[name] ?? (LATENTS.has(name) ? latents : /_path$/.test(name) ? source : SAMPLES[name]?.value);
         if (name in base || (/analysis|extract_codes/.test(name) && !("task_type" in common))) continue;
         const { print, warnings } = await make({ ...base, [name]: value });
         // Language model steps report their own progress.

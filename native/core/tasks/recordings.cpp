@@ -17,12 +17,19 @@ namespace {
 
 /// A window that reaches the end of the song covers its last frame whole.
 Source read_source(const RenderJob& job, const RendererInfo& info) {
-  WindowPlace place = place_window(job.window, job.source_audio.size(1), info.sample_rate);
+  WindowPlace place = place_window(job, info);
   const int64_t song = song_samples(job, info), frames = song_frames(job, info);
   const int64_t padded = frames * info.samples_per_frame;
-  const at::Tensor audio = at::constant_pad_nd(job.source_audio, {place.left, place.right + padded - song});
   place.begin = std::min(place.begin, song - 1);
   place.end = place.end >= song ? padded : std::max(place.end, place.begin + 1);
+  if (job.source_latents.defined()) {
+    return {.audio = {},
+            .latents = job.source_latents.unsqueeze(0),
+            .frames = frames,
+            .window = place,
+            .begin = place.left / info.samples_per_frame};
+  }
+  const at::Tensor audio = at::constant_pad_nd(job.source_audio, {place.left, place.right + padded - song});
   return {.audio = audio, .latents = {}, .frames = frames, .window = place};
 }
 
@@ -42,8 +49,12 @@ Recordings encode_recordings(const Resident<Vae>& vae, const RenderJob& job, con
                              const Control& control) {
   Recordings recordings;
   if (reads_source(job)) recordings.source = read_source(job, info);
-  const bool encodes_source = recordings.source && !is_silent(recordings.source->audio);
-  const bool encodes_reference = job.reference_audio.defined();
+  if (job.reference_latents.defined()) {
+    recordings.timbre_latents = timbre_excerpt(job.reference_latents.t(), info.timbre_frames).t().unsqueeze(0);
+  }
+  const bool encodes_source =
+      recordings.source && recordings.source->audio.defined() && !is_silent(recordings.source->audio);
+  const bool encodes_reference = job.reference_audio.defined() && !job.reference_latents.defined();
   if (!encodes_source && !encodes_reference) return recordings;
 
   const auto loaded = vae.acquire(control);

@@ -14,19 +14,21 @@ namespace carillon {
 /// What the timbre encoder hears of a reference recording [channels, any samples]: [channels, samples], a third of it
 /// from the beginning, a third from where the second third of the recording begins, and a third from the end.
 /// A recording that is shorter is repeated first. Nothing is drawn by lot: the same recording is the same timbre.
+/// Latents [C, any frames] are treated alike.
 at::Tensor timbre_excerpt(const at::Tensor& recording, int64_t samples);
 
 /// The recording that a task works on.
 struct Source {
-  at::Tensor audio;    // [channels, samples]: the recording, with silence where the window reaches beyond it, and in what
-                       // is left of the last frame
-  at::Tensor latents;  // [1, frames, C] float32 on the CPU; undefined where the audio is silent
-  int64_t frames;      // latent frames of the audio
-  WindowPlace window;  // in samples of the audio
+  at::Tensor audio;    // [channels, samples]: the recording, with silence where the window reaches beyond it and in
+                       // the rest of the last frame; undefined for a source that was given as latents
+  at::Tensor latents;  // [1, frames, C] float32 on the CPU, or the given ones; undefined where the audio is silent
+  int64_t frames;      // latent frames of the source and what the window adds to it
+  WindowPlace window;  // in samples
+  int64_t begin = 0;   // frame at which the latents begin
 
   /// True where the output keeps samples of the source.
   bool keeps_samples(int64_t samples_per_frame) const {
-    return window.begin > 0 || window.end < frames * samples_per_frame;
+    return audio.defined() && (window.begin > 0 || window.end < frames * samples_per_frame);
   }
 };
 

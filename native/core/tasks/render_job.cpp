@@ -30,6 +30,10 @@ const char* task_name(Task task) {
 
 bool reads_source(const RenderJob& job) { return job.task != Task::kText2Music && job.audio_codes.empty(); }
 
+int64_t source_samples(const RenderJob& job) {
+  return job.source_latents.defined() ? job.samples : job.source_audio.size(1);
+}
+
 namespace {
 
 int64_t whole_frames(int64_t samples, const RendererInfo& info) {
@@ -45,9 +49,8 @@ int64_t code_samples(const RenderJob& job, const RendererInfo& info) {
 int64_t song_samples(const RenderJob& job, const RendererInfo& info) {
   if (!job.audio_codes.empty()) return job.samples == 0 ? code_samples(job, info) : job.samples;
   if (!reads_source(job)) return job.samples;
-  const int64_t samples = job.source_audio.size(1);
-  const WindowPlace place = place_window(job.window, samples, info.sample_rate);
-  return place.left + samples + place.right;
+  const WindowPlace place = place_window(job, info);
+  return place.left + source_samples(job) + place.right;
 }
 
 int64_t song_frames(const RenderJob& job, const RendererInfo& info) {
@@ -64,6 +67,13 @@ WindowPlace place_window(const std::optional<Window>& window, int64_t samples, i
   const int64_t begin = to_samples(window->start_seconds), end = to_samples(window->end_seconds);
   const int64_t left = std::max<int64_t>(0, -begin), right = std::max<int64_t>(0, end - samples);
   return {.left = left, .right = right, .begin = begin + left, .end = end + left};
+}
+
+WindowPlace place_window(const RenderJob& job, const RendererInfo& info) {
+  WindowPlace place = place_window(job.window, source_samples(job), info.sample_rate);
+  if (!job.source_latents.defined()) return place;
+  const int64_t added = whole_frames(place.left, info) * info.samples_per_frame - place.left;
+  return {.left = place.left + added, .right = place.right, .begin = place.begin + added, .end = place.end + added};
 }
 
 FrameRange frames_inside(const WindowPlace& place, int64_t frames, int64_t samples_per_frame) {
@@ -122,7 +132,7 @@ void check_codes(const RenderJob& job, const RendererInfo& info) {
 
 void check_window(const RenderJob& job, const RendererInfo& info) {
   const auto [start, end] = *job.window;
-  const int64_t samples = job.source_audio.size(1);
+  const int64_t samples = source_samples(job);
   const double seconds = static_cast<double>(samples) / static_cast<double>(info.sample_rate);
   const std::string window = "the window of " + text_of(start) + " to " + text_of(end) + " seconds";
   require(std::isfinite(start) && std::isfinite(end), window + " has no numbers for its ends");
@@ -133,13 +143,23 @@ void check_window(const RenderJob& job, const RendererInfo& info) {
 
 void check_source(const RenderJob& job, const RendererInfo& info) {
   const std::string task = task_name(job.task);
-  require(job.source_audio.defined(),
+  require(job.source_audio.defined() || job.source_latents.defined(),
           job.task == Task::kCover ? "cover needs source audio, or audio codes" : task + " needs source audio");
-  check_recording("the source audio", job.source_audio, info);
+  if (job.source_latents.defined()) {
+    check_latents("src_latents", job.source_latents, info);
+    const int64_t frames = job.source_latents.size(0);
+    require(whole_frames(job.samples, info) == frames, "src_latents has " + std::to_string(frames) +
+                                                           " frames, which do not hold " +
+                                                           std::to_string(job.samples) + " samples");
+  } else {
+    check_recording("the source audio", job.source_audio, info);
+  }
   if (job.window) check_window(job, info);
 }
 
-void check_reference(const RenderJob& job) {
+void check_reference(const RenderJob& job, const RendererInfo& info) {
+  if (job.reference_latents.defined()) return check_latents("ref_latents", job.reference_latents, info);
+  if (!job.reference_audio.defined()) return;
   const at::Tensor& audio = job.reference_audio;
   require(audio.dim() == 2 && audio.size(1) > 0, "the reference audio has no samples");
   require(audio.isfinite().all().item<bool>(), "the reference audio holds a value that is not a number");
@@ -152,6 +172,15 @@ void check_recording(const std::string& what, const at::Tensor& audio, const Ren
   require(audio.dim() == 2 && audio.scalar_type() == at::kFloat, what + " must be float32 [channels, samples]");
   check_length(what, audio.size(1), info);
   require(audio.isfinite().all().item<bool>(), what + " holds a value that is not a number");
+}
+
+void check_latents(const std::string& what, const at::Tensor& latents, const RendererInfo& info) {
+  const auto channels = static_cast<int64_t>(info.silent_frame.size());
+  require(latents.dim() == 2 && latents.size(1) == channels && latents.scalar_type() == at::kFloat,
+          what + " has the shape " + c10::str(latents.sizes()) + ", but latents of this model are [frames, " +
+              std::to_string(channels) + "]");
+  check_length(what, latents.size(0) * info.samples_per_frame, info);
+  require(latents.isfinite().all().item<bool>(), what + " holds a value that is not a number");
 }
 
 void check_render_job(const RenderJob& job, const RendererInfo& info) {
@@ -181,7 +210,7 @@ void check_render_job(const RenderJob& job, const RendererInfo& info) {
   } else {
     check_length("the song", job.samples, info);
   }
-  if (job.reference_audio.defined()) check_reference(job);
+  check_reference(job, info);
 }
 
 }  // namespace carillon

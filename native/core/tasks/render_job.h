@@ -54,8 +54,10 @@ struct RenderJob {
   /// text2music, cover: one list per item, all of one length; or empty.
   std::vector<std::vector<int32_t>> audio_codes = {};
   at::Tensor source_audio = {};       // [channels, samples] float32 on the CPU; text2music and codes do without
+  at::Tensor source_latents = {};     // [frames, C] float32 on the CPU, in place of source_audio, as long as `samples`
   std::optional<Window> window = {};  // repaint, lego; none: all of the source
   at::Tensor reference_audio = {};    // as source_audio: whose timbre to take; undefined: none
+  at::Tensor reference_latents = {};  // as source_latents, in place of reference_audio
   Denoise denoise;
   Guidance guidance;
   Edit edit;
@@ -69,6 +71,8 @@ struct RenderResult {
   /// something of the source: that has its own level.
   std::vector<at::Tensor> audio;
   int64_t samples_per_channel = 0;
+  /// Per item [frames, C], float32 on the CPU, contiguous: what was decoded.
+  std::vector<at::Tensor> latents;
   /// Per item, when each of the timed lyrics' tokens is sung, in seconds; none where the model cannot tell.
   std::vector<std::vector<float>> lyric_seconds;
   struct {
@@ -86,11 +90,15 @@ struct RendererInfo {
   int64_t codebook_size;                    // audio codes are 0 .. codebook_size - 1
   int64_t max_frames;                       // the longest song the silence table covers
   int64_t timbre_frames;                    // latent frames that are heard of a reference
+  std::vector<float> silent_frame;          // first frame of the silence table, which identifies the latent space
   std::vector<std::string> unused_tensors;  // what the checkpoints hold beyond what was expected: "directory: name"
 };
 
-/// True where the task works on source_audio; text2music and jobs with audio codes ignore it.
+/// True where the task works on a source; text2music and jobs with audio codes ignore it.
 bool reads_source(const RenderJob& job);
+
+/// The length of the job's source.
+int64_t source_samples(const RenderJob& job);
 
 /// The length of a song in samples: of its source and what its window adds, else job.samples, else of its audio codes.
 int64_t song_samples(const RenderJob& job, const RendererInfo& info);
@@ -108,6 +116,9 @@ struct WindowPlace {
 
 /// The window in samples, each time at the sample nearest to it; without a window all of the source.
 WindowPlace place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate);
+
+/// The job's window on its source. Whole frames are put before source_latents.
+WindowPlace place_window(const RenderJob& job, const RendererInfo& info);
 
 /// Frames [begin, end) of `frames` that a window of samples covers: both ends rounded down, at least one frame.
 struct FrameRange {
@@ -127,5 +138,8 @@ void check_render_job(const RenderJob& job, const RendererInfo& info);
 /// Throws kBadArgument unless `audio` is [channels, samples] float32 of at least one latent frame and finite,
 /// kSongTooLong where it is longer than the silence table. `what` names it.
 void check_recording(const std::string& what, const at::Tensor& audio, const RendererInfo& info);
+
+/// Throws kBadArgument unless `latents` are finite and [frames, C] of this model, kSongTooLong as check_recording.
+void check_latents(const std::string& what, const at::Tensor& latents, const RendererInfo& info);
 
 }  // namespace carillon

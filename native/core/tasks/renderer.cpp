@@ -34,6 +34,11 @@ void require_match(const char* what, int64_t found, int64_t expected) {
                                       std::to_string(expected) + "; these checkpoints do not belong together");
 }
 
+std::vector<float> silent_frame_of(const AceStep& model) {
+  const at::Tensor frame = model.silence_of(1).flatten().to(at::kCPU, at::kFloat).contiguous();
+  return {frame.const_data_ptr<float>(), frame.const_data_ptr<float>() + frame.numel()};
+}
+
 /// Rescaling can take a latent beyond float32.
 void require_finite(const at::Tensor& latents) {
   if (latents.isfinite().all().item<bool>()) return;
@@ -83,6 +88,7 @@ Renderer::Renderer(const Directories& directories, const Placement& placement, c
            .codebook_size = model->tokenizer.codebook_size(),
            .max_frames = model->max_frames(),
            .timbre_frames = model->config.timbre_fix_frame,
+           .silent_frame = silent_frame_of(*model),
            .unused_tensors = {}};
   const auto add_unused = [&](const ModelSource& source, const std::vector<std::string>& names) {
     for (const auto& name : names) info_.unused_tensors.push_back(source.path + ": " + source.prefix + name);
@@ -144,7 +150,9 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   result.timings.denoise = stopwatch.lap();
 
   result.samples_per_channel = song_samples(job, info_);
-  result.audio = decode(latents.narrow(1, 0, frames), result.samples_per_channel, control, listener);
+  latents = latents.narrow(1, 0, frames);
+  result.audio = decode(latents, result.samples_per_channel, control, listener);
+  for (const at::Tensor& item : latents.to(at::kCPU).unbind(0)) result.latents.push_back(item.contiguous());
   for (at::Tensor& audio : result.audio) finish(audio, job, recordings.source);
   result.timings.decode = stopwatch.lap();
   return result;

@@ -120,8 +120,9 @@ namespace {
 at::Tensor latents_to_render(const AceStep& model, const Source& source) {
   const int64_t total = rendered_frames(model, source.frames);
   if (!source.latents.defined()) return model.silence_of(total).to(at::kFloat);
-  const at::Tensor silence = model.silence_of(total - source.frames).to(at::kFloat);
-  return at::cat({source.latents.to(model.placement.device), silence}, 1);
+  const auto silence = [&](int64_t frames) { return model.silence_of(frames).to(at::kFloat); };
+  const int64_t rest = total - source.begin - source.latents.size(1);
+  return at::cat({silence(source.begin), source.latents.to(model.placement.device), silence(rest)}, 1);
 }
 
 /// The window over `frames` rendered frames, of which the song is the first `source.frames`: what is rendered beyond

@@ -9,6 +9,7 @@ import { FileStorage } from "../storage/file-storage.js";
 import type { ObjectStore, StoredObject } from "../storage/object-store.js";
 import { isWithin } from "../storage/permitted-root.js";
 import { AUDIO_PROFILES, type AudioFormat } from "./formats.js";
+import { LATENTS_EXTENSION } from "./latents-file.js";
 
 /** Name of a song file: task UUID, item index, extension, and a suffix if unfinished. */
 const OWN_FILE = /^([0-9a-f-]{36})-(\d+)\.[a-z0-9]+(\.part)?$/;
@@ -44,11 +45,17 @@ export class AudioFiles {
     return `${taskId}-${index}.${AUDIO_PROFILES[format].extension}`;
   }
 
+  latentsNameOf(taskId: string, index: number): string {
+    return `${taskId}-${index}.${LATENTS_EXTENSION}`;
+  }
+
   /** File names of all items of a task. */
   namesOf({ id, request }: Task): string[] {
-    return Array.from({ length: request.batchSize }, (_, index) =>
+    const items = Array.from({ length: request.batchSize }, (_, index) => index);
+    return items.flatMap((index) => [
       this.nameOf(id, index, request.audioFormat),
-    );
+      ...(request.returnLatents ? [this.latentsNameOf(id, index)] : []),
+    ]);
   }
 
   pathOf(name: string): string {

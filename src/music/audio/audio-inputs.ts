@@ -3,6 +3,7 @@ import { createWriteStream } from "node:fs";
 import { copyFile, link, realpath, rm, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { SAMPLE_RATE, type SongLatents } from "../../engine/types.js";
 import { describe } from "../../parameters.js";
 import { UnusableFileError } from "../../system/regular-file.js";
 import { type Caller, ConcurrencyLimit } from "../access/concurrency-limit.js";
@@ -12,6 +13,7 @@ import type { FileStorage } from "../storage/file-storage.js";
 import { isWithin } from "../storage/permitted-root.js";
 import { pathIn, RESULT_URL } from "./audio-files.js";
 import { type AudioMeasures, DecodeError, measureAudio, openRecording } from "./decode.js";
+import { readLatents } from "./latents-file.js";
 import { repaintWindows } from "./repaint-windows.js";
 import { referredUpload, uploadPath } from "./uploads.js";
 
@@ -24,7 +26,7 @@ const SILENT_PEAK = 1e-6;
 /** One latent frame, the shortest audio that can be encoded. */
 const MIN_SOURCE_SECONDS = 0.04;
 
-const KINDS = ["sourceAudio", "referenceAudio"] as const;
+const KINDS = ["sourceAudio", "referenceAudio", "sourceLatents", "referenceLatents"] as const;
 type Kind = (typeof KINDS)[number];
 
 export interface AudioInputOptions {
@@ -49,7 +51,7 @@ export class AudioInputs {
   async claim(request: GenerationRequest): Promise<GenerationRequest> {
     const claimed = { ...request };
     try {
-      for (const kind of KINDS) claimed[kind] = await this.#claim(request[kind], kind);
+      for (const kind of KINDS) claimed[kind] = await this.#claim(request[kind] ?? null, kind);
       return claimed;
     } catch (error) {
       await this.unclaim(request, claimed);
@@ -86,7 +88,12 @@ export class AudioInputs {
    */
   async admit(request: GenerationRequest, caller: Caller): Promise<GenerationRequest> {
     const located = await this.locate(request);
-    const { sourceAudio, referenceAudio } = located;
+    const { sourceAudio, referenceAudio, sourceLatents, referenceLatents } = located;
+    if (sourceLatents) {
+      const { samples } = await this.#inspect(sourceLatents, "src_latents", caller);
+      repaintWindows(request, samples / SAMPLE_RATE);
+    }
+    if (referenceLatents) await this.#inspect(referenceLatents, "ref_latents", caller);
     if (sourceAudio !== null) {
       const { seconds } = await this.#measure(sourceAudio, "src_audio", caller);
       if (seconds < MIN_SOURCE_SECONDS) {
@@ -115,6 +122,8 @@ export class AudioInputs {
       ...request,
       sourceAudio: await this.#locate(request.sourceAudio, "src_audio_path"),
       referenceAudio: await this.#locate(request.referenceAudio, "reference_audio_path"),
+      sourceLatents: await this.#locate(request.sourceLatents ?? null, "src_latents_path"),
+      referenceLatents: await this.#locate(request.referenceLatents ?? null, "ref_latents_path"),
     };
   }
 
@@ -127,7 +136,7 @@ export class AudioInputs {
     const published = { ...request };
     try {
       for (const kind of KINDS) {
-        published[kind] = await this.#publish(request[kind], kind);
+        published[kind] = await this.#publish(request[kind] ?? null, kind);
       }
       return published;
     } catch (error) {
@@ -199,6 +208,10 @@ export class AudioInputs {
     return false;
   }
 
+  #inspect({ path }: AudioInput, name: string, caller: Caller): Promise<SongLatents> {
+    return this.#decoders.run(caller, () => readLatents(path, name, this.options.maxSeconds));
+  }
+
   async #measure({ path }: AudioInput, name: string, caller: Caller): Promise<AudioMeasures> {
     const { maxSeconds } = this.options;
     const { signal } = caller;
@@ -227,8 +240,8 @@ function isLinked(from: string, to: string): Promise<boolean> {
 }
 
 /** Files that are removed with the task. */
-export function ownFiles({ sourceAudio, referenceAudio }: GenerationRequest): string[] {
-  return [sourceAudio, referenceAudio].flatMap((input) => (input?.isUpload ? input.path : []));
+export function ownFiles(request: GenerationRequest): string[] {
+  return KINDS.map((kind) => request[kind]).flatMap((input) => (input?.isUpload ? input.path : []));
 }
 
 /** @throws RequestError for URLs and `~` paths, which are not supported */

@@ -11,6 +11,8 @@ import { makeFolder } from "../storage/file-storage.js";
 export const UPLOAD_FIELDS = {
   referenceAudio: ["ref_audio", "reference_audio"],
   sourceAudio: ["ctx_audio", "src_audio"],
+  referenceLatents: ["ref_latents"],
+  sourceLatents: ["src_latents"],
 } as const;
 
 export type UploadKind = keyof typeof UPLOAD_FIELDS;
@@ -18,6 +20,8 @@ export type UploadKind = keyof typeof UPLOAD_FIELDS;
 const PREFIXES: Readonly<Record<UploadKind, string>> = {
   referenceAudio: "ref_audio_",
   sourceAudio: "ctx_audio_",
+  referenceLatents: "ref_latents_",
+  sourceLatents: "src_latents_",
 };
 
 export interface Upload {
@@ -28,7 +32,12 @@ export interface Upload {
 /** Uploads of a request; null for each kind that is missing. */
 export type Uploads = Readonly<Record<UploadKind, Upload | null>>;
 
-export const NO_UPLOADS: Uploads = { referenceAudio: null, sourceAudio: null };
+export const NO_UPLOADS: Uploads = {
+  referenceAudio: null,
+  sourceAudio: null,
+  referenceLatents: null,
+  sourceLatents: null,
+};
 
 export interface UploadLimits {
   /** Folder of stored uploads. */
@@ -48,7 +57,7 @@ export function uploadKind(field: string): UploadKind | null {
 /** Path for a new upload. Only a plain extension of the client's file name is used. */
 export function uploadPath(directory: string, kind: UploadKind, clientName: string): string {
   const extension = extname(clientName);
-  const suffix = /^\.[A-Za-z0-9]{1,8}$/.test(extension) ? extension : "";
+  const suffix = /^\.[A-Za-z0-9]{1,11}$/.test(extension) ? extension : "";
   return join(directory, `${PREFIXES[kind]}${randomUUID()}${suffix}`);
 }
 
@@ -57,7 +66,8 @@ export function uploadReference(path: string): string {
   return `upload:${basename(path)}`;
 }
 
-const UPLOAD_REFERENCE = /^upload:((?:ref|ctx)_audio_[0-9a-f-]{36}(?:\.[A-Za-z0-9]{1,8})?)$/;
+const UPLOAD_REFERENCE =
+  /^upload:((?:ref_audio|ctx_audio|ref_latents|src_latents)_[0-9a-f-]{36}(?:\.[A-Za-z0-9]{1,11})?)$/;
 
 /** Path of a kept upload that a client refers to; null for other values. */
 export function referredUpload(directory: string, value: string): string | null {

@@ -2,7 +2,7 @@
 import { basename } from "node:path";
 import { keptUploads } from "../request/replay.js";
 import { encodeTask } from "./lmdb-store.js";
-import type { StoredTask, Task, TaskState, TaskStore } from "./store.js";
+import { filesOf, type StoredTask, type Task, type TaskState, type TaskStore } from "./store.js";
 
 /** Searched characters of each text of a task. */
 const MAX_SEARCHED = 512;
@@ -35,7 +35,7 @@ export function summaryOf(task: Task, recordBytes: number): TaskSummary {
     .map((text) => text?.slice(0, MAX_SEARCHED))
     .join("\n")
     .toLowerCase();
-  const files = result?.audioFiles ?? [];
+  const files = filesOf(result?.audioFiles ?? []);
   const uploads = keptUploads(task);
   return {
     id,

@@ -52,6 +52,13 @@ export interface SongFile {
   name: string;
   bytes: number;
   description?: SongDescription;
+  /** With return_latents. */
+  latents?: { name: string; bytes: number };
+}
+
+/** All files of songs. */
+export function filesOf(songs: readonly SongFile[]): { name: string; bytes: number }[] {
+  return songs.flatMap(({ name, bytes, latents }) => [{ name, bytes }, ...(latents ? [latents] : [])]);
 }
 
 /** Result of a finished job. The description is of its first song, or of the analysis. */

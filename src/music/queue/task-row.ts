@@ -7,6 +7,7 @@ import { TASK_TYPES } from "../request/schema.js";
 import type { Task } from "./store.js";
 import type { LiveState } from "./task-queue.js";
 import {
+  latentsSchema,
   lrcSchema,
   type ResultRecord,
   resultRecords,
@@ -20,6 +21,7 @@ const songSchema = z
   .object({
     file: z.string().meta({ description: "relative URL of the audio" }),
     bytes: z.int().meta({ description: "size of the audio" }),
+    latents: latentsSchema,
     seed: z.int().or(z.string()).meta({
       description: "reproduces this song with batch_size 1; a string of digits above 2^53 - 1",
     }),
@@ -142,8 +144,9 @@ function callbackOf({ request, callback }: Task): TaskRow["callback"] {
 
 function songOf(record: ResultRecord, bytes: number, seed: Seed): TaskRow["songs"][number] {
   const { file, prompt, lyrics, caption, vocal_language, metas, generation_info, dit_model } = record;
-  const { lrc, scores, track_name } = record;
+  const { lrc, scores, track_name, latents } = record;
   return {
+    ...(latents !== undefined && { latents }),
     ...{ file, bytes, seed, prompt, lyrics, caption, vocal_language, metas },
     ...(lrc !== undefined && { lrc }),
     ...(scores !== undefined && { scores }),

@@ -47,6 +47,10 @@ export const scoresSchema = z
       "how well the song fits its request, scored by the language model; with get_scores; null if not scored",
   });
 
+export const latentsSchema = z.string().optional().meta({
+  description: "relative URL of the song's latents, a safetensors file; with return_latents",
+});
+
 export const trackNameSchema = z.string().optional().meta({
   description: "stem name, for extract and lego",
 });
@@ -59,6 +63,7 @@ export const taskStatusSchema = z
 export const resultRecordSchema = z
   .object({
     file: z.string().meta({ description: "relative URL of the audio" }),
+    latents: latentsSchema,
     wave: z.string(),
     status: taskStatusSchema,
     create_time: z.int().meta({ description: "Unix seconds" }),
@@ -185,10 +190,11 @@ export function resultRecords(task: Task, live: LiveState, audioFiles: AudioFile
     warnings: result.warnings,
   };
   if (result.analysis !== null) return [{ ...record, ...result.analysis }];
-  return result.audioFiles.map(({ name, description }) => ({
+  return result.audioFiles.map(({ name, description, latents }) => ({
     ...record,
     ...described(description ?? result),
     file: audioFiles.urlOf(name),
+    ...(latents !== undefined && { latents: audioFiles.urlOf(latents.name) }),
   }));
 }
 

@@ -18,6 +18,8 @@ export interface Asked extends GenerationParameters {
   analysis: Analysis | null;
   /** Audio codes of the client are used. */
   hasCodes: boolean;
+  /** Latents that replace recordings. */
+  latents: { isSource: boolean; isReference: boolean };
 }
 
 /** Kinds of text written by the language model. */
@@ -122,6 +124,11 @@ const inGuidance: Use = { made: [onBaseModels, whereGuided] };
 const whereCorrected: Rule<Asked> = ({ dcwEnabled }) => (dcwEnabled ? null : "dcw_enabled is false");
 const inCorrection: Use = { asked: [whereCorrected] };
 const inWindow: Use = { asked: [forTasks("repaint", "lego")], made: [withinWindow] };
+
+const whereSourced: readonly Rule<Asked>[] = [
+  ({ taskType }) => (taskType === "text2music" ? "task_type text2music uses no source" : null),
+  ({ hasCodes }) => (hasCodes ? "replaced by audio_code_string" : null),
+];
 
 const USES: Readonly<Record<Key, Use>> = {
   prompt: {
@@ -301,14 +308,16 @@ const USES: Readonly<Record<Key, Use>> = {
 
   taskType: {},
   instruction: {},
-  referenceAudioPath: {},
+  referenceAudioPath: {
+    asked: [({ latents }) => (latents.isReference ? "replaced by ref_latents" : null)],
+  },
   srcAudioPath: {
     analyses: ["codes", "full"],
-    asked: [
-      ({ taskType }) => (taskType === "text2music" ? "task_type text2music uses no source" : null),
-      ({ hasCodes }) => (hasCodes ? "replaced by audio_code_string" : null),
-    ],
+    asked: [...whereSourced, ({ latents }) => (latents.isSource ? "replaced by src_latents" : null)],
   },
+  srcLatentsPath: { asked: whereSourced },
+  refLatentsPath: {},
+  returnLatents: {},
   trackName: { asked: [forTasks("extract", "lego"), withoutInstruction] },
   trackClasses: {
     asked: [
@@ -337,6 +346,8 @@ const USES: Readonly<Record<Key, Use>> = {
 const NAMES: Partial<Record<Key, string>> = {
   srcAudioPath: "src_audio",
   referenceAudioPath: "reference_audio",
+  srcLatentsPath: "src_latents",
+  refLatentsPath: "ref_latents",
 };
 
 function nameOf(key: Key): string {

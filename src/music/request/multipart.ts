@@ -180,7 +180,12 @@ class MultipartReader {
     const of = (kind: UploadKind) =>
       UPLOAD_FIELDS[kind].map((field) => this.#received.get(field)).find((upload) => upload !== undefined) ??
       null;
-    return { referenceAudio: of("referenceAudio"), sourceAudio: of("sourceAudio") };
+    return {
+      referenceAudio: of("referenceAudio"),
+      sourceAudio: of("sourceAudio"),
+      referenceLatents: of("referenceLatents"),
+      sourceLatents: of("sourceLatents"),
+    };
   }
 
   #fail(error: unknown): void {

@@ -45,7 +45,11 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
   const audioCodes = codesInUse({ ...parameters, analysis }, context);
   const hasCodes = audioCodes !== null;
   const recordings = recordingsOf({ ...parameters, analysis, hasCodes }, context.uploads);
-  const unused = unusedAtSubmission(chosen, { ...sent, analysis, hasCodes });
+  const latents = {
+    isSource: recordings.sourceLatents !== null,
+    isReference: recordings.referenceLatents !== null,
+  };
+  const unused = unusedAtSubmission(chosen, { ...sent, analysis, hasCodes, latents });
   warnings.push(...warningsOf(unused));
   if (analysis === null) {
     warnOfMissingCodes(parameters, warnings);
@@ -63,6 +67,8 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
     loras,
     referenceAudioPath,
     srcAudioPath,
+    refLatentsPath,
+    srcLatentsPath,
     analysisOnly,
     fullAnalysisOnly,
     extractCodesOnly,
@@ -71,7 +77,10 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
   return {
     ...request,
     ...recordings,
-    audioDurationSeconds: recordings.sourceAudio === null ? request.audioDurationSeconds : null,
+    audioDurationSeconds:
+      recordings.sourceAudio === null && recordings.sourceLatents === null
+        ? request.audioDurationSeconds
+        : null,
     seeds: assignSeeds(seedPositionsOf(parameters), request.batchSize, context.drawSeed),
     audioCodes,
     loras: loras === null ? null : loras.map(requestedAdapter),
@@ -95,15 +104,20 @@ function parseParameters(
   return { parameters, chosen: chosenOf(parameters, context.uploads) };
 }
 
+/** Path parameter of each kind of upload. */
+const UPLOAD_KEYS: Partial<Record<keyof GenerationParameters, keyof Uploads>> = {
+  srcAudioPath: "sourceAudio",
+  referenceAudioPath: "referenceAudio",
+  srcLatentsPath: "sourceLatents",
+  refLatentsPath: "referenceLatents",
+};
+
 /** Parameters that differ from their defaults. An upload counts as its path parameter. */
-function chosenOf(
-  parameters: GenerationParameters,
-  { sourceAudio, referenceAudio }: Uploads,
-): (keyof GenerationParameters)[] {
+function chosenOf(parameters: GenerationParameters, uploads: Uploads): (keyof GenerationParameters)[] {
   const keys = Object.keys(generationSchema.shape) as (keyof GenerationParameters)[];
   return keys.filter((key) => {
-    if (key === "srcAudioPath" && sourceAudio !== null) return true;
-    if (key === "referenceAudioPath" && referenceAudio !== null) return true;
+    const kind = UPLOAD_KEYS[key];
+    if (kind !== undefined && uploads[kind] !== null) return true;
     // Default of the published interface: clients send it with every request.
     if (key === "useCotCaption" && parameters[key] === true) return false;
     return !isDeepStrictEqual(parameters[key], generationSchema.shape[key].parse(undefined));
@@ -211,27 +225,49 @@ function checkOutput(parameters: GenerationParameters, warnings: string[]): void
   }
 }
 
-type RecordingNeeds = Pick<GenerationParameters, "taskType" | "srcAudioPath" | "referenceAudioPath"> & {
+type RecordingNeeds = Pick<
+  GenerationParameters,
+  "taskType" | "srcAudioPath" | "referenceAudioPath" | "srcLatentsPath" | "refLatentsPath"
+> & {
   analysis: Analysis | null;
   /** Codes of the client replace a source. */
   hasCodes: boolean;
 };
 
 /**
- * Recordings of a task: uploads, otherwise paths. Some clients attach a source to every task; an unneeded one is ignored.
+ * Recordings of a task: latents, otherwise audio; uploads, otherwise paths. Some clients attach a source to every task; an
+ * unneeded one is ignored.
  * @throws RequestError if the task needs a source and has none
  */
-function recordingsOf(
-  needs: RecordingNeeds,
-  uploads: Uploads,
-): { sourceAudio: AudioInput | null; referenceAudio: AudioInput | null } {
+function recordingsOf(needs: RecordingNeeds, uploads: Uploads): Record<keyof Uploads, AudioInput | null> {
   const { taskType, analysis, hasCodes } = needs;
-  const readsSource = analysis === null ? taskType !== "text2music" && !hasCodes : analysis !== "metadata";
-  const sourceAudio = readsSource ? inputOf("src_audio", uploads.sourceAudio, needs.srcAudioPath) : null;
-  if (readsSource && sourceAudio === null) throw new RequestError(missingSource(needs));
-  const referenceAudio =
-    analysis === null ? inputOf("reference_audio", uploads.referenceAudio, needs.referenceAudioPath) : null;
-  return { sourceAudio, referenceAudio };
+  const makesSongs = analysis === null;
+  const readsSource = makesSongs ? taskType !== "text2music" && !hasCodes : analysis !== "metadata";
+  const input = (isRead: boolean, ...[field, upload, path]: Parameters<typeof inputOf>) =>
+    isRead ? inputOf(field, upload, path) : null;
+  const sourceLatents = input(
+    readsSource && makesSongs,
+    "src_latents",
+    uploads.sourceLatents,
+    needs.srcLatentsPath,
+  );
+  const sourceAudio = input(
+    readsSource && sourceLatents === null,
+    "src_audio",
+    uploads.sourceAudio,
+    needs.srcAudioPath,
+  );
+  if (readsSource && sourceAudio === null && sourceLatents === null) {
+    throw new RequestError(missingSource(needs));
+  }
+  const referenceLatents = input(makesSongs, "ref_latents", uploads.referenceLatents, needs.refLatentsPath);
+  const referenceAudio = input(
+    makesSongs && referenceLatents === null,
+    "reference_audio",
+    uploads.referenceAudio,
+    needs.referenceAudioPath,
+  );
+  return { sourceAudio, referenceAudio, sourceLatents, referenceLatents };
 }
 
 function missingSource({ taskType, analysis }: RecordingNeeds): string {

@@ -11,6 +11,8 @@ import { makesStems } from "./stems.js";
 const RECORDINGS = [
   ["sourceAudio", generationSchema.shape.srcAudioPath],
   ["referenceAudio", generationSchema.shape.referenceAudioPath],
+  ["sourceLatents", generationSchema.shape.srcLatentsPath],
+  ["referenceLatents", generationSchema.shape.refLatentsPath],
 ] as const;
 
 const ANALYSES: Readonly<Record<Analysis, keyof typeof generationSchema.shape>> = {
@@ -70,6 +72,6 @@ export function keptUploads({ request, state }: Pick<Task, "request" | "state">)
 export function uploadsOf({ request, state }: Pick<Task, "request" | "state">): string[] {
   return RECORDINGS.flatMap(([key]) => {
     const input = request[key];
-    return input?.isUpload && !isKept(input, state) ? UPLOAD_FIELDS[key][1] : [];
+    return input?.isUpload && !isKept(input, state) ? (UPLOAD_FIELDS[key].at(-1) as string) : [];
   });
 }

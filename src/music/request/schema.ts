@@ -402,6 +402,21 @@ export const generationSchema = z.object({
     textOrNull.nullable().default(null),
     "Source recording: absolute path on the server, or `file` of an earlier song. It sets the length.",
   ),
+  srcLatentsPath: parameter(
+    ["src_latents_path", "srcLatentsPath"],
+    textOrNull.nullable().default(null),
+    "Latents of the source, instead of src_audio: `latents` of an earlier song, or a safetensors file on the server with a tensor `latents` [frames, channels].",
+  ),
+  refLatentsPath: parameter(
+    ["ref_latents_path", "refLatentsPath"],
+    textOrNull.nullable().default(null),
+    "Latents of the timbre reference, instead of reference_audio.",
+  ),
+  returnLatents: parameter(
+    ["return_latents", "returnLatents"],
+    flag.default(false),
+    "Store the latents of each song; `latents` of the song is their URL. They save encoding when a later task edits the song.",
+  ),
   trackName: parameter(
     "track_name",
     trimmed.default(""),
@@ -504,6 +519,8 @@ type ReplacedByParsing =
   | "loras"
   | "referenceAudioPath"
   | "srcAudioPath"
+  | "refLatentsPath"
+  | "srcLatentsPath"
   | "analysisOnly"
   | "fullAnalysisOnly"
   | "extractCodesOnly";
@@ -520,6 +537,9 @@ export interface GenerationRequest extends Omit<GenerationParameters, ReplacedBy
   sourceAudio: AudioInput | null;
   /** Timbre reference. */
   referenceAudio: AudioInput | null;
+  /** Latents instead of a recording; null: none. Absent in tasks of older versions. */
+  sourceLatents?: AudioInput | null;
+  referenceLatents?: AudioInput | null;
   /** Adapters for this task only; null: the loaded adapters. */
   loras: RequestedAdapter[] | null;
   /** Null: the task makes songs. */

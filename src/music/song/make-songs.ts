@@ -6,12 +6,12 @@ import {
   CODES_PER_SECOND,
   type LanguageModelInfo,
   type MusicEngine,
-  type PlanarAudio,
   type Rendering,
   SAMPLE_RATE,
   type SongAdapter,
 } from "../../engine/types.js";
 import { encodeAudio } from "../audio/encode.js";
+import { writeLatents } from "../audio/latents-file.js";
 import { peaksOf } from "../audio/peaks.js";
 import { type RepaintWindow, repaintWindows } from "../audio/repaint-windows.js";
 import type { SongTags } from "../audio/tags.js";
@@ -40,7 +40,7 @@ import { lrcOf, type Making, metasOf, summary } from "./song-record.js";
 import { titleOf } from "./title.js";
 
 /** Output file of item `index`: its name in the record, and its path. */
-export type Destination = (index: number) => { name: string; path: string };
+export type Destination = (index: number, kind: "audio" | "latents") => { name: string; path: string };
 
 export interface SongOptions {
   destination: Destination;
@@ -95,13 +95,17 @@ export async function makeSongs(
     const composed = await compose(own, lm, secondsOf(recordings));
     for (const [item, song] of composed.entries()) {
       progress.beginSongs(item, 1);
-      const parts = { lm, recordings, ready, song, writesTags, ...destination(item) };
+      const latentsFile = destination(item, "latents");
+      const parts = { lm, recordings, ready, song, writesTags, latentsFile, ...destination(item, "audio") };
       songs.push(
         await makeSong(own[item] as SongContext, item === 0 && preview ? { ...parts, preview } : parts),
       );
     }
   } catch (error) {
-    for (const { path } of songs) await rm(path, { force: true });
+    for (const [item, { path }] of songs.entries()) {
+      await rm(path, { force: true });
+      await rm(destination(item, "latents").path, { force: true });
+    }
     throw error;
   }
 
@@ -115,10 +119,10 @@ export async function makeSongs(
   );
 
   const totalSeconds = (performance.now() - startedMs) / 1000;
-  const audioFiles = songs.map(({ name, bytes, making, model }, item) => {
+  const audioFiles = songs.map(({ name, bytes, latents, making, model }, item) => {
     const job = { totalSeconds, count: songs.length };
     const description = describe(ofItem(allowed, item), making, model, job);
-    return { name, bytes, description };
+    return { name, bytes, description, ...(latents !== null && { latents }) };
   });
   return {
     ...(audioFiles[0] as (typeof audioFiles)[0]).description,
@@ -134,6 +138,7 @@ interface Song {
   name: string;
   path: string;
   bytes: number;
+  latents: { name: string; bytes: number } | null;
   making: Making;
   /** The DiT that rendered it. */
   model: string;
@@ -161,6 +166,7 @@ interface SongParts {
   writesTags: boolean;
   name: string;
   path: string;
+  latentsFile: { name: string; path: string };
   preview?: Preview;
 }
 
@@ -192,6 +198,7 @@ async function makeSong(context: SongContext, parts: SongParts): Promise<Song> {
     path,
     signal,
   });
+  const latents = request.returnLatents ? await storeLatents(rendered, parts.latentsFile, path) : null;
   const { scores, whyNoScores } = scoring;
   const made: Made = {
     request,
@@ -209,10 +216,26 @@ async function makeSong(context: SongContext, parts: SongParts): Promise<Song> {
     name,
     path,
     bytes,
+    latents,
     model,
     made,
     making: { song, rendered, metas, isTempoMeasured, scores, peaks: peaksOf(audio) },
   };
+}
+
+/** Writes the latents beside a song, whose file is deleted if that fails. */
+async function storeLatents(
+  { latents: [latents] }: Rendering,
+  { name, path }: { name: string; path: string },
+  songPath: string,
+): Promise<{ name: string; bytes: number }> {
+  if (latents === undefined) throw new Error("The engine returned no latents");
+  try {
+    return { name, bytes: await writeLatents(path, latents) };
+  } catch (error) {
+    await rm(songPath, { force: true });
+    throw error;
+  }
 }
 
 function tagsOf(
@@ -256,17 +279,19 @@ function describe(
 
 /** Repaints the windows one after another, each on the result of the previous one. */
 async function render(context: SongContext, song: PlannedComposition, parts: SongParts): Promise<Rendering> {
-  const { source } = parts.recordings;
   const seconds = secondsOf(parts.recordings);
   const windows = seconds === null ? [] : repaintWindows(context.request, seconds);
   const [first = null, ...others] = windows;
   const isAlone = others.length === 0;
-  let rendered = await renderWindow(context, song, { ...parts, isLast: isAlone }, source, first);
+  let rendered = await renderWindow(context, song, { ...parts, isLast: isAlone }, parts.recordings, first);
   for (const [index, window] of others.entries()) {
     const isLast = index === others.length - 1;
     const { timings, warnings } = rendered;
-    const [audio = null] = rendered.audio;
-    rendered = await renderWindow(context, song, { ...parts, isLast }, audio, window);
+    const [source = null] = rendered.audio;
+    const [latents = null] = rendered.latents;
+    const previous =
+      parts.recordings.sourceLatents === null ? { source } : { source: null, sourceLatents: latents };
+    rendered = await renderWindow(context, song, { ...parts, isLast }, previous, window);
     rendered = {
       ...rendered,
       timings: {
@@ -280,17 +305,20 @@ async function render(context: SongContext, song: PlannedComposition, parts: Son
   return rendered;
 }
 
+/** A source as audio or latents. */
+type Sources = Pick<Recordings, "source"> & Partial<Pick<Recordings, "sourceLatents">>;
+
 /** @param window of the source; null: the whole source */
 function renderWindow(
   context: SongContext,
   song: PlannedComposition,
   { recordings, ready: { slot }, preview, isLast }: SongParts & { isLast: boolean },
-  audio: PlanarAudio | null,
+  { source, sourceLatents = null }: Sources,
   window: RepaintWindow | null,
 ): Promise<Rendering> {
   const { engine, request, signal, progress, warnings } = context;
-  const { reference } = recordings;
-  const sourceSeconds = secondsOf({ source: audio });
+  const { reference, referenceLatents } = recordings;
+  const sourceSeconds = secondsOf({ source, sourceLatents });
   const onDecoded = (part: DecodedAudio) => {
     preview?.add(part);
     progress.reportPreview(preview?.seconds ?? 0);
@@ -310,8 +338,9 @@ function renderWindow(
       timesLyrics: request.timesLyrics,
       metadata: { ...song.metadata, durationSeconds },
       audioCodes: song.audioCodes,
-      source: audio && { audio, window },
+      source: sourceSeconds === null ? null : { audio: source, latents: sourceLatents, window },
       referenceAudio: reference,
+      referenceLatents,
       seeds: request.seeds,
       adapters: context.adapters,
       ...renderParametersOf(request),
@@ -335,7 +364,8 @@ function warnOfLongFades(
 }
 
 /** Length of the source, exact to the sample, or null. */
-function secondsOf({ source }: Pick<Recordings, "source">): number | null {
+function secondsOf({ source, sourceLatents }: Sources): number | null {
+  if (sourceLatents) return sourceLatents.samples / SAMPLE_RATE;
   return source === null ? null : source.length / 2 / SAMPLE_RATE;
 }
 

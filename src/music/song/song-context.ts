@@ -1,8 +1,15 @@
 /** State shared by the steps of a job, and their prerequisites: decoded recordings, a loaded model, the language model. */
 
 import type { RuntimeInfo } from "../../engine/addon.js";
-import type { LanguageModelInfo, MusicEngine, PlanarAudio, SongAdapter } from "../../engine/types.js";
+import type {
+  LanguageModelInfo,
+  MusicEngine,
+  PlanarAudio,
+  SongAdapter,
+  SongLatents,
+} from "../../engine/types.js";
 import { decodeAudio } from "../audio/decode.js";
+import { readLatents } from "../audio/latents-file.js";
 import { namedModel, selectSlot, supportedTaskTypes } from "../models/models.js";
 import { LANGUAGE_MODEL_TASKS } from "../request/effects.js";
 import { type AudioInput, type GenerationRequest, MAX_TURBO_STEPS } from "../request/schema.js";
@@ -27,18 +34,27 @@ export interface SongContext {
 export interface Recordings {
   source: PlanarAudio | null;
   reference: PlanarAudio | null;
+  sourceLatents: SongLatents | null;
+  referenceLatents: SongLatents | null;
 }
 
 /**
- * Reads the recordings that the request names.
- * @throws DecodeError
+ * Reads the recordings and latents that the request names.
+ * @throws DecodeError, RequestError for latents
  */
 export async function readRecordings(context: SongContext): Promise<Recordings> {
-  const { sourceAudio, referenceAudio } = context.request;
+  const { sourceAudio, referenceAudio, sourceLatents, referenceLatents } = context.request;
   if (sourceAudio !== null || referenceAudio !== null) context.progress.enter("source");
+  const latentsOf = (input: AudioInput | null | undefined, name: string) =>
+    input ? readLatents(input.path, name, context.maxSourceSeconds) : null;
   const source = sourceAudio === null ? null : await read(context, sourceAudio, "src_audio");
   const reference = referenceAudio === null ? null : await read(context, referenceAudio, "reference_audio");
-  return { source, reference };
+  return {
+    source,
+    reference,
+    sourceLatents: await latentsOf(sourceLatents, "src_latents"),
+    referenceLatents: await latentsOf(referenceLatents, "ref_latents"),
+  };
 }
 
 function read(context: SongContext, { path }: AudioInput, name: string): Promise<PlanarAudio> {

@@ -10,14 +10,14 @@ import { AudioFiles } from "../audio/audio-files.js";
 import { AudioInputs } from "../audio/audio-inputs.js";
 import { findFfmpeg } from "../audio/ffmpeg.js";
 import { StoreError } from "../errors.js";
-import type { SongResult, Task } from "../queue/store.js";
+import { filesOf, type SongResult, type Task } from "../queue/store.js";
 import type { RunControl, TaskRunner } from "../queue/task-queue.js";
 import { BEGUN, retryDelayMs } from "../queue/task-run.js";
 import { AdapterStorage } from "../storage/adapter-storage.js";
 import { FileStorage } from "../storage/file-storage.js";
 import type { ObjectStore } from "../storage/object-store.js";
 import { PermittedRoot } from "../storage/permitted-root.js";
-import { makeSongs } from "./make-songs.js";
+import { type Destination, makeSongs } from "./make-songs.js";
 import { Previews } from "./preview.js";
 import { RequestedAdapters } from "./requested-adapters.js";
 import { usesLmByDefault } from "./song-context.js";
@@ -135,8 +135,11 @@ export class SongRunner implements TaskRunner {
     const { signal, report } = control;
     if (this.engine === null) throw new Error("This process has no engine and runs no tasks");
     const { storage } = this.audioFiles;
-    const destination = (index: number) => {
-      const name = this.audioFiles.nameOf(task.id, index, task.request.audioFormat);
+    const destination: Destination = (index, kind) => {
+      const name =
+        kind === "audio"
+          ? this.audioFiles.nameOf(task.id, index, task.request.audioFormat)
+          : this.audioFiles.latentsNameOf(task.id, index);
       return { name, path: storage.newPath(name) };
     };
     const request = await this.#withStorage(control, () => this.inputs.locate(task.request));
@@ -154,7 +157,7 @@ export class SongRunner implements TaskRunner {
       preview,
     };
     const result = await makeSongs(this.engine, request, options).finally(() => this.previews.end(task.id));
-    const paths = result.audioFiles.map(({ name }) => storage.newPath(name));
+    const paths = filesOf(result.audioFiles).map(({ name }) => storage.newPath(name));
     try {
       for (const path of paths) await this.#withStorage(control, () => storage.publish(path));
     } catch (error) {

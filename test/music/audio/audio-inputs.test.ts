@@ -2,6 +2,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { expect } from "chai";
 import { type AudioInputOptions, AudioInputs, ownFiles } from "../../../src/music/audio/audio-inputs.js";
+import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
 import { HttpError } from "../../../src/music/errors.js";
 import type { Fields } from "../../../src/music/request/json.js";
 import type { GenerationRequest } from "../../../src/music/request/schema.js";
@@ -141,6 +142,7 @@ describe("input recordings of tasks", () => {
 
   it("may be uploads, which skip the path check and belong to their task", async () => {
     const uploads = {
+      ...NO_UPLOADS,
       sourceAudio: { path: at("outside", "a b.wav") },
       referenceAudio: { path: at("uploads", "a b.wav") },
     };

@@ -63,6 +63,7 @@ describe("generation requests", () => {
       instruction: null,
       sourceAudio: null,
       referenceAudio: null,
+      ...{ sourceLatents: null, referenceLatents: null, returnLatents: false },
       trackName: "",
       trackClasses: [],
       globalCaption: "",

@@ -73,6 +73,9 @@ export const SAMPLES: Record<string, { value: unknown; key: string; read?: unkno
   task_type: { value: "cover", key: "taskType" },
   src_audio_path: { value: "a.wav", key: "sourceAudio", read: { path: "a.wav", isUpload: false } },
   reference_audio_path: { value: "/b.wav", key: "referenceAudio", read: { path: "/b.wav", isUpload: false } },
+  src_latents_path: { value: "a.st", key: "sourceLatents", read: { path: "a.st", isUpload: false } },
+  ref_latents_path: { value: "/b.st", key: "referenceLatents", read: { path: "/b.st", isUpload: false } },
+  return_latents: { value: true, key: "returnLatents" },
   loras: {
     value: [{ path: "style", scale: "-0.5" }, { name: "warm" }],
     key: "loras",
@@ -103,6 +106,7 @@ export const COMPANIONS: Record<string, Fields> = {
   use_audio_codes: { audio_code_string: "3" },
   task_type: { src_audio_path: "a.wav" },
   src_audio_path: { task_type: "cover" },
+  src_latents_path: { task_type: "cover" },
   full_analysis_only: { src_audio_path: "a.wav" },
   extract_codes_only: { src_audio_path: "a.wav" },
 };

@@ -581,7 +581,11 @@ describe("values of generation requests", () => {
     });
 
     it("use an upload rather than a path", () => {
-      const uploads = { sourceAudio: { path: "/tmp/a.wav" }, referenceAudio: { path: "/tmp/b.wav" } };
+      const uploads = {
+        ...NO_UPLOADS,
+        sourceAudio: { path: "/tmp/a.wav" },
+        referenceAudio: { path: "/tmp/b.wav" },
+      };
       const paths = { src_audio_path: "../x", reference_audio_path: "../y" };
       const request = parse({ task_type: "repaint", ...paths }, { uploads });
       expect(request.sourceAudio).to.deep.equal({ path: "/tmp/a.wav", isUpload: true });

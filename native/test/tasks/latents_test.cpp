@@ -1,0 +1,111 @@
+// Jobs that take latents in place of recordings, and the latents of songs.
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "core/tasks/recordings.h"
+#include "core/tasks/render_job.h"
+#include "test/tiny_renderer.h"
+
+using namespace carillon;
+using namespace carillon::test;
+
+namespace {
+
+/// [frames, C], as the renderer encodes a recording.
+at::Tensor encoded(Renderer& renderer, const at::Tensor& audio) {
+  return renderer.encode_posterior(audio, Control()).mean[0].t().contiguous();
+}
+
+/// `job` with the latents of its recording in place of the recording.
+RenderJob from_latents(Renderer& renderer, RenderJob job) {
+  job.source_latents = encoded(renderer, job.source_audio);
+  job.samples = job.source_audio.size(1);
+  job.source_audio.reset();
+  return job;
+}
+
+}  // namespace
+
+TEST("latents: a source in latents makes the song of the recording they were encoded from") {
+  Renderer renderer = load(write_checkpoints());
+  for (const Task task : {Task::kCover, Task::kExtract, Task::kComplete}) {
+    const RenderJob job = source_job(task);
+    EXPECT(first_song(renderer, from_latents(renderer, job)).equal(first_song(renderer, job)));
+  }
+}
+
+TEST("latents: a reference in latents makes the song of the recording they were encoded from") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = source_job(Task::kCover), plain = job;
+  job.reference_audio = recording(20, 70);
+  const at::Tensor song = first_song(renderer, job);
+  EXPECT(distance(first_song(renderer, plain), song) > 1e-3);
+  job.reference_latents = encoded(renderer, timbre_excerpt(job.reference_audio, kTinyTimbreFrames * kSamplesPerFrame));
+  job.reference_audio.reset();
+  EXPECT(first_song(renderer, job).equal(song));
+}
+
+TEST("latents: a result has the latents of each song, cut to its length") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = plain_job({3, 4});
+  job.samples = kSourceFrames * kSamplesPerFrame - 700;
+  const RenderResult result = renderer.render(job, Control());
+  EXPECT_EQ(result.latents.size(), size_t{2});
+  EXPECT(result.latents[0].sizes() == at::IntArrayRef({kSourceFrames, kTinyLatent}));
+  EXPECT(result.latents[1].is_contiguous() && !result.latents[0].equal(result.latents[1]));
+}
+
+TEST("latents: repaint keeps the latents of its source outside the window") {
+  Renderer renderer = load(write_checkpoints());
+  const RenderJob first = [] {
+    RenderJob job = plain_job();
+    job.samples = 40 * kSamplesPerFrame;
+    return job;
+  }();
+  RenderJob repaint = first;
+  repaint.task = Task::kRepaint;
+  repaint.source_latents = renderer.render(first, Control()).latents[0];
+  repaint.window = Window{0.8, 1.2};
+  repaint.edit.repaint_mode = RepaintMode::kAggressive;
+  repaint.seeds = {5};
+  const at::Tensor kept = repaint.source_latents, made = renderer.render(repaint, Control()).latents[0];
+  EXPECT(made.slice(0, 0, 20).equal(kept.slice(0, 0, 20)));
+  EXPECT(made.slice(0, 30).equal(kept.slice(0, 30)));
+  EXPECT(distance(made.slice(0, 20, 30), kept.slice(0, 20, 30)) > 1e-3);
+}
+
+TEST("latents: a window before the source adds whole frames") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = from_latents(renderer, source_job(Task::kRepaint));
+  job.window = Window{-0.1, 0.2};  // 2.5 frames
+  job.edit.repaint_mode = RepaintMode::kAggressive;
+  const RenderResult result = renderer.render(job, Control());
+  EXPECT_EQ(result.samples_per_channel, (kSourceFrames + 3) * kSamplesPerFrame);
+  EXPECT(result.latents[0].slice(0, 3 + 5).equal(job.source_latents.slice(0, 5)));
+}
+
+TEST("latents: another shape, a value that is not a number and another length are refused by name") {
+  const RenderJob job = [] {
+    RenderJob cover = source_job(Task::kCover);
+    cover.source_audio.reset();
+    cover.source_latents = at::zeros({kSourceFrames, kTinyLatent});
+    cover.reference_latents = at::zeros({3, kTinyLatent});
+    cover.samples = kSourceFrames * kSamplesPerFrame;
+    return cover;
+  }();
+  check_render_job(job, kTinyInfo);
+  const auto refused = [&](auto change, const char* fragment) {
+    RenderJob other = job;
+    change(other);
+    EXPECT_THROWS(check_render_job(other, kTinyInfo), fragment);
+    EXPECT(code_thrown([&] { check_render_job(other, kTinyInfo); }) == ErrorCode::kBadArgument);
+  };
+  refused([](RenderJob& job) { job.source_latents = at::zeros({9, kTinyLatent + 1}); }, "src_latents has the shape [9, ");
+  refused([](RenderJob& job) { job.reference_latents = at::zeros({9, 3}); }, "ref_latents has the shape [9, 3]");
+  refused([](RenderJob& job) { job.source_latents = job.source_latents + std::nanf(""); },
+          "src_latents holds a value that is not a number");
+  refused([](RenderJob& job) { job.reference_latents = job.reference_latents + INFINITY; },
+          "ref_latents holds a value that is not a number");
+  refused([](RenderJob& job) { job.samples += 1; }, "src_latents has 10 frames, which do not hold 19201 samples");
+}

@@ -1,0 +1,133 @@
+/**
+ * Latents of a song as a safetensors file: `latents` [frames, channels], `silence` [channels], and the length of the song
+ * in samples as metadata.
+ */
+import { writeFile } from "node:fs/promises";
+import { SAMPLE_RATE, type SongLatents } from "../../engine/types.js";
+import { writeAtomically } from "../../system/atomic-file.js";
+import { openRegular, UnusableFileError } from "../../system/regular-file.js";
+import { RequestError } from "../errors.js";
+import { isObject } from "../request/json.js";
+
+const LENGTH_BYTES = 8;
+const VALUE_BYTES = 4;
+/** Ten times the longest song of the published models. */
+const MAX_BYTES = 64 * 2 ** 20;
+/** Of one latent frame at SAMPLE_RATE. */
+const SAMPLES_PER_FRAME = 1920;
+
+/** Name of the extension, without the dot. */
+export const LATENTS_EXTENSION = "safetensors";
+
+/** @returns the size of the file */
+export async function writeLatents(path: string, latents: SongLatents): Promise<number> {
+  const { values, frames, samples, silentFrame } = latents;
+  const tensors = {
+    latents: { shape: [frames, values.length / frames], values },
+    ...(silentFrame !== null && { silence: { shape: [silentFrame.length], values: silentFrame } }),
+  };
+  const entries: Record<string, unknown> = {
+    __metadata__: { samples: String(samples), sample_rate: String(SAMPLE_RATE) },
+  };
+  let end = 0;
+  for (const [name, { shape, values }] of Object.entries(tensors)) {
+    const begin = end;
+    end += values.byteLength;
+    entries[name] = { dtype: "F32", shape, data_offsets: [begin, end] };
+  }
+  const text = JSON.stringify(entries);
+  const header = Buffer.from(text.padEnd(Math.ceil(text.length / VALUE_BYTES) * VALUE_BYTES));
+  const length = Buffer.alloc(LENGTH_BYTES);
+  length.writeBigUInt64LE(BigInt(header.length));
+  const data = Object.values(tensors).map(({ values: { buffer, byteOffset, byteLength } }) =>
+    Buffer.from(buffer, byteOffset, byteLength),
+  );
+  const bytes = Buffer.concat([length, header, ...data]);
+  await writeAtomically(path, (partial) => writeFile(partial, bytes), { partial: `${path}.part` });
+  return bytes.length;
+}
+
+/**
+ * @param name of the parameter, for messages
+ * @throws RequestError describing the fault of the file
+ */
+export async function readLatents(path: string, name: string, maxSeconds: number): Promise<SongLatents> {
+  const refuse = (fault: string): never => {
+    throw new RequestError(`${name} ${fault}`);
+  };
+  const bytes = await readBytes(path).catch((error: unknown) => {
+    if (error instanceof UnusableFileError) return refuse(error.fault);
+    throw error;
+  });
+  const { header, data } = split(bytes) ?? refuse("is not a safetensors file, or is truncated");
+  const shape = shapeOf(header.latents) ?? refuse("holds no tensor `latents`");
+  const [frames = 0, channels = 0] = shape.length === 3 && shape[0] === 1 ? shape.slice(1) : shape;
+  if (shape.length - (shape[0] === 1 ? 1 : 0) > 2 || frames < 1 || channels < 1) {
+    refuse(`has the shape [${shape.join(", ")}]: latents are [frames, channels]`);
+  }
+  const values =
+    floatsOf(header.latents, frames * channels, data) ??
+    refuse("holds latents of another type than F32 and BF16, or is truncated");
+  if (!values.every(Number.isFinite)) refuse("holds a value that is not a number");
+  const seconds = (frames * SAMPLES_PER_FRAME) / SAMPLE_RATE;
+  if (seconds > maxSeconds) refuse(`lasts longer than ${maxSeconds} seconds`);
+  const [silenceLength = 0] = shapeOf(header.silence) ?? [];
+  return {
+    values,
+    frames,
+    samples: samplesOf(header.__metadata__, frames) ?? refuse("states a length that its frames do not hold"),
+    silentFrame: floatsOf(header.silence, silenceLength, data),
+  };
+}
+
+async function readBytes(path: string): Promise<Buffer> {
+  const file = await openRegular(path, MAX_BYTES);
+  try {
+    return await file.readFile();
+  } finally {
+    await file.close();
+  }
+}
+
+function split(bytes: Buffer): { header: Record<string, unknown>; data: Buffer } | null {
+  if (bytes.length < LENGTH_BYTES) return null;
+  const length = bytes.readBigUInt64LE();
+  if (length > bytes.length - LENGTH_BYTES) return null;
+  const begin = LENGTH_BYTES + Number(length);
+  try {
+    const header: unknown = JSON.parse(bytes.toString("utf8", LENGTH_BYTES, begin));
+    return isObject(header) ? { header, data: bytes.subarray(begin) } : null;
+  } catch {
+    return null;
+  }
+}
+
+function shapeOf(entry: unknown): number[] | null {
+  const isSize = (size: unknown) => Number.isSafeInteger(size) && (size as number) >= 0;
+  return isObject(entry) && Array.isArray(entry.shape) && entry.shape.every(isSize) ? entry.shape : null;
+}
+
+/** Null for other types, sizes and places than the entry states. */
+function floatsOf(entry: unknown, count: number, data: Buffer): Float32Array | null {
+  if (!isObject(entry) || !Array.isArray(entry.data_offsets)) return null;
+  const [begin, end] = entry.data_offsets;
+  const width = entry.dtype === "F32" ? VALUE_BYTES : entry.dtype === "BF16" ? 2 : 0;
+  if (!Number.isSafeInteger(begin) || begin < 0 || end > data.length || end - begin !== count * width)
+    return null;
+  if (width === 0) return null;
+  if (width === VALUE_BYTES)
+    return new Float32Array(data.buffer.slice(data.byteOffset + begin, data.byteOffset + end));
+  // A BF16 value is the upper half of a float.
+  const words = Uint32Array.from({ length: count }, (_, i) => data.readUInt16LE(begin + 2 * i) << 16);
+  return new Float32Array(words.buffer);
+}
+
+/** The stated length, or that of whole frames; null if it does not end within the last frame. */
+function samplesOf(metadata: unknown, frames: number): number | null {
+  const whole = frames * SAMPLES_PER_FRAME;
+  const stated = isObject(metadata) ? metadata.samples : undefined;
+  if (stated === undefined) return whole;
+  const samples = Number(stated);
+  const isWithin = Number.isSafeInteger(samples) && samples <= whole && samples > whole - SAMPLES_PER_FRAME;
+  return isWithin ? samples : null;
+}
