@@ -83,6 +83,10 @@ export interface TaskFilter {
   retakes_of?: string;
   /** Words to find in title, prompt or lyrics; all must match. */
   search?: string;
+  /** Only these tasks, comma-separated ids. */
+  task_ids?: string;
+  /** Default: newest first. */
+  sort?: "newest" | "oldest" | "title";
   offset?: number;
   limit?: number;
 }

@@ -206,14 +206,17 @@ export class FleetStore {
     return null;
   }
 
-  /** Ids of the matching tasks, newest first, and the number of matches. */
+  /** Ids of a page of the matching tasks, and the number of matches. */
   async page(filter: CatalogFilter): Promise<{ total: number; ids: string[] }> {
-    const { offset, limit } = filter;
+    const { offset, limit, order } = filter;
     const index = indexOf(filter);
     if (index !== null) {
-      const [total, ids] = (await this.redis.batch((pipeline) =>
-        pipeline.zcard(index).zrevrange(index, offset, offset + limit - 1),
-      )) as [number, string[]];
+      const last = offset + limit - 1;
+      const [total, ids] = (await this.redis.batch((pipeline) => {
+        pipeline.zcard(index);
+        if (order === "oldest") pipeline.zrange(index, String(offset), String(last));
+        else pipeline.zrevrange(index, offset, last);
+      })) as [number, string[]];
       return { total, ids };
     }
     return pageOf(await this.#mirror.current(), filter);
@@ -317,7 +320,8 @@ function summaryOfRecord(task: Task): TaskSummary {
 }
 
 /** Index that holds exactly the matching tasks; null if the summaries must be searched. */
-function indexOf({ state, favorite, retakesOf, search }: CatalogFilter): string | null {
+function indexOf({ ids, state, favorite, retakesOf, search, order }: CatalogFilter): string | null {
+  if (ids !== null || order === "title") return null;
   if (search.trim() !== "" || favorite === false || retakesOf !== null) return null;
   if (favorite === null) return state === null ? keyOf("tasks") : keyOf("state", state);
   return state === null ? keyOf("favorites") : null;

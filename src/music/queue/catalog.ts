@@ -57,27 +57,43 @@ export function hasEnded(state: TaskState): boolean {
   return state === "succeeded" || state === "failed";
 }
 
-function fits({ state, favorite, retakesOf, search }: CatalogFilter): (summary: TaskSummary) => boolean {
+function fits(filter: CatalogFilter): (summary: TaskSummary) => boolean {
+  const { state, favorite, retakesOf, search } = filter;
+  const ids = filter.ids && new Set(filter.ids);
   const words = search.toLowerCase().split(/\s+/);
   return (summary) =>
     (state === null || summary.state === state) &&
     (favorite === null || summary.isFavorite === favorite) &&
+    (ids === null || ids.has(summary.id)) &&
     (retakesOf === null || summary.id === retakesOf || summary.retakeOf === retakesOf) &&
     words.every((word) => summary.words.includes(word));
 }
 
-/** Ids of the matching tasks, newest first, and the number of matches. */
+const COMPARE: Record<TaskOrder, (a: TaskSummary, b: TaskSummary) => number> = {
+  newest: (a, b) => b.sequence - a.sequence,
+  oldest: (a, b) => a.sequence - b.sequence,
+  // The words begin with the title; without one, the prompt is the first line.
+  title: (a, b) => BY_WORDS.compare(a.words.trimStart(), b.words.trimStart()) || b.sequence - a.sequence,
+};
+const BY_WORDS = new Intl.Collator("en", { numeric: true });
+
+/** Ids of a page of the matching tasks, and the number of matches. */
 export function pageOf(
   summaries: Iterable<TaskSummary>,
   filter: CatalogFilter,
 ): { total: number; ids: string[] } {
   const fitting = [...summaries].filter(fits(filter));
-  fitting.sort((a, b) => b.sequence - a.sequence);
+  fitting.sort(COMPARE[filter.order]);
   const { offset, limit } = filter;
   return { total: fitting.length, ids: fitting.slice(offset, offset + limit).map(({ id }) => id) };
 }
 
+export const TASK_ORDERS = ["newest", "oldest", "title"] as const;
+export type TaskOrder = (typeof TASK_ORDERS)[number];
+
 export interface CatalogFilter {
+  /** Only these tasks; null: any. */
+  ids: readonly string[] | null;
   /** Null: any. */
   state: TaskState | null;
   favorite: boolean | null;
@@ -85,6 +101,7 @@ export interface CatalogFilter {
   retakesOf: string | null;
   /** Words that must all occur in the title, prompt or lyrics. Case is ignored. */
   search: string;
+  order: TaskOrder;
   offset: number;
   /** Maximum number of ids. */
   limit: number;

@@ -17,6 +17,7 @@ import {
   within,
 } from "../../parameters.js";
 import { RequestError } from "../errors.js";
+import { TASK_ORDERS } from "../queue/catalog.js";
 import { TASK_STATES } from "../queue/store.js";
 import { FieldSources, parseField, parseObject, strictParser } from "./fields.js";
 import { type Fields, isObject, readClientJson } from "./json.js";
@@ -181,6 +182,10 @@ export const parseRandomSample = strictParser({
 /** Most tasks per page of GET /v1/tasks. */
 const MAX_LISTED_TASKS = 200;
 
+const idList = trimmed
+  .transform((ids) => ids.split(",").flatMap((id) => id.trim() || []))
+  .meta({ type: "string" });
+
 /** Query of GET /v1/tasks. */
 export const parseTaskFilter = strictParser({
   state: parameter("state", oneOf(TASK_STATES).nullable().default(null), "Only tasks in this state."),
@@ -199,10 +204,16 @@ export const parseTaskFilter = strictParser({
     trimmed.default(""),
     "Words that must all occur in title, prompt or lyrics.",
   ),
+  ids: parameter("task_ids", idList.nullable().default(null), "Only these tasks, comma-separated."),
+  order: parameter(
+    "sort",
+    oneOf(TASK_ORDERS).default("newest"),
+    "newest or oldest first, or by title; tasks without a title by their prompt.",
+  ),
   offset: parameter(
     "offset",
     within(strictInteger, 0, Number.MAX_SAFE_INTEGER).default(0),
-    "Number of newest tasks to skip.",
+    "Number of tasks to skip.",
   ),
   limit: parameter(
     "limit",
@@ -222,14 +233,7 @@ export const parseRemoval = strictParser({
 
 /** Query of GET /v1/retention. */
 export const parseForecast = strictParser({
-  ids: parameter(
-    "task_ids",
-    trimmed
-      .transform((ids) => ids.split(",").flatMap((id) => id.trim() || []))
-      .meta({ type: "string" })
-      .default([]),
-    "Tasks whose removal is forecast, comma-separated.",
-  ),
+  ids: parameter("task_ids", idList.default([]), "Tasks whose removal is forecast, comma-separated."),
 });
 
 const retakeParser = strictParser({

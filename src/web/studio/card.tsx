@@ -7,7 +7,7 @@ import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { controls, usePlayback } from "./playback.js";
 import { SaveSettings } from "./settings-file.js";
-import { Download, LyricsFile, letterOf, nameOf, type Track } from "./song.js";
+import { Download, LyricsFile, letterOf, linkOf, nameOf, type Track } from "./song.js";
 import { tasks } from "./source.js";
 import { ago, clock } from "./words.js";
 
@@ -20,6 +20,8 @@ export interface SongActions {
   remove: (task: Task) => void;
   describe: (song: Song) => void;
   useDescription: (task: Task) => void;
+  /** Copies a link to the song. */
+  share: (task: Task) => void;
   /** Takes the song as the reference of the next one. */
   reference: (task: Task, song: Song) => void;
   change: (task: Task, change: { title?: string; favorite?: boolean }) => void;
@@ -220,6 +222,18 @@ function More({ task, stay, on, onRename }: MoreProps) {
           </button>
         )}
         <SaveSettings task={task} />
+        <a
+          class="button"
+          href={linkOf(task)}
+          onClick={(event) => {
+            // Pages without TLS cannot copy: there it is a plain link.
+            if (navigator.clipboard === undefined) return;
+            event.preventDefault();
+            on.share(task);
+          }}
+        >
+          {t("Copy link")}
+        </a>
         <button type="button" onClick={onRename}>
           {t("Rename")}
         </button>

@@ -2,9 +2,12 @@
 import { useRef, useState } from "preact/hooks";
 import type { Task } from "./api.js";
 import { Card, type SongActions } from "./card.js";
+import { SelectField } from "./fields.js";
 import { t } from "./language.js";
 import { type LibraryQuery, type Live, PAGE_SIZE } from "./live.js";
+import { Ordering } from "./ordering.js";
 import type { Attempt } from "./part.js";
+import { setPlaylist, usePlaylists } from "./playlists.js";
 import { ruleOf, stayOf, useRetention } from "./retention.js";
 import { Selection } from "./selection.js";
 import { nameOf, type Track } from "./song.js";
@@ -32,7 +35,9 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
   /** Songs to act on; null outside of selecting. */
   const [chosen, setChosen] = useState<ReadonlyMap<string, Task> | null>(null);
   const retention = useRetention(library);
-  const isFiltered = query.search !== "" || query.favorite;
+  const playlists = usePlaylists();
+  const { list } = query;
+  const isFiltered = query.search !== "" || query.favorite || list !== null;
   const find = (change: Partial<LibraryQuery>) => onQuery({ ...query, ...change, offset: 0 });
   const view = (first: number) => {
     const start = Math.max(0, Math.floor(first / PAGE_SIZE) - 1) * PAGE_SIZE;
@@ -41,18 +46,27 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
   const row = (index: number) => {
     const task = library[index - offset];
     if (task === undefined) return { key: `row ${index}`, content: <div class="card waiting" /> };
+    const stay = retention ? stayOf(task, retention) : "";
+    const card = <Card task={task} stay={stay} track={track} onPlay={onPlay} on={on} />;
     return {
       key: task.task_id,
       content: (
         <>
           {chosen !== null && <Choice task={task} chosen={chosen} onChoose={setChosen} />}
-          <Card
-            task={task}
-            stay={retention ? stayOf(task, retention) : ""}
-            track={track}
-            onPlay={onPlay}
-            on={on}
-          />
+          {list !== null && list.name in playlists ? (
+            <Ordering
+              task={task}
+              ids={list.ids}
+              onOrder={(ids) => {
+                setPlaylist(list.name, ids);
+                find({ list: ids.length > 0 ? { name: list.name, ids } : null });
+              }}
+            >
+              {card}
+            </Ordering>
+          ) : (
+            card
+          )}
         </>
       ),
     };
@@ -79,6 +93,33 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
         >
           ★ {t("Favourites")}
         </button>
+        {list === null ? (
+          <SelectField
+            label={t("Sort")}
+            name="order"
+            open=""
+            options={[
+              ["newest", t("Newest first")],
+              ["oldest", t("Oldest first")],
+              ["title", t("By title")],
+            ]}
+            values={{ ...query }}
+            set={({ order }) => find({ order: order as LibraryQuery["order"] })}
+          />
+        ) : null}
+        {(list !== null || Object.keys(playlists).length > 0) && (
+          <SelectField
+            label={t("Playlist")}
+            name="list"
+            open={t("All songs")}
+            options={Object.keys(playlists)}
+            values={{ list: list?.name }}
+            set={({ list: name }) => {
+              const ids = playlists[String(name)];
+              find({ list: ids === undefined ? null : { name: String(name), ids } });
+            }}
+          />
+        )}
         {library.length > 0 && chosen === null && (
           <button type="button" onClick={() => setChosen(new Map())}>
             {t("Select")}

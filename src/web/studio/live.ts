@@ -13,9 +13,17 @@ const STREAMS = 2;
 
 export type Connection = "connecting" | "online" | "offline" | "locked";
 
+export interface SongList {
+  name: string;
+  ids: readonly string[];
+}
+
 export interface LibraryQuery {
   search: string;
   favorite: boolean;
+  order: "newest" | "oldest" | "title";
+  /** Shows only these songs, in this order: a playlist, or a song that a link names. */
+  list: SongList | null;
   /** Number of the first song that is read. */
   offset: number;
 }
@@ -62,7 +70,9 @@ export function useLive(query: LibraryQuery): Live {
       state: "succeeded",
       offset: query.offset,
       limit: READ_SONGS,
+      sort: query.order,
     };
+    if (query.list !== null) wish.task_ids = query.list.ids.join(",");
     if (query.search !== "") wish.search = query.search;
     if (query.favorite) wish.favorite = "true";
     try {
@@ -75,7 +85,7 @@ export function useLive(query: LibraryQuery): Live {
       if (turn !== latest.current) return;
       setActive([...running.tasks.toReversed(), ...queued.tasks.toReversed()]);
       setFailed(failures.tasks);
-      setLibrary(songs.tasks);
+      setLibrary(query.list === null ? songs.tasks : ordered(songs.tasks, query.list.ids));
       setTotal(songs.total);
       setOffset(query.offset);
       setConnection("online");
@@ -89,7 +99,7 @@ export function useLive(query: LibraryQuery): Live {
       setLibrary([]);
       setTotal(0);
     }
-  }, [query.search, query.favorite, query.offset]);
+  }, [query]);
 
   useEffect(() => {
     void refresh();
@@ -112,6 +122,10 @@ export function useLive(query: LibraryQuery): Live {
   );
 
   return { connection, active, failed, library, offset, total, refresh };
+}
+
+function ordered(tasks: readonly Task[], ids: readonly string[]): Task[] {
+  return tasks.toSorted((one, other) => ids.indexOf(one.task_id) - ids.indexOf(other.task_id));
 }
 
 /** Event sources reconnect after a restart of the server. */

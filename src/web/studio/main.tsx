@@ -13,7 +13,7 @@ import { type LibraryQuery, tellTabs, useLive } from "./live.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
 import { isSettingsFile, readSettings } from "./settings-file.js";
-import { nameOf, useTrack } from "./song.js";
+import { linkOf, nameOf, useTrack } from "./song.js";
 import { applyTheme, storedTheme } from "./theme.js";
 import { type DraftChange, useDraft } from "./undo.js";
 import { Workshop } from "./workshop.js";
@@ -32,7 +32,7 @@ interface NoticeText {
 
 function Studio() {
   const { draft, setDraft, replaceDraft } = useDraft();
-  const [query, setQuery] = useState<LibraryQuery>({ search: "", favorite: false, offset: 0 });
+  const [query, setQuery] = useState<LibraryQuery>(firstQuery);
   const [notice, setNotice] = useState<NoticeText | null>(null);
   const [view, setView] = useState<View>("make");
   const tell = (text: string, isError = false, undo?: () => void) => setNotice({ text, isError, undo });
@@ -189,6 +189,11 @@ function Studio() {
               remove,
               describe: (song) => describe({ src_audio_path: song.file }),
               useDescription,
+              share: (task) =>
+                attempt(
+                  () => navigator.clipboard.writeText(new URL(linkOf(task), location.href).href),
+                  t("The link is copied."),
+                ),
               reference: (task, song) =>
                 replace(
                   (now) => withReference(now, song),
@@ -280,6 +285,13 @@ function Views({ view, onView, busy }: ViewsProps) {
       ))}
     </nav>
   );
+}
+
+/** The whole library, or the song that the page's address names. */
+function firstQuery(): LibraryQuery {
+  const id = new URLSearchParams(location.search).get("song");
+  const list = id === null ? null : { name: t("Shared song"), ids: [id] };
+  return { search: "", favorite: false, order: "newest", list, offset: 0 };
 }
 
 function show(): void {

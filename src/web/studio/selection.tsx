@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { call, type Task } from "./api.js";
 import { t } from "./language.js";
 import type { Attempt } from "./part.js";
+import { addToPlaylist, MAX_SONGS, usePlaylists } from "./playlists.js";
 import { letterOf, nameOf } from "./song.js";
 
 interface SelectionProps {
@@ -47,6 +48,22 @@ export function Selection({ chosen, onEnd, attempt }: SelectionProps) {
       >
         {isAllStarred ? t("Unstar") : t("Star")}
       </button>
+      <AddToPlaylist
+        isReady={chosen.length > 0}
+        onAdd={(name) =>
+          void attempt(
+            async () => {
+              const isWhole = addToPlaylist(
+                name,
+                chosen.map(({ task_id }) => task_id),
+              );
+              if (!isWhole) throw new Error(t("A playlist holds {count} songs.", { count: MAX_SONGS }));
+              onEnd();
+            },
+            t("Added to {name}.", { name }),
+          )
+        }
+      />
       <button
         type="button"
         class={isSure ? "danger" : ""}
@@ -66,6 +83,38 @@ export function Selection({ chosen, onEnd, attempt }: SelectionProps) {
         {t("Done")}
       </button>
     </div>
+  );
+}
+
+function AddToPlaylist({ isReady, onAdd }: { isReady: boolean; onAdd: (name: string) => void }) {
+  const [name, setName] = useState("");
+  const playlists = usePlaylists();
+  return (
+    <form
+      class="row"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onAdd(name.trim());
+      }}
+    >
+      <input
+        dir="auto"
+        list="playlists"
+        maxLength={60}
+        aria-label={t("Playlist")}
+        placeholder={t("Playlist")}
+        value={name}
+        onInput={(event) => setName(event.currentTarget.value)}
+      />
+      <datalist id="playlists">
+        {Object.keys(playlists).map((each) => (
+          <option key={each} value={each} />
+        ))}
+      </datalist>
+      <button type="submit" disabled={!isReady || name.trim() === ""}>
+        {t("Add to playlist")}
+      </button>
+    </form>
   );
 }
 

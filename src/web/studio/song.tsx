@@ -106,6 +106,11 @@ export function LyricsFile({ name, lrc }: { name: string; lrc: string }) {
   );
 }
 
+/** Opens the studio with this song. */
+export function linkOf({ task_id }: Task): string {
+  return `/?song=${task_id}`;
+}
+
 export function letterOf(index: number): string {
   return String.fromCharCode(65 + index);
 }

@@ -34,7 +34,18 @@ describe("the tasks of a fleet", () => {
   });
 
   const search = async (store: FleetStore, words: string, state: "succeeded" | null = null) =>
-    (await store.page({ state, favorite: null, retakesOf: null, search: words, offset: 0, limit: 10 })).ids;
+    (
+      await store.page({
+        ids: null,
+        order: "newest",
+        state,
+        favorite: null,
+        retakesOf: null,
+        search: words,
+        offset: 0,
+        limit: 10,
+      })
+    ).ids;
 
   it("are searched in their current state after changes of other processes", async () => {
     const [near, far] = [await openStore(), await openStore()];
@@ -55,6 +66,8 @@ describe("the tasks of a fleet", () => {
       state: null,
       favorite: false,
       retakesOf: null,
+      ids: null,
+      order: "newest",
       search: "",
       offset: 0,
       limit: 10,
@@ -73,7 +86,14 @@ describe("the tasks of a fleet", () => {
       await Promise.all(tasks.slice(begin, begin + BATCH).map((task) => near.add(task)));
     }
     const { total, ids } = await far.page({
-      ...{ state: null, favorite: null, retakesOf: null, search: "bossa" },
+      ...{
+        ids: null,
+        order: "newest" as const,
+        state: null,
+        favorite: null,
+        retakesOf: null,
+        search: "bossa",
+      },
       ...{ offset: MANY - 1, limit: 10 },
     });
     expect(total).to.equal(MANY);

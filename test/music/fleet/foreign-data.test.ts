@@ -221,7 +221,16 @@ describe("a fleet with foreign data in Redis", () => {
           if (key.startsWith("carillon:worker")) await announced();
           await make({ submission: { key, digest: "" } });
           for (const search of ["", "song"]) {
-            const page = { state: null, favorite: null, retakesOf: null, search, offset: 0, limit: 100 };
+            const page = {
+              ids: null,
+              order: "newest" as const,
+              state: null,
+              favorite: null,
+              retakesOf: null,
+              search,
+              offset: 0,
+              limit: 100,
+            };
             for (const id of (await gateway.queue.page(page)).ids)
               await gateway.queue.get(id).catch(ifDamaged);
           }

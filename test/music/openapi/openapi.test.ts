@@ -76,7 +76,16 @@ describe("the OpenAPI document", () => {
     const form = document.paths["/release_task"]?.post?.requestBody?.content["multipart/form-data"]?.schema;
     expect((form as Schema).properties).to.include.keys("src_audio", "reference_audio", "prompt");
     const parameters = document.paths["/v1/tasks"]?.get?.parameters.map(({ name }) => name);
-    expect(parameters).to.deep.equal(["state", "favorite", "retakes_of", "search", "offset", "limit"]);
+    expect(parameters).to.deep.equal([
+      "state",
+      "favorite",
+      "retakes_of",
+      "search",
+      "task_ids",
+      "sort",
+      "offset",
+      "limit",
+    ]);
   });
 
   it("gives every operation a unique id and every path its parameters", () => {

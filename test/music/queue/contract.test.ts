@@ -28,7 +28,16 @@ interface Kind {
 }
 
 const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
-const everything = { state: null, favorite: null, retakesOf: null, search: "", offset: 0, limit: 100 };
+const everything = {
+  ids: null,
+  order: "newest" as const,
+  state: null,
+  favorite: null,
+  retakesOf: null,
+  search: "",
+  offset: 0,
+  limit: 100,
+};
 
 function embedded(): Kind {
   let directory = "";
@@ -297,6 +306,14 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await page({ favorite: true })).to.deep.equal({ total: 1, ids: [ids[0]] });
       expect(await page({ favorite: false, state: "queued" })).to.deep.equal({ total: 1, ids: [ids[2]] });
       expect(await page({ search: "HARB song" })).to.deep.equal({ total: 1, ids: [ids[0]] });
+      expect(await page({ order: "oldest", limit: 2 })).to.deep.equal({ total: 3, ids: [ids[0], ids[1]] });
+      await queue.update(ids[2], (task) => ({ ...task, title: "arrival" }));
+      // "a song" is a prompt, "arrival" and "Harbour" are titles.
+      expect((await page({ order: "title" })).ids).to.deep.equal([ids[1], ids[2], ids[0]]);
+      expect(await page({ ids: [ids[1], ids[0], "unknown"] })).to.deep.equal({
+        total: 2,
+        ids: [ids[1], ids[0]],
+      });
     });
 
     it("lists a task with its retakes", async () => {

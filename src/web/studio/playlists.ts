@@ -1,0 +1,54 @@
+/** Playlists: names with ids of songs in order, kept in this browser. */
+import { useEffect, useState } from "preact/hooks";
+
+export type Playlists = Readonly<Record<string, readonly string[]>>;
+
+/** Songs that a list holds: their ids travel in an address. */
+export const MAX_SONGS = 100;
+
+const ITEM = "carillon-playlists";
+const CHANGED = "carillon-playlists-changed";
+
+function load(): Playlists {
+  try {
+    return JSON.parse(localStorage.getItem(ITEM) ?? "{}");
+  } catch {
+    return {};
+  }
+}
+
+/** The playlists, updated after changes in any tab. */
+export function usePlaylists(): Playlists {
+  const [playlists, setPlaylists] = useState(load);
+  useEffect(() => {
+    const read = () => setPlaylists(load());
+    addEventListener("storage", read);
+    addEventListener(CHANGED, read);
+    return () => {
+      removeEventListener("storage", read);
+      removeEventListener(CHANGED, read);
+    };
+  }, []);
+  return playlists;
+}
+
+/** Replaces a playlist; without songs it is removed. */
+export function setPlaylist(name: string, ids: readonly string[]): void {
+  const { [name]: _, ...others } = load();
+  localStorage.setItem(ITEM, JSON.stringify(ids.length === 0 ? others : { ...others, [name]: ids }));
+  dispatchEvent(new Event(CHANGED));
+}
+
+/** Appends songs that the playlist does not have yet. @returns whether all of them fit */
+export function addToPlaylist(name: string, ids: readonly string[]): boolean {
+  const all = [...new Set([...(load()[name] ?? []), ...ids])];
+  setPlaylist(name, all.slice(0, MAX_SONGS));
+  return all.length <= MAX_SONGS;
+}
+
+/** The ids with one of them moved to another index. */
+export function moved(ids: readonly string[], id: string, index: number): string[] {
+  const others = ids.filter((other) => other !== id);
+  const at = Math.min(Math.max(index, 0), others.length);
+  return [...others.slice(0, at), id, ...others.slice(at)];
+}
