@@ -37,10 +37,10 @@ const route: Route = ({ authenticator, config, service }) => {
     const { path, ai_token: token } = request.query;
     authenticator.authorize(request, token);
     if (typeof path !== "string") throw new RequestError("path is missing");
-    const upload = await service.keptUpload(path);
+    const upload = await service.tasks.keptUpload(path);
     const found = upload ?? (await service.audioFiles.resolve(path));
     const { format, ...finish } = parseConversion(request.query);
-    const song = await service.songIn(found.path);
+    const song = await service.tasks.songIn(found.path);
     const named = (type: "inline" | "attachment", extension: string) =>
       create(song === null ? basename(found.path) : songFileName(song.title, song.version, extension), {
         type,
@@ -200,14 +200,14 @@ const previewRoute: Route =
     const { signal } = callerOf(request, response);
     const id = String(request.params.id);
     try {
-      const sound = await service.preview(id, signal);
+      const sound = await service.tasks.preview(id, signal);
       if (sound !== null && (request.method === "HEAD" || (await sound.hasAudio(signal)))) {
         response.set({ "Content-Type": "audio/wav", "Cache-Control": "no-store", "X-Accel-Buffering": "no" });
         if (request.method === "HEAD") response.end();
         else await pipeline(sound.wav(signal), response);
         return;
       }
-      const { songs } = await service.whenEnded(id, signal).then(() => service.task(id));
+      const { songs } = await service.tasks.whenEnded(id, signal).then(() => service.tasks.get(id));
       const [song] = songs;
       if (song === undefined) throw new HttpError(404, "The task ended without a song");
       const key = typeof token === "string" ? `&ai_token=${encodeURIComponent(token)}` : "";

@@ -73,7 +73,7 @@ export const CHAT_ENDPOINTS = section("Chat", {
 
 /** @throws HttpError 500 if the task fails */
 async function songOf({ service }: RouteContext, id: string, signal: AbortSignal): Promise<SongResult> {
-  const { result, error } = await service.whenEnded(id, signal);
+  const { result, error } = await service.tasks.whenEnded(id, signal);
   if (result === null) throw new HttpError(500, error ?? "The task failed");
   return result;
 }

@@ -101,13 +101,13 @@ const TASKS = section("Tasks", {
     summary: "List tasks, newest first",
     query: parseTaskFilter,
     answer: answers.taskPage,
-    run: ({ service }, { query }) => service.list(parseTaskFilter(query)),
+    run: ({ service }, { query }) => service.tasks.list(parseTaskFilter(query)),
   }),
   "GET /v1/tasks/:id": reading({
     summary: "Get a task",
     answer: taskRowSchema,
     errors: [404],
-    run: ({ service }, { params }) => service.task(String(params.id)),
+    run: ({ service }, { params }) => service.tasks.get(String(params.id)),
   }),
   "PATCH /v1/tasks/:id": command({
     summary: "Set title or favourite of a task",
@@ -115,7 +115,7 @@ const TASKS = section("Tasks", {
     answer: taskRowSchema,
     errors: [404, 507],
     example: { title: "Evening", favorite: true },
-    run: ({ service }, marks, { params }) => service.mark(String(params.id), marks),
+    run: ({ service }, marks, { params }) => service.tasks.mark(String(params.id), marks),
   }),
   "DELETE /v1/tasks/:id": {
     summary:
@@ -132,7 +132,7 @@ const TASKS = section("Tasks", {
     summary: "Size of all songs, its limits, and when tasks are deleted",
     query: parseForecast,
     answer: retentionForecast,
-    run: ({ service }, { query }) => service.retention(parseForecast(query).ids),
+    run: ({ service }, { query }) => service.retention.forecast(parseForecast(query).ids),
   }),
   "GET /v1/tasks/:id/events": taskEvents,
   "GET /v1/tasks/:id/preview": preview,
@@ -184,7 +184,7 @@ const WORDS = section("Words", {
 export function removalRoute(statesOf: (request: Request) => readonly TaskState[]): Route {
   return commandRoute(async ({ service }, _fields, request) => {
     const id = String(request.params.id);
-    return { task_id: id, status: await service.remove(id, statesOf(request)) };
+    return { task_id: id, status: await service.tasks.remove(id, statesOf(request)) };
   });
 }
 
@@ -213,11 +213,13 @@ export async function accept(
     });
     const key = await submissionKey(idempotencyKey, body, caller.share);
     const submit = async () => {
-      const accepted = await service.submit(generation, caller, { submission: key, retakeOf }).catch(refusal);
+      const accepted = await service.submissions
+        .submit(generation, caller, { submission: key, retakeOf })
+        .catch(refusal);
       keptFiles = ownFiles(generation);
       return accepted;
     };
-    return await (key === null ? submit() : service.submitOnce(key, submit));
+    return await (key === null ? submit() : service.submissions.submitOnce(key, submit));
   } finally {
     await body.dispose(keptFiles);
   }
@@ -227,7 +229,10 @@ export async function accept(
 async function retake(context: RouteContext, body: RequestBody, caller: Caller, request: Request) {
   try {
     const { seed, batchSize } = parseRetake(body.fields);
-    const { first, parameters } = await context.service.retakeOf(String(request.params.id), body.uploads);
+    const { first, parameters } = await context.service.tasks.retakeOf(
+      String(request.params.id),
+      body.uploads,
+    );
     const fields = {
       ...parameters,
       ...(batchSize !== null && { batch_size: batchSize }),
@@ -266,7 +271,7 @@ async function statesOf(ids: readonly string[], service: MusicService): Promise<
   const items: TaskStatusItem[] = [];
   let bytes = 0;
   for (const id of ids) {
-    const item = known.get(id) ?? (await service.query(id));
+    const item = known.get(id) ?? (await service.tasks.status(id));
     known.set(id, item);
     items.push(item);
     bytes += Buffer.byteLength(item.result);

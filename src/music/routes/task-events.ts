@@ -17,7 +17,7 @@ const route: Route =
     authenticator.authorize(request, request.query.ai_token);
     const { signal } = callerOf(request, response);
     const lastEventId = request.get("Last-Event-ID") ?? "";
-    const { log, number } = await service.follow(String(request.params.id), lastEventId);
+    const { log, number } = await service.tasks.follow(String(request.params.id), lastEventId);
     if (log.hasEnded && lastEventId === LAST_EVENT_ID) {
       response.status(204).end();
       return;

@@ -1,0 +1,113 @@
+/** Accepts tasks: checks their words and recordings, and queues each once. */
+import type { z } from "zod";
+import type { MusicEngine } from "../engine/types.js";
+import { describe } from "../parameters.js";
+import type { Caller } from "./access/concurrency-limit.js";
+import type { Callbacks } from "./callbacks/callbacks.js";
+import { HttpError, RequestError } from "./errors.js";
+import type { acceptedTask } from "./openapi/answers.js";
+import { type Origin, SubmissionTakenError, type TaskQueue } from "./queue/task-queue.js";
+import type { SubmissionKey } from "./request/idempotency.js";
+import type { GenerationRequest } from "./request/schema.js";
+import { checkWords } from "./song/song-context.js";
+import type { SongRunner } from "./song/song-runner.js";
+import { refusalOf } from "./words/text-writer.js";
+
+/** Response to a submission. */
+export type AcceptedTask = z.output<typeof acceptedTask>;
+
+export class Submissions {
+  /** Running submissions by Idempotency-Key. */
+  readonly #running = new Map<string, Promise<AcceptedTask>>();
+
+  /** @param stopping aborts checks when the service stops */
+  constructor(
+    private readonly queue: TaskQueue,
+    private readonly engine: MusicEngine,
+    private readonly runner: SongRunner,
+    private readonly callbacks: Callbacks,
+    private readonly stopping: AbortSignal,
+  ) {}
+
+  /**
+   * Checks the recordings of the task and queues it. An accepted task owns its uploads, which survive a restart and are
+   * deleted when it ends.
+   * @param caller disconnecting ends the check, not an accepted task
+   * @throws QueueFullError; HttpError 400 for an unusable recording, 429 if too many checks of the caller wait, 500 if the
+   * service stops; DecodeError for server errors; StoreError if the task cannot be recorded; the reason of the caller's
+   * signal. Nothing is left of the task then.
+   */
+  async submit(
+    request: GenerationRequest,
+    caller: Caller,
+    { submission = null, retakeOf }: Pick<Origin, "submission" | "retakeOf"> = {},
+  ): Promise<AcceptedTask> {
+    await this.queue.assertRoom();
+    await checkWords(this.engine, request).catch((error: unknown) => {
+      const refusal = refusalOf(error);
+      // Other errors are reported when the task runs.
+      if (refusal instanceof RequestError) throw refusal;
+    });
+    await this.callbacks.admit(request.callbackUrl ?? null);
+    const signal = AbortSignal.any([caller.signal, this.stopping]);
+    const { inputs } = this.runner;
+    const claimed = await inputs.claim(request);
+    try {
+      const admitted = await inputs.admit(claimed, { ...caller, signal });
+      const published = await inputs.publish(await this.#withAdapters(admitted));
+      const origin = { submission, retakeOf, requestId: caller.requestId, share: caller.share ?? "" };
+      const { task, position } = await this.queue.submit(published, origin).catch(async (error: unknown) => {
+        if (published !== admitted) await inputs.release(published).catch(() => {});
+        throw error;
+      });
+      return { task_id: task.id, status: "queued", queue_position: position, warnings: request.warnings };
+    } catch (error) {
+      await inputs.unclaim(request, claimed);
+      throw error;
+    }
+  }
+
+  /**
+   * Submits once per Idempotency-Key. Concurrent submissions wait for the first; later ones get its response. The key
+   * lasts as long as the task.
+   * @throws HttpError 422 if the key was used for a different body
+   */
+  async submitOnce(key: SubmissionKey, submit: () => Promise<AcceptedTask>): Promise<AcceptedTask> {
+    for (;;) {
+      const pending = this.#running.get(key.key);
+      if (pending === undefined) break;
+      await pending.catch(() => {});
+    }
+    const id = await this.queue.submittedAs(key.key);
+    if (id === undefined) {
+      const pending = submit();
+      this.#running.set(key.key, pending);
+      try {
+        return await pending;
+      } catch (error) {
+        if (!(error instanceof SubmissionTakenError)) throw error;
+      } finally {
+        this.#running.delete(key.key);
+      }
+      return this.submitOnce(key, submit);
+    }
+    const task = await this.queue.get(id);
+    // The task and its key were deleted meanwhile.
+    if (task?.submission === undefined) return this.submitOnce(key, submit);
+    const { digest, position } = task.submission;
+    if (digest !== key.digest) {
+      throw new HttpError(
+        422,
+        `Idempotency-Key ${describe(key.key)} was used for a different body by task ${id}: send a new key`,
+      );
+    }
+    return { task_id: id, status: "queued", queue_position: position, warnings: task.request.warnings };
+  }
+
+  /** Resolves the adapters of the request. @throws as RequestedAdapters.resolveAll */
+  async #withAdapters(request: GenerationRequest): Promise<GenerationRequest> {
+    if (request.loras === null) return request;
+    const loras = await this.runner.loras.resolveAll(request.loras, () => this.engine.adapters());
+    return { ...request, loras };
+  }
+}

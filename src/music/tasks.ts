@@ -1,0 +1,249 @@
+/** Reads, follows, changes and removes tasks for clients. */
+import { EventEmitter, once } from "node:events";
+import { describe } from "../parameters.js";
+import { type AudioFiles, type FoundAudio, songOf } from "./audio/audio-files.js";
+import type { SongTags } from "./audio/tags.js";
+import { type UploadKind, type Uploads, uploadKind } from "./audio/uploads.js";
+import { HttpError } from "./errors.js";
+import { type CatalogFilter, hasEnded } from "./queue/catalog.js";
+import type { Retention } from "./queue/retention.js";
+import { DamagedRecordError, type Task, type TaskState } from "./queue/store.js";
+import { TaskEvents, type TaskLog } from "./queue/task-events.js";
+import type { LiveState, TaskQueue } from "./queue/task-queue.js";
+import { type TaskRow, taskRow, wholeTaskRow } from "./queue/task-row.js";
+import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./queue/task-status.js";
+import type { Fields } from "./request/json.js";
+import { parametersOf, uploadsOf } from "./request/replay.js";
+import type { Preview } from "./song/preview.js";
+import type { SongRunner } from "./song/song-runner.js";
+import { titleOf, versionLetter } from "./song/title.js";
+
+/** Tasks read concurrently; few, because each may be large. */
+const ROWS_AT_ONCE = 8;
+/** Size limit of a page of tasks; it may hold fewer tasks than requested. */
+const MAX_PAGE_BYTES = 8 * 2 ** 20;
+
+const ENDED: LiveState = { progress: undefined, position: undefined };
+
+export class Tasks {
+  readonly #audioFiles: AudioFiles;
+  readonly #events: TaskEvents;
+  /** Emits the id of every ended task. */
+  readonly #endings = new EventEmitter();
+
+  /**
+   * @param detail filters error messages for clients; see `detailFor`
+   * @param stopping ends waiting when the service stops
+   */
+  constructor(
+    private readonly queue: TaskQueue,
+    private readonly runner: SongRunner,
+    private readonly retention: Retention,
+    private readonly detail: (detail: string) => string,
+    private readonly stopping: AbortSignal,
+  ) {
+    this.#audioFiles = runner.audioFiles;
+    queue.events.on("ended", (task) => {
+      this.#endings.emit(task.id);
+      this.#events.end(task.id, this.#row(task, ENDED));
+    });
+    this.#events = new TaskEvents(queue);
+  }
+
+  /** Number of tasks with events in memory. */
+  get eventLogs(): number {
+    return this.#events.size;
+  }
+
+  /** An unknown id has status 0, because the API has no other status for it; `stage` is `unknown`. */
+  async status(id: string): Promise<TaskStatusItem> {
+    try {
+      const task = await this.queue.get(id);
+      if (task === undefined) return unknownTask(id);
+      return taskStatus(this.#shown(task), await this.#live(task), this.#audioFiles);
+    } catch (error) {
+      if (error instanceof DamagedRecordError) return damagedTask(id, error.message);
+      throw error;
+    }
+  }
+
+  /** Status of an ended task, for its callback. */
+  statusOf(task: Task): TaskStatusItem {
+    return taskStatus(this.#shown(task), ENDED, this.#audioFiles);
+  }
+
+  async #live({ id, state }: Task): Promise<LiveState> {
+    return hasEnded(state) ? ENDED : this.queue.live(id);
+  }
+
+  #shown(task: Task): Task {
+    return { ...task, error: task.error === null ? null : this.detail(task.error) };
+  }
+
+  #row(task: Task, live: LiveState): TaskRow {
+    return taskRow(this.#shown(task), live, this.#audioFiles);
+  }
+
+  /** Page of tasks, newest first; it is shorter if rows are large. */
+  async list(filter: CatalogFilter) {
+    const { total, ids } = await this.queue.page(filter);
+    const tasks: TaskRow[] = [];
+    let bytes = 0;
+    for (let begin = 0; begin < ids.length; begin += ROWS_AT_ONCE) {
+      const rows = await Promise.all(ids.slice(begin, begin + ROWS_AT_ONCE).map((id) => this.#rowOf(id)));
+      for (const row of rows) {
+        // Deleted meanwhile.
+        if (row === undefined) continue;
+        bytes += JSON.stringify(row).length;
+        if (bytes > MAX_PAGE_BYTES && tasks.length > 0) return { tasks, total, offset: filter.offset };
+        tasks.push(row);
+      }
+    }
+    return { tasks, total, offset: filter.offset };
+  }
+
+  async #rowOf(id: string): Promise<TaskRow | undefined> {
+    const task = await this.#read(id);
+    return task && this.#row(task, await this.#live(task));
+  }
+
+  /** @throws HttpError 404 */
+  async get(id: string): Promise<TaskRow> {
+    const task = await this.#read(id);
+    if (task === undefined) throw noSuchTask(id);
+    return wholeTaskRow(this.#shown(task), await this.#live(task), this.#audioFiles);
+  }
+
+  /** Undefined also for a damaged record. */
+  #read(id: string): Promise<Task | undefined> {
+    return this.queue.get(id).catch((error: unknown) => {
+      if (error instanceof DamagedRecordError) return undefined;
+      throw error;
+    });
+  }
+
+  /** Title of the song in a file, which version of it, and its tags; null for a file without a task. */
+  async songIn(path: string): Promise<{ title: string; version: string | null; tags: SongTags } | null> {
+    const found = songOf(path);
+    const task = found === null ? undefined : await this.#read(found.taskId);
+    if (found === null || !task?.result) return null;
+    const { index } = found;
+    const { audioFiles, seeds } = task.result;
+    const { prompt, lyrics, metas, trackName } = audioFiles[index]?.description ?? task.result;
+    const { bpm = null, keyscale = "" } = metas;
+    const title = titleOf(task);
+    const isAlone = audioFiles.length === 1 && trackName === undefined;
+    return {
+      title,
+      version: isAlone ? null : (trackName ?? versionLetter(index)),
+      tags: { title, prompt, lyrics, bpm, key: keyscale, seed: String(seeds[index] ?? "") },
+    };
+  }
+
+  /** A kept upload as a readable file; null if `path` refers to none. @throws StoreError */
+  async keptUpload(path: string): Promise<FoundAudio | null> {
+    const found = await this.runner.inputs.keptUpload(path);
+    return found === null ? null : { path: found, stored: null };
+  }
+
+  /**
+   * Event log of a task, and the number of the event with id `lastEventId`.
+   * @throws HttpError 404
+   */
+  async follow(id: string, lastEventId: string): Promise<{ log: TaskLog; number: number }> {
+    const log = await this.#events.follow(id);
+    const task = await this.#read(id);
+    if (task !== undefined && task.finishedAtMs === null)
+      return { log, number: this.#events.numberOf(lastEventId) };
+    if (task !== undefined) this.#events.end(id, this.#row(task, ENDED));
+    this.#events.forget(id);
+    if (task === undefined) throw noSuchTask(id);
+    return { log, number: 0 };
+  }
+
+  /**
+   * Preview of a task, held until the signal fires; null if the task has ended.
+   * @throws HttpError 404
+   */
+  async preview(id: string, signal: AbortSignal): Promise<Preview | null> {
+    const { previews } = this.runner;
+    // Registered first, so that an end of the task during the read ends the preview, too.
+    const preview = previews.of(id);
+    preview.addListener(signal);
+    const task = await this.#read(id);
+    if (task !== undefined && !hasEnded(task.state)) return preview;
+    previews.end(id);
+    if (task === undefined) throw noSuchTask(id);
+    return null;
+  }
+
+  /**
+   * Body of a retake (without seeds), and the first task of the retake group.
+   * @throws HttpError 404; 409 if an upload of the task was deleted and not `sent` again
+   */
+  async retakeOf(id: string, sent: Uploads): Promise<{ first: string; parameters: Fields }> {
+    const task = await this.#read(id);
+    if (task === undefined) throw noSuchTask(id);
+    const { seed: _seed, use_random_seed: _random, ...parameters } = parametersOf(task);
+    const lost = uploadsOf(task).filter((field) => sent[uploadKind(field) as UploadKind] === null);
+    if (lost.length > 0) {
+      throw new HttpError(409, `The upload of the task is not kept: send ${lost.join(" and ")} again`);
+    }
+    return { first: task.retakeOf ?? id, parameters };
+  }
+
+  /**
+   * Sets title or favourite of a task; undefined leaves a value unchanged.
+   * @throws HttpError 404
+   */
+  async mark(
+    id: string,
+    { title, favorite }: { title: string | undefined; favorite: boolean | undefined },
+  ): Promise<TaskRow> {
+    const task = await this.queue.update(id, (current) => ({
+      ...current,
+      ...(title === undefined ? {} : { title }),
+      ...(favorite === undefined ? {} : { favorite }),
+    }));
+    if (task === undefined) throw noSuchTask(id);
+    return this.#row(task, await this.#live(task));
+  }
+
+  /**
+   * Cancels a waiting or running task, or deletes an ended one with its songs, if it is in one of the states.
+   * @throws HttpError 404, or 409 in another state; StoreError if this cannot be recorded
+   */
+  async remove(id: string, states: readonly TaskState[]): Promise<"cancelled" | "deleted"> {
+    const task = await this.queue.get(id);
+    if (task === undefined) throw noSuchTask(id);
+    const { state } = this.#row(task, await this.#live(task));
+    if (!states.includes(state)) {
+      throw new HttpError(409, `The task is ${state}: to remove it in this state, add ?state=${state}`);
+    }
+    if (await (hasEnded(state) ? this.retention.remove(id) : this.queue.cancel(id))) {
+      return hasEnded(state) ? "deleted" : "cancelled";
+    }
+    throw new HttpError(409, `The task was ${state} and ended before it could be removed: look again`);
+  }
+
+  /**
+   * Waits until a task has ended in any state.
+   * @throws the signal's reason, or HttpError 500 if the service stops first
+   */
+  async whenEnded(id: string, signal: AbortSignal): Promise<Task> {
+    const waiting = AbortSignal.any([signal, this.stopping]);
+    // Rejects if the signal fires; checked below.
+    const ended = once(this.#endings, id, { signal: waiting }).catch(() => null);
+    const current = await this.queue.get(id);
+    if (current !== undefined && current.finishedAtMs !== null) return current;
+    await ended;
+    waiting.throwIfAborted();
+    const task = await this.queue.get(id);
+    if (task === undefined) throw new HttpError(500, "The task was deleted before its result was read");
+    return task;
+  }
+}
+
+function noSuchTask(id: string): HttpError {
+  return new HttpError(404, `No such task: ${describe(id)}`);
+}
