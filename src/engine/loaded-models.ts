@@ -1,0 +1,394 @@
+/**
+ * The models in memory: renderers in slots 1 to 3, and one language model. They load on demand, make room for each
+ * other when memory runs out, and unload when idle.
+ */
+
+import { chooseDevices, defaultIdleSeconds, type Gpu } from "../libtorch/gpus.js";
+import { firstOf } from "../parameters.js";
+import type { AdapterSet } from "./adapters.js";
+import type { CallOptions, NativeAddon, NativeErrorCode } from "./addon.js";
+import type { Checkpoint, Checkpoints } from "./checkpoints.js";
+import { EngineError } from "./errors.js";
+import { LanguageModel } from "./language-model.js";
+import { Renderer } from "./renderer.js";
+import type { AdapterState, EngineOptions, SlotState } from "./types.js";
+
+interface Slot {
+  /** Model configured at start-up. */
+  configured: string;
+  device: string;
+  renderer: Renderer | null;
+  /** Unloaded model; it reloads on next use. */
+  unloaded: Pick<Renderer, "name" | "isTurbo" | "isLegoSft" | "codebookSize"> | null;
+}
+
+/** Idle checks within the idle time of a model, and the longest interval between them. */
+const IDLE_CHECKS = 4;
+const MAX_IDLE_CHECK_MS = 60_000;
+
+export class LoadedModels {
+  readonly #languageModelDevice: string;
+  /** Slots 1 to 3; null if not configured. */
+  readonly #slots: (Slot | null)[];
+  #languageModel: LanguageModel | null = null;
+  /** Name of an unloaded idle language model. */
+  #unloadedLanguageModel: string | null = null;
+  /** Default for requests that name no model; null: as configured. */
+  #defaultLanguageModel: string | null = null;
+  /** Running language work. A task makes several model calls, so a model closes only after them. */
+  readonly #languageWork = new Set<Promise<unknown>>();
+  /** Time of last use (`performance.now()`). */
+  readonly #lastUsedMs = new WeakMap<Renderer | LanguageModel, number>();
+  #idleTimer: NodeJS.Timeout | undefined;
+  /** Tail of the load queue. Loads are serial, since parallel ones would need memory for both. */
+  #loads: Promise<unknown> = Promise.resolve();
+  #closed = false;
+
+  constructor(
+    private readonly addon: NativeAddon,
+    private readonly checkpoints: Checkpoints,
+    private readonly options: EngineOptions,
+    private readonly gpus: readonly Gpu[],
+    private readonly log: (message: string) => void,
+  ) {
+    const { slotModels } = options;
+    const wanted = slotModels.map((model, i) =>
+      model ? (options.devices[i] ?? options.devices.at(-1)) : "cpu",
+    );
+    const chosen = chooseDevices(gpus, [...(wanted as string[]), options.languageModelDevice]);
+    this.#languageModelDevice = chosen.pop() as string;
+    this.#slots = slotModels.map((model, i) =>
+      model ? { configured: model, device: chosen[i] as string, renderer: null, unloaded: null } : null,
+    );
+    this.#startIdleTimer();
+  }
+
+  slots(): SlotState[] {
+    return this.#slots.flatMap((slot, index) => (slot === null ? [] : [stateOf(slot, index + 1)]));
+  }
+
+  get renderers(): Renderer[] {
+    return this.#slots.flatMap((slot) => slot?.renderer ?? []);
+  }
+
+  /** Null while unloaded. */
+  get languageModel(): LanguageModel | null {
+    return this.#languageModel;
+  }
+
+  /** Name of the language model, even while unloaded as idle; null before the first load. */
+  get languageModelName(): string | null {
+    return this.#languageModel?.name ?? this.#unloadedLanguageModel;
+  }
+
+  /** @throws EngineError SLOT_UNAVAILABLE */
+  deviceOf(slotNumber: number): string {
+    return this.#slot(slotNumber).device;
+  }
+
+  /** Active adapters of slot 1; null while it is not loaded. */
+  get adapters(): AdapterSet | null {
+    return this.#slot(1).renderer?.adapters ?? null;
+  }
+
+  /** @param model null: reloads the slot's own */
+  async loadSlot(slotNumber: number, model: string | null, call: CallOptions): Promise<SlotState> {
+    const slot = this.#slot(slotNumber);
+    const { model: current } = stateOf(slot, slotNumber);
+    await this.#queueLoad(() => this.#loadRenderer(slot, model ?? current, call));
+    return stateOf(slot, slotNumber);
+  }
+
+  /** Loads a language model (null: the default) and makes it the default. */
+  async loadLanguageModel(name: string | null, call: CallOptions): Promise<LanguageModel> {
+    const loaded = await this.ensureLanguageModel(name, call);
+    this.#defaultLanguageModel = name ?? this.#defaultLanguageModel;
+    return loaded;
+  }
+
+  /** @param name null: the default */
+  languageCheckpoint(name: string | null): Checkpoint {
+    return this.#languageCheckpoint(name ?? this.#defaultLanguageModel);
+  }
+
+  /** @throws EngineError CLOSED */
+  assertOpen(): void {
+    if (this.#closed) throw new EngineError("CLOSED", "The engine is closed.");
+  }
+
+  /** Later loads reject with CLOSED. */
+  stopLoading(): void {
+    this.#closed = true;
+    clearInterval(this.#idleTimer);
+  }
+
+  /** Waits for running calls and frees all models. */
+  async close(): Promise<void> {
+    await this.#loads;
+    const models = [...this.renderers, this.#languageModel];
+    for (const slot of this.#slots) {
+      if (slot !== null) slot.renderer = null;
+    }
+    this.#languageModel = null;
+    await Promise.allSettled(this.#languageWork);
+    await Promise.all(models.map((model) => model?.close()));
+  }
+
+  #slot(slotNumber: number): Slot {
+    const slot = this.#slots[slotNumber - 1] ?? null;
+    if (slot === null) {
+      const available = this.slots().map((state) => state.slot);
+      throw new EngineError(
+        "SLOT_UNAVAILABLE",
+        `Slot ${slotNumber} is not available; configured at start-up: ${available.join(", ")}.`,
+      );
+    }
+    return slot;
+  }
+
+  async rendererOf(slotNumber: number, call: CallOptions): Promise<Renderer> {
+    const slot = this.#slot(slotNumber);
+    return slot.renderer ?? (await this.#ensureRenderer(slot, call));
+  }
+
+  /** Runs `work` with the model of the slot. */
+  async withRenderer<T>(
+    slotNumber: number,
+    call: CallOptions,
+    work: (renderer: Renderer) => Promise<T>,
+  ): Promise<T> {
+    const renderer = await this.rendererOf(slotNumber, call);
+    return this.#retryOutOfMemory(renderer, () => work(renderer));
+  }
+
+  #ensureRenderer(slot: Slot, call: CallOptions): Promise<Renderer> {
+    return this.#queueLoad(
+      async () => slot.renderer ?? (await this.#loadRenderer(slot, slot.unloaded?.name ?? null, call)),
+    );
+  }
+
+  /** Serialises adapter changes with each other and with model loads. */
+  changeAdapters(call: CallOptions, change: (adapters: AdapterSet) => Promise<void>): Promise<AdapterState> {
+    return this.#queueLoad(async () => {
+      const slot = this.#slot(1);
+      const renderer = slot.renderer ?? (await this.#loadRenderer(slot, slot.unloaded?.name ?? null, call));
+      const { adapters } = renderer;
+      await this.reportDeviceLoss(() => change(adapters));
+      return adapters.state;
+    });
+  }
+
+  /** Runs `work` with the requested language model, loading it if necessary. */
+  async withLanguageModel<T>(
+    requested: string | null,
+    call: CallOptions,
+    work: (lm: LanguageModel) => Promise<T>,
+  ): Promise<T> {
+    const name = requested ?? this.#defaultLanguageModel;
+    const isLoaded = this.#languageModel?.name === this.#languageCheckpoint(name).name;
+    const lm = (isLoaded && this.#languageModel) || (await this.ensureLanguageModel(name, call));
+    const running = this.#retryOutOfMemory(lm, () => work(lm));
+    this.#languageWork.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#languageWork.delete(running);
+    }
+  }
+
+  /** @param name null: as configured */
+  #languageCheckpoint(name: string | null): Checkpoint {
+    return this.checkpoints.languageModel(name ?? this.checkpoints.configured(this.options.languageModel));
+  }
+
+  /**
+   * Loads a language model (null: the default) unless it is loaded. Slot 1 loads first, since its codebook limits the
+   * audio codes.
+   */
+  async ensureLanguageModel(requested: string | null, call: CallOptions): Promise<LanguageModel> {
+    const name = requested ?? this.#defaultLanguageModel;
+    const slot = this.#slot(1);
+    const { codebookSize } = slot.renderer ?? (await this.#ensureRenderer(slot, call));
+    const load = async () => {
+      const checkpoint = this.#languageCheckpoint(name);
+      const old = this.#languageModel;
+      if (old?.name === checkpoint.name) {
+        this.#markUsed(old);
+        return old;
+      }
+      this.#logLoad(name ?? this.options.languageModel, checkpoint.name);
+      const { dtype, quantization, offloadLanguageModel: offload } = this.options;
+      const placement = { device: this.#languageModelDevice, dtype, quantization, offload };
+      this.#languageModel = await this.#retryOutOfMemory(old, () =>
+        LanguageModel.load(this.addon, checkpoint, placement, codebookSize, call),
+      );
+      this.#unloadedLanguageModel = null;
+      this.#markUsed(this.#languageModel);
+      this.#reportUnused(this.#languageModel);
+      await Promise.allSettled(this.#languageWork);
+      await old?.close();
+      return this.#languageModel;
+    };
+    return this.#queueLoad(() =>
+      this.#withEmbeddedFallback(name === null ? this.options.languageModel : null, load),
+    );
+  }
+
+  /** @param model null: as configured */
+  #loadRenderer(slot: Slot, model: string | null, call: CallOptions): Promise<Renderer> {
+    return this.#withEmbeddedFallback(model === null ? slot.configured : null, () =>
+      this.#readRenderer(slot, model, call),
+    );
+  }
+
+  /**
+   * Retries with the embedded model if an installed default is broken.
+   * @param configured null: the model was requested by name
+   */
+  async #withEmbeddedFallback<T>(configured: string | null, load: () => Promise<T>): Promise<T> {
+    try {
+      return await load();
+    } catch (error) {
+      const isBroken = BROKEN_CODES.includes((error as { code?: unknown }).code);
+      if (!isBroken || configured === null || !this.checkpoints.replaceBroken(configured)) throw error;
+      this.log(
+        `${configured} IS BROKEN and is not used; remove its folder or pull it again: ${(error as Error).message}`,
+      );
+      return load();
+    }
+  }
+
+  async #readRenderer(slot: Slot, model: string | null, call: CallOptions): Promise<Renderer> {
+    const checkpoint = this.checkpoints.renderer(model ?? this.checkpoints.configured(slot.configured));
+    this.#logLoad(model ?? slot.configured, checkpoint.name);
+    const old = slot.renderer;
+    const placement = { ...this.options, device: slot.device };
+    slot.renderer = await this.#retryOutOfMemory(old, () =>
+      Renderer.load(this.addon, checkpoint, placement, call),
+    );
+    slot.unloaded = null;
+    this.#markUsed(slot.renderer);
+    this.#reportUnused(slot.renderer);
+    await old?.close();
+    return slot.renderer;
+  }
+
+  /** Runs `work`; when out of memory, unloads idle models and retries once. */
+  async #retryOutOfMemory<T>(used: Renderer | LanguageModel | null, work: () => Promise<T>): Promise<T> {
+    try {
+      return await this.reportDeviceLoss(work);
+    } catch (error) {
+      if (!hasCode(error, "OUT_OF_MEMORY")) throw error;
+      const left = await this.#unloadIdle((model) => model !== used);
+      const without = left.length > 0 ? ` without ${left.join(", ")}` : "";
+      this.log(`${error.message}; retrying${without}`);
+      return await this.reportDeviceLoss(work);
+    } finally {
+      if (used !== null) this.#markUsed(used);
+    }
+  }
+
+  #markUsed(model: Renderer | LanguageModel): void {
+    this.#lastUsedMs.set(model, performance.now());
+  }
+
+  /** Unloads models that were idle longer than the idle time of their device. */
+  #startIdleTimer(): void {
+    const idleMs = (device: string) => {
+      const name = device === "cuda" ? "cuda:0" : device;
+      const gpu = this.gpus.find((candidate) => candidate.device === name);
+      return 1000 * (this.options.idleSeconds ?? defaultIdleSeconds(gpu)) || Number.POSITIVE_INFINITY;
+    };
+    const devices = [...this.#slots.flatMap((slot) => slot?.device ?? []), this.#languageModelDevice];
+    const shortest = Math.min(...devices.map(idleMs));
+    if (shortest === Number.POSITIVE_INFINITY) return;
+    const isUnused = (model: Renderer | LanguageModel, device: string) =>
+      performance.now() - (this.#lastUsedMs.get(model) ?? 0) >= idleMs(device);
+    const drop = async () => {
+      const left = await this.#unloadIdle(isUnused);
+      if (left.length > 0) this.log(`Unloaded idle model ${left.join(", ")}; it reloads on demand`);
+    };
+    // Queued as a load, so that no load relies on a model that is being unloaded.
+    const check = () =>
+      this.#queueLoad(drop).catch((error: Error) => {
+        if (!this.#closed) this.log(error.message);
+      });
+    this.#idleTimer = setInterval(check, Math.min(shortest / IDLE_CHECKS, MAX_IDLE_CHECK_MS)).unref();
+  }
+
+  /** Calls `onDeviceLost` when a GPU failed. */
+  async reportDeviceLoss<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (hasCode(error, "DEVICE_LOST")) this.options.onDeviceLost?.(error);
+      throw error;
+    }
+  }
+
+  /** Unloads idle models that match `isSpare`. Models with loaded adapters stay, as these would be lost. */
+  async #unloadIdle(
+    isSpare: (model: Renderer | LanguageModel, device: string) => boolean,
+  ): Promise<string[]> {
+    const idle: (Renderer | LanguageModel)[] = [];
+    for (const slot of this.#slots) {
+      const renderer = slot?.renderer ?? null;
+      if (slot === null || renderer === null || !renderer.isIdle || !isSpare(renderer, slot.device)) continue;
+      const { name, isTurbo, isLegoSft, codebookSize } = renderer;
+      slot.unloaded = { name, isTurbo, isLegoSft, codebookSize };
+      slot.renderer = null;
+      idle.push(renderer);
+    }
+    const lm = this.#languageModel;
+    if (lm !== null && this.#languageWork.size === 0 && isSpare(lm, this.#languageModelDevice)) {
+      this.#unloadedLanguageModel = lm.name;
+      this.#languageModel = null;
+      idle.push(lm);
+    }
+    await Promise.all(idle.map((model) => model.close()));
+    return idle.map(({ name }) => name);
+  }
+
+  #logLoad(requested: string, used: string): void {
+    this.log(
+      requested === used || !this.checkpoints.usesEmbedded(requested)
+        ? `loading ${requested}`
+        : `${requested} is not installed or is broken: loading the embedded model ${used} instead`,
+    );
+  }
+
+  /** Unused tensors suggest an unknown model family. */
+  #reportUnused({ name, unusedTensors }: Renderer | LanguageModel): void {
+    if (unusedTensors.length === 0) return;
+    this.log(`${name} has unused tensors: ${firstOf(unusedTensors)}`);
+  }
+
+  /** Runs loads in sequence; a failed load does not stop the next. */
+  #queueLoad<T>(load: () => Promise<T>): Promise<T> {
+    const turn = this.#loads.then(() => {
+      this.assertOpen();
+      return load();
+    });
+    this.#loads = turn.catch(() => undefined);
+    return turn;
+  }
+}
+
+/** Error codes of damaged or incomplete models. */
+const BROKEN_CODES: readonly unknown[] = ["BAD_CHECKPOINT", "MODEL_NOT_FOUND", "TOKENIZER"];
+
+export function hasCode(error: unknown, code: NativeErrorCode): error is Error {
+  return error instanceof Error && "code" in error && error.code === code;
+}
+
+function stateOf({ renderer, unloaded }: Slot, slotNumber: number): SlotState {
+  const model = renderer ?? unloaded;
+  return {
+    slot: slotNumber,
+    model: model?.name ?? null,
+    isLoaded: renderer !== null,
+    isTurbo: model?.isTurbo ?? false,
+    isLegoSft: model?.isLegoSft ?? false,
+    codebookSize: model?.codebookSize ?? null,
+  };
+}
