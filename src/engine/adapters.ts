@@ -69,17 +69,14 @@ export function withEnabled<T extends LoadedAdapter>(
 
 /**
  * @param name null: the adapter loaded last
- * @throws EngineError ADAPTER for an unknown name or a scale outside ADAPTER_SCALES
+ * @param scale within ADAPTER_SCALES, which requests are checked against
+ * @throws EngineError ADAPTER for an unknown name
  */
 export function withScale<T extends LoadedAdapter>(
   state: AdapterState<T>,
   name: string | null,
   scale: number,
 ): AdapterState<T> {
-  const { min, max } = ADAPTER_SCALES;
-  if (!(scale >= min && scale <= max)) {
-    throw new EngineError("ADAPTER", `The adapter scale must be from ${min} to ${max}, not ${scale}.`);
-  }
   const adapter = name === null ? state.adapters.at(-1) : named(state, name);
   if (adapter === undefined) throw noneLoaded();
   return changed(state, adapter, { scale });
