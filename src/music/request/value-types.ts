@@ -1,0 +1,169 @@
+/** Zod types of single parameters of POST /release_task. */
+import { z } from "zod";
+import { STEMS, TEXT_TO_MUSIC_INSTRUCTION } from "../../engine/conditioning.js";
+import type { Seed } from "../../engine/types.js";
+import {
+  elementsOf,
+  finiteNumber,
+  integer,
+  isTooLong,
+  NUMERIC,
+  outOfRange,
+  refuse,
+  replaceValue,
+  textOrNull,
+  trimmed,
+} from "../../parameters.js";
+import { MAX_SEED, parseSeed, type SeedPositions } from "../song/seeds.js";
+import { isObject, readClientJson } from "./json.js";
+
+/** Most songs per task: one for each stem. */
+const MAX_SEEDS = STEMS.length;
+const MAX_TEXTS = 64;
+/** Characters. */
+const MAX_LISTED_TEXT = 256;
+
+/** One seed per item: `42`, `"42,123"` or `[42, 123]`. -1, blank and missing seeds are random. */
+export const seedPositions = z
+  .unknown()
+  .transform((value, context): SeedPositions => {
+    const elements = elementsOf(value)?.slice(0, MAX_SEEDS);
+    if (elements?.length === 0) return [];
+    if (elements?.some(isSeed) !== true) {
+      return refuse(context, "must be an integer or a list of integers", value);
+    }
+    const seeds = elements.map((element) => parseSeed(element));
+    const used = seeds.map((seed) => seed ?? null);
+    if (used.every((seed) => seed === null) && seeds.every((seed) => seed === null)) return [];
+    const isLiteral = (seed: Seed | null | undefined, i: number) =>
+      seed === null || typeof seed === "string" || seed === Number(elements[i]);
+    if (seeds.every(isLiteral)) return used;
+    const isTooLarge = seeds.some((seed, i) => seed === undefined && isSeed(elements[i] as string | number));
+    const report = isTooLarge ? outOfRange : replaceValue;
+    return report(
+      context,
+      `must hold integers from -1 to ${MAX_SEED}`,
+      value,
+      used.map((seed) => seed ?? -1),
+    );
+  })
+  .meta({
+    type: ["integer", "array", "string"],
+    items: { type: ["integer", "string", "null"], minimum: -1 },
+  });
+
+/** A blank is a random seed. */
+function isSeed(element: string | number): boolean {
+  const text = String(element).trim();
+  return text === "" || NUMERIC.test(text);
+}
+
+/** A text, a list of texts, or JSON text of a list; blank texts are dropped. */
+export const textList = z
+  .unknown()
+  .transform((value, context): string[] => {
+    const list = readJsonList(value, "a list of texts") ?? (Array.isArray(value) ? value : [value]);
+    const isText = (element: unknown) => typeof element === "string" || typeof element === "number";
+    if (!list.every(isText)) return refuse(context, "must be text or a list of texts", value);
+    if (list.length > MAX_TEXTS) {
+      return refuse(context, `must hold at most ${MAX_TEXTS} texts and holds ${list.length}`, value);
+    }
+    const texts = list.map(String);
+    if (texts.some((text) => isTooLong(text, MAX_LISTED_TEXT, context))) return z.NEVER;
+    return texts.map((text) => text.trim()).filter((text) => text !== "");
+  })
+  .meta({
+    type: ["array", "string"],
+    items: { type: "string", maxLength: MAX_LISTED_TEXT },
+    maxItems: MAX_TEXTS,
+  });
+
+function readJsonList(value: unknown, what: string): unknown[] | undefined {
+  if (typeof value !== "string" || !value.trim().startsWith("[")) return undefined;
+  return readClientJson(value, what) as unknown[] | undefined;
+}
+
+/** Start and end in seconds; null: end of the source. */
+type RepaintWindow = [start: number, end: number | null];
+
+const MAX_WINDOWS = 32;
+
+/** 0 and negative values mean the end of the source. */
+export const repaintEnd = finiteNumber
+  .transform((end) => (end <= 0 ? null : end))
+  .meta({ type: ["number", "null"] })
+  .default(null);
+
+/** `[[2, 4], [6, 8]]` or its JSON text, texts such as `2,4`, objects with `start` and `end`, or a single window. */
+export const repaintWindows = z
+  .unknown()
+  .transform((value, context): RepaintWindow[] => {
+    const list = readJsonList(value, "a list of windows") ?? (Array.isArray(value) ? value : [value]);
+    const windows = (windowOf(list) === undefined ? list : [list]).map(windowOf);
+    if (windows.length > MAX_WINDOWS) {
+      return refuse(context, `must hold at most ${MAX_WINDOWS} windows and holds ${windows.length}`, value);
+    }
+    return windows.every((window) => window !== undefined)
+      ? windows
+      : refuse(context, "must hold windows such as [10, 20.5]: seconds, the start below the end", value);
+  })
+  .meta({
+    type: ["array", "string"],
+    items: { type: "array", items: { type: ["number", "null"] }, minItems: 2, maxItems: 2 },
+    maxItems: MAX_WINDOWS,
+  });
+
+function windowOf(value: unknown): RepaintWindow | undefined {
+  const ends = isObject(value) ? [value.start, value.end] : Array.isArray(value) ? value : elementsOf(value);
+  if (ends?.length !== 2) return undefined;
+  const start = finiteNumber.safeParse(ends[0]);
+  const end = repaintEnd.safeParse(ends[1] === "" || ends[1] === null ? undefined : ends[1]);
+  if (!start.success || !end.success) return undefined;
+  return end.data !== null && start.data >= end.data ? undefined : [start.data, end.data];
+}
+
+const TIME_SIGNATURES = new Map(
+  ["2", "3", "4", "6"].flatMap((beats) => [
+    [beats, beats],
+    [beats === "6" ? "6/8" : `${beats}/4`, beats],
+  ]),
+);
+
+const INT32_MAX = 2 ** 31 - 1;
+
+/** Earlier results used `N/A` for an unknown key. */
+export const keyScale = trimmed
+  .transform((key) => (key.toUpperCase() === "N/A" ? "" : key))
+  .meta({ type: "string" });
+
+export const timeSignature = trimmed
+  .transform((value, context): string => {
+    const compact = value.replace(/\s/g, "");
+    if (compact.toUpperCase() === "N/A") return "";
+    return (
+      TIME_SIGNATURES.get(compact) ?? replaceValue(context, "must be one of 2, 3, 4, 6", value, undefined)
+    );
+  })
+  .meta({ type: "string", enum: ["", "2", "3", "4", "6"] });
+
+/** 0 and negative values: off. */
+export const topK = integer
+  .transform((count) => Math.min(Math.max(count, 0), INT32_MAX))
+  .meta({ type: "integer", minimum: 0 });
+
+/** 1 or more turns nucleus sampling off; 0 or less means the default. */
+export const topP = (fallback: number) =>
+  finiteNumber
+    .transform((value) => (value <= 0 ? fallback : Math.min(value, 1)))
+    .meta({ type: "number", minimum: 0, maximum: 1 });
+
+export const repetitionPenalty = finiteNumber
+  .transform((penalty, context) =>
+    penalty > 0 ? penalty : outOfRange(context, "must be above 0", penalty, undefined),
+  )
+  .meta({ type: "number", exclusiveMinimum: 0 });
+
+/** Some clients always send the text2music instruction, whatever the task; it is ignored. */
+export const customInstruction = textOrNull
+  .transform((text) => (text === TEXT_TO_MUSIC_INSTRUCTION ? null : text))
+  .meta({ type: "string" });
