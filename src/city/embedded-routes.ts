@@ -1,6 +1,7 @@
 /** Endpoints of the embedded city. */
 import { createRequire } from "node:module";
 import { type Request, type RequestHandler, type Response, Router } from "express";
+import { HttpError } from "../http/http-error.js";
 import { type OpenApiDocument, openApiPage, PAGE_STYLE } from "../http/openapi-page.js";
 import { pageHeaders } from "../http/page.js";
 import { mcpRoute } from "../mcp/http.js";
@@ -49,14 +50,7 @@ import { problems } from "./state/problems.js";
 import { chirps, demand, economy, hash, saves, summary } from "./state/summary.js";
 import { traffic } from "./state/traffic.js";
 import type { GroundPoint } from "./terms.js";
-import {
-  BridgeError,
-  type JsonObject,
-  sendBytes,
-  sendJson,
-  sendJsonPieces,
-  writeJsonPieces,
-} from "./wire/answers.js";
+import { type JsonObject, sendBytes, sendJson, sendJsonPieces, writeJsonPieces } from "./wire/answers.js";
 import { type Body, groundPoint, parseBody, Query } from "./wire/requests.js";
 
 const { version } = createRequire(import.meta.url)("../../package.json") as { version: string };
@@ -150,7 +144,7 @@ export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: Ab
     router.get(path, async (request, response) => {
       const city = requireCity(game);
       const id = request.params.id as string | undefined;
-      if (id !== undefined && !ENTITY_ID.test(id)) throw new BridgeError(404, "Not found");
+      if (id !== undefined && !ENTITY_ID.test(id)) throw new HttpError(404, "Not found");
       const query = new Query(request.url);
       const line = () => (id === undefined ? label : `${label} ${id}`);
       const work = () => read({ game, city, query, id: Number(id) });

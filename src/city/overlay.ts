@@ -5,8 +5,10 @@
  * line themselves.
  */
 import type { RequestHandler } from "express";
+import { eventText, setEventStreamHeaders } from "../http/event-stream.js";
+import { HttpError } from "../http/http-error.js";
 import type { GroundPoint } from "./terms.js";
-import { BridgeError, sendJson, writeJson } from "./wire/answers.js";
+import { sendJson, writeJson } from "./wire/answers.js";
 
 const OVERLAY_LINES = 5;
 const OVERLAY_LIFETIME_MS = 6000;
@@ -100,11 +102,11 @@ export function streamOverlay(overlay: Overlay, closing: AbortSignal): RequestHa
   });
   return (_request, response) => {
     if (readers.size >= MAX_READERS) {
-      throw new BridgeError(503, `The overlay has ${MAX_READERS} readers already: try again later`);
+      throw new HttpError(503, `The overlay has ${MAX_READERS} readers already: try again later`);
     }
-    response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
+    setEventStreamHeaders(response);
     const send = (line: OverlayLine) => {
-      response.write(`data: ${writeJson({ ...line })}\n\n`);
+      response.write(eventText(writeJson({ ...line })));
       if (response.writableLength > MAX_WAITING_BYTES) response.destroy();
     };
     for (const line of [...overlay.visible()].reverse()) send(line);

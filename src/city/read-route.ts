@@ -29,6 +29,6 @@ export interface ReadRoute {
   readonly label: string;
   /** Described for clients; the query itself is read leniently. */
   readonly parameters?: Readonly<Record<string, z.ZodType>>;
-  /** @throws BridgeError 404 for an id that nothing has */
+  /** @throws HttpError 404 for an id that nothing has */
   readonly read: (context: ReadContext) => JsonObject | Promise<JsonObject>;
 }

@@ -7,6 +7,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from "express";
 import { ConfigError } from "../config.js";
+import { HttpError } from "../http/http-error.js";
 import { answerUnread, type Listener, listen, logRequests } from "../http/listener.js";
 import {
   hasSeveralHosts,
@@ -18,7 +19,7 @@ import {
 } from "../http/origins.js";
 import { pageRoutes } from "../http/page.js";
 import type { Logger } from "../system/log.js";
-import { BridgeError, sendJson, toBridgeError, writeJson } from "./wire/answers.js";
+import { sendJson, toHttpError, writeJson } from "./wire/answers.js";
 
 const MAX_BODY_BYTES = 4 * 2 ** 20;
 const MAX_HEADER_BYTES = 65_536;
@@ -95,21 +96,21 @@ const closeConnection: RequestHandler = (_request, response, next) => {
 
 /** Proxies differ in which of several they take, and so in which server they mean. */
 const requireOneHost: RequestHandler = (request, _response, next) => {
-  if (hasSeveralHosts(request)) throw new BridgeError(400, "The request has more than one Host header");
+  if (hasSeveralHosts(request)) throw new HttpError(400, "The request has more than one Host header");
   next();
 };
 
 const requireLoopbackHost: RequestHandler = (request, _response, next) => {
   const { host } = request.headers;
   if (host !== undefined && isLoopbackName(hostName(host))) next();
-  else throw new BridgeError(403, `Host ${host ?? "(none)"} is not a name of this machine`);
+  else throw new HttpError(403, `Host ${host ?? "(none)"} is not a name of this machine`);
 };
 
 /** Node answers `Expect: 100-continue` itself; other expectations are refused. */
 const refuseExpectations: RequestHandler = (request, _response, next) => {
   const { expect } = request.headers;
   if (expect === undefined || expect.toLowerCase() === "100-continue") next();
-  else throw new BridgeError(417, `The expectation "${expect}" cannot be met`);
+  else throw new HttpError(417, `The expectation "${expect}" cannot be met`);
 };
 
 /** Whether any page may read: no origins are listed, or all are. */
@@ -135,11 +136,10 @@ function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
     } else if (origin !== undefined) {
       response.vary("Origin");
       if (isListed(origin) || isLoopbackOrigin(origin)) response.set("Access-Control-Allow-Origin", origin);
-      else
-        throw new BridgeError(403, `Origin ${origin} is not allowed: CITY_ALLOWED_ORIGINS does not list it`);
+      else throw new HttpError(403, `Origin ${origin} is not allowed: CITY_ALLOWED_ORIGINS does not list it`);
     }
     if (origin !== undefined && !SAFE_METHODS.has(request.method) && !isListed(origin)) {
-      throw new BridgeError(
+      throw new HttpError(
         403,
         `Pages of ${origin} may not change the city: CITY_ALLOWED_ORIGINS does not list them`,
       );
@@ -152,16 +152,16 @@ function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
 const onlyGetAndPost: RequestHandler = (request, response, next) => {
   if (request.method === "OPTIONS") sendJson(response, 200, { ok: true });
   else if (request.method === "GET" || request.method === "POST") next();
-  else throw new BridgeError(404, "Not found");
+  else throw new HttpError(404, "Not found");
 };
 
 const notFound: RequestHandler = () => {
-  throw new BridgeError(404, "Not found");
+  throw new HttpError(404, "Not found");
 };
 
 function errorHandler(log: Logger): ErrorRequestHandler {
   return (error, request, response, next) => {
-    const failure = toBridgeError(error);
+    const failure = toHttpError(error);
     if (failure.cause !== undefined) log.error({ err: failure.cause }, `${request.method} ${request.path}`);
     if (response.headersSent) next(error);
     else sendJson(response, failure.status, { ok: false, error: failure.message });

@@ -8,21 +8,10 @@ import type { ErrorRequestHandler, RequestHandler, Response } from "express";
 import type { Config } from "../config.js";
 import type { NativeErrorCode } from "../engine/addon.js";
 import type { EngineErrorCode } from "../engine/errors.js";
+import { HttpError } from "../http/http-error.js";
 import { UnusableFileError } from "../system/regular-file.js";
 
-/** Error with the status and message for the client. */
-export class HttpError extends Error {
-  constructor(
-    readonly status: number,
-    /** One line, shown to users. */
-    readonly detail: string,
-    readonly headers: Readonly<Record<string, string>> = {},
-    options?: ErrorOptions,
-  ) {
-    super(detail, options);
-    this.name = "HttpError";
-  }
-}
+export { HttpError };
 
 /** Invalid request (400); the detail names the field. */
 export class RequestError extends HttpError {

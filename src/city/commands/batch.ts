@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
-import { FieldError, type JsonObject, toBridgeError } from "../wire/answers.js";
+import { FieldError, type JsonObject, toHttpError } from "../wire/answers.js";
 import { type Body, flag, isObject, shown } from "../wire/requests.js";
 import { buildRoad } from "./build-network.js";
 import { type CommandRoute, defineCommand } from "./command.js";
@@ -60,6 +60,6 @@ function runItem(city: SimulatedCity, type: string, item: Body): JsonObject {
     const { type: _type, ...fields } = item;
     return command.run(city, fields);
   } catch (error) {
-    return { ok: false, error: toBridgeError(error).message };
+    return { ok: false, error: toHttpError(error).message };
   }
 }

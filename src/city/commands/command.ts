@@ -1,8 +1,9 @@
 /** Commands of the bridge: one POST endpoint, one change of the city. Each file of this folder is one command. */
 import { z } from "zod";
+import { HttpError } from "../../http/http-error.js";
 import type { EmbeddedGame } from "../simulation/embedded-game.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
-import { BridgeError, type JsonObject } from "../wire/answers.js";
+import type { JsonObject } from "../wire/answers.js";
 import { type Body, parseFields, text, unknownFields } from "../wire/requests.js";
 
 export interface Command<Shape extends z.core.$ZodLooseShape, Result> {
@@ -64,7 +65,7 @@ export function defineCommand<Shape extends z.core.$ZodLooseShape, Result>(
 export interface GameCommandRoute extends Omit<CommandRoute, "run"> {
   /** Refused with 409 while no city is loaded. */
   readonly needsCity: boolean;
-  /** @throws CommandRefusedError, FieldError, BridgeError 409 */
+  /** @throws CommandRefusedError, FieldError, HttpError 409 */
   readonly run: (game: EmbeddedGame, body: Body) => Promise<JsonObject>;
 }
 
@@ -92,9 +93,9 @@ export function defineGameCommand<Shape extends z.core.$ZodLooseShape>(
   };
 }
 
-/** @throws BridgeError 409 */
+/** @throws HttpError 409 */
 export function requireCity({ city }: EmbeddedGame): SimulatedCity {
-  if (!city) throw new BridgeError(409, "No city is loaded.");
+  if (!city) throw new HttpError(409, "No city is loaded.");
   return city;
 }
 

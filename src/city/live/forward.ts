@@ -6,8 +6,9 @@ import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders 
 import { request as httpsRequest } from "node:https";
 import { buffer } from "node:stream/consumers";
 import { type Request, type Response, Router } from "express";
+import { HttpError } from "../../http/http-error.js";
 import { BRIDGE_NAME } from "../embedded-routes.js";
-import { BridgeError, sendBytes, sendJson } from "../wire/answers.js";
+import { sendBytes, sendJson } from "../wire/answers.js";
 
 const CONNECT_TIMEOUT_MS = 2000;
 /** Clients poll /health, so a game that hangs is reported before they give up. */
@@ -28,7 +29,7 @@ export function forwardingRoutes(game: URL): Router {
     try {
       await forward(game, request, response);
     } catch (error) {
-      if (!(error instanceof BridgeError)) throw error;
+      if (!(error instanceof HttpError)) throw error;
       sendJson(response, 200, {
         ok: true,
         mod: BRIDGE_NAME,
@@ -43,7 +44,7 @@ export function forwardingRoutes(game: URL): Router {
   return router;
 }
 
-/** @throws BridgeError 502 when the game does not answer, or something answers that is no bridge */
+/** @throws HttpError 502 when the game does not answer, or something answers that is no bridge */
 async function forward(game: URL, request: Request, response: Response): Promise<void> {
   const body: unknown = request.body;
   try {
@@ -60,7 +61,7 @@ async function forward(game: URL, request: Request, response: Response): Promise
     sendBytes(response, answer.statusCode ?? 502, contentType, bytes);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new BridgeError(502, `The game at ${game.origin} does not answer: ${reason}`);
+    throw new HttpError(502, `The game at ${game.origin} does not answer: ${reason}`);
   }
 }
 

@@ -1,11 +1,11 @@
 /** Endpoints for planning: budget, statistics, utilities, details of one building or segment. */
 import { z } from "zod";
+import { HttpError } from "../../http/http-error.js";
 import type { BudgetWeek, NetSegment, StatisticsSample, UtilityNetwork } from "../game.js";
 import { lengthOf } from "../geometry.js";
 import { LIST, type ReadRoute } from "../read-route.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { FLAG } from "../terms.js";
-import { BridgeError } from "../wire/answers.js";
 import { facilityRow } from "./buildings.js";
 import { ENTITY_LIMIT, type LimitRule, paginate, problemNames, timestamp } from "./listing.js";
 import { segmentRow } from "./networks.js";
@@ -81,7 +81,7 @@ export const buildingInFull: ReadRoute = {
   read: ({ city, id }) => {
     const building = city.building(id);
     const details = city.buildingDetails(id);
-    if (!building || !details) throw new BridgeError(404, `No building has id ${id}`);
+    if (!building || !details) throw new HttpError(404, `No building has id ${id}`);
     return {
       ok: true,
       ...facilityRow(building),
@@ -98,7 +98,7 @@ export const segmentInFull: ReadRoute = {
   label: "Read segment",
   read: ({ city, id }) => {
     const segment = city.segment(id);
-    if (!segment) throw new BridgeError(404, `No segment has id ${id}`);
+    if (!segment) throw new HttpError(404, `No segment has id ${id}`);
     const { prefab, problems, start, end, startNodeId, endNodeId } = segment;
     return {
       ok: true,

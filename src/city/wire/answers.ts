@@ -2,8 +2,10 @@
  * Answers of the bridge. JSON has at most three decimals, exact 64-bit integers, and never an exponent, NaN or -0. A
  * failure is a status and `{"ok":false,"error":"..."}` with one line.
  */
+
 import { randomUUID } from "node:crypto";
 import type { Response } from "express";
+import { HttpError } from "../../http/http-error.js";
 import { CommandRefusedError } from "../refusal.js";
 
 export type Json = null | boolean | number | bigint | string | readonly Json[] | JsonObject | JsonText;
@@ -84,19 +86,8 @@ export function sendBytes(response: Response, status: number, type: string, ...p
   response.end(parts.at(-1));
 }
 
-export class BridgeError extends Error {
-  constructor(
-    readonly status: number,
-    message: string,
-    options?: ErrorOptions,
-  ) {
-    super(message, options);
-    this.name = "BridgeError";
-  }
-}
-
 /** Invalid field. Status 500, like refusals of the game's bridge. */
-export class FieldError extends BridgeError {
+export class FieldError extends HttpError {
   constructor(message: string) {
     super(500, message);
     this.name = "FieldError";
@@ -104,14 +95,14 @@ export class FieldError extends BridgeError {
 }
 
 /** Converts any error for the client. Unexpected errors keep their type name as a prefix. */
-export function toBridgeError(error: unknown): BridgeError {
-  if (error instanceof BridgeError) return error;
-  if (error instanceof CommandRefusedError) return new BridgeError(500, error.message);
+export function toHttpError(error: unknown): HttpError {
+  if (error instanceof HttpError) return error;
+  if (error instanceof CommandRefusedError) return new HttpError(500, error.message);
   if (isUnreadable(error)) {
-    return new BridgeError(500, `The request could not be read: ${error.message}`);
+    return new HttpError(500, `The request could not be read: ${error.message}`);
   }
-  if (!(error instanceof Error)) return new BridgeError(500, String(error), { cause: error });
-  return new BridgeError(500, `${error.name}: ${error.message}`, { cause: error });
+  if (!(error instanceof Error)) return new HttpError(500, String(error), {}, { cause: error });
+  return new HttpError(500, `${error.name}: ${error.message}`, {}, { cause: error });
 }
 
 /** Errors of express about the request body: too large, cut short, unknown encoding. */

@@ -4,29 +4,27 @@
  * named in the answer. Queries are lenient: a value that does not parse counts as missing, and endpoints clamp numbers.
  */
 import { z } from "zod";
-import { BridgeError, FieldError } from "./answers.js";
+import { HttpError } from "../../http/http-error.js";
+import { measureJson } from "../../http/json-scan.js";
+import { FieldError } from "./answers.js";
 
 export type Body = Readonly<Record<string, unknown>>;
 
 /** Commands need four levels. Deeper bodies are refused because parsing them is costly. */
 const MAX_DEPTH = 32;
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const OPENING = new Set(Buffer.from("[{"));
-const CLOSING = new Set(Buffer.from("]}"));
 
 /**
  * An empty body has no fields. Invalid UTF-8 is replaced, not refused, because some clients send Latin-1.
- * @throws BridgeError 400 unless the body is a JSON object of at most MAX_DEPTH levels
+ * @throws HttpError 400 unless the body is a JSON object of at most MAX_DEPTH levels
  */
 export function parseBody(bytes: Uint8Array): Body {
   const text = new TextDecoder().decode(bytes);
   if (text.trim() === "") return {};
-  if (isDeeperThan(MAX_DEPTH, bytes)) {
-    throw new BridgeError(400, `The body is nested deeper than ${MAX_DEPTH} levels`);
+  if (measureJson(text).depth > MAX_DEPTH) {
+    throw new HttpError(400, `The body is nested deeper than ${MAX_DEPTH} levels`);
   }
   const value = parseJson(text);
-  if (!isObject(value)) throw new BridgeError(400, "The body must be a JSON object");
+  if (!isObject(value)) throw new HttpError(400, "The body must be a JSON object");
   return value;
 }
 
@@ -34,25 +32,11 @@ export function isObject(value: unknown): value is Body {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Counts brackets outside strings before the parser runs. */
-function isDeeperThan(maxDepth: number, json: Uint8Array): boolean {
-  let depth = 0;
-  let isInText = false;
-  for (let i = 0; i < json.length; i++) {
-    const byte = json[i] as number;
-    if (isInText && byte === BACKSLASH) i++;
-    else if (byte === QUOTE) isInText = !isInText;
-    else if (!isInText && OPENING.has(byte) && ++depth > maxDepth) return true;
-    else if (!isInText && CLOSING.has(byte)) depth--;
-  }
-  return false;
-}
-
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new BridgeError(400, `The body is not valid JSON: ${(error as Error).message}`);
+    throw new HttpError(400, `The body is not valid JSON: ${(error as Error).message}`);
   }
 }
 

@@ -1,4 +1,5 @@
 /** Parses JSON of clients within limits of depth and size. */
+import { endOfString, measureJson } from "../../http/json-scan.js";
 import { RequestError } from "../errors.js";
 
 /** Requests nest three levels. The limit protects recursive code from stack overflow. */
@@ -7,12 +8,8 @@ const MAX_DEPTH = 64;
 const MAX_VALUES = 30_000;
 
 const QUOTE = 0x22;
-const COMMA = 0x2c;
 const DIGIT_0 = 0x30;
 const DIGIT_9 = 0x39;
-const BACKSLASH = 0x5c;
-const OPENING = [0x5b, 0x7b];
-const CLOSING = [0x5d, 0x7d];
 
 /** Integer followed by the end of a value. */
 const INTEGER = /\d+(?=\s*(?:[,\]}]|$))/y;
@@ -24,33 +21,27 @@ const MAX_SAFE_DIGITS = 15;
  * @throws SyntaxError for invalid JSON, RequestError if it is nested too deep or has too many values
  */
 export function parseClientJson(text: string, what: string): unknown {
-  let depth = 0;
-  let values = 1;
+  const { depth, values } = measureJson(text);
+  if (depth > MAX_DEPTH) throw new RequestError(`${what} must nest at most ${MAX_DEPTH} levels deep`);
+  if (values > MAX_VALUES) throw new RequestError(`${what} must hold at most ${MAX_VALUES} values`);
+  return JSON.parse(quoteUnsafeIntegers(text));
+}
+
+function quoteUnsafeIntegers(text: string): string {
   let exact = "";
   let copied = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    if (code === QUOTE) {
-      at = endOfString(text, at);
-    } else if (code >= DIGIT_0 && code <= DIGIT_9) {
-      const digits = integerAt(text, at);
-      if (digits.length > MAX_SAFE_DIGITS && !Number.isSafeInteger(Number(digits))) {
-        exact += `${text.slice(copied, at)}"${digits}"`;
-        copied = at + digits.length;
-      }
-      at += Math.max(0, digits.length - 1);
-    } else if (code === COMMA) {
-      values++;
-    } else if (OPENING.includes(code)) {
-      values++;
-      depth++;
-      if (depth > MAX_DEPTH) throw new RequestError(`${what} must nest at most ${MAX_DEPTH} levels deep`);
-    } else if (CLOSING.includes(code)) {
-      depth--;
+    if (code === QUOTE) at = endOfString(text, at);
+    if (code < DIGIT_0 || code > DIGIT_9) continue;
+    const digits = integerAt(text, at);
+    if (digits.length > MAX_SAFE_DIGITS && !Number.isSafeInteger(Number(digits))) {
+      exact += `${text.slice(copied, at)}"${digits}"`;
+      copied = at + digits.length;
     }
+    at += Math.max(0, digits.length - 1);
   }
-  if (values > MAX_VALUES) throw new RequestError(`${what} must hold at most ${MAX_VALUES} values`);
-  return JSON.parse(exact + text.slice(copied));
+  return exact + text.slice(copied);
 }
 
 /** Digits of the unsigned integer that starts here, or "". */
@@ -58,16 +49,6 @@ function integerAt(text: string, at: number): string {
   if (/[\d.+\-eE]/.test(text[at - 1] ?? "") || text[at] === "0") return "";
   INTEGER.lastIndex = at;
   return INTEGER.exec(text)?.[0] ?? "";
-}
-
-/** Position of the closing quote of the string at `start`, or the end of the text. */
-function endOfString(text: string, start: number): number {
-  for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
-    let escapes = 0;
-    while (text.charCodeAt(at - escapes - 1) === BACKSLASH) escapes++;
-    if (escapes % 2 === 0) return at;
-  }
-  return text.length;
 }
 
 /** Like `parseClientJson`, but returns undefined for invalid JSON. */

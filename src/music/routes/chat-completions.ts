@@ -2,6 +2,7 @@
 import { rm } from "node:fs/promises";
 import { Readable } from "node:stream";
 import type { Response } from "express";
+import { eventText, setEventStreamHeaders, startHeartbeat } from "../../http/event-stream.js";
 import { DataUrls } from "../audio/data-urls.js";
 import { NO_UPLOADS, storeUpload, type Uploads, uploadPath } from "../audio/uploads.js";
 import { HttpError, RequestError, speakOpenAi } from "../errors.js";
@@ -101,15 +102,13 @@ async function stream(
   ended: Promise<SongResult>,
   fileOf: (name: string) => Promise<string>,
 ): Promise<void> {
-  response.set({ "Content-Type": "text/event-stream", "Cache-Control": "no-cache" });
+  setEventStreamHeaders(response);
   response.write(chatChunk(head, { role: "assistant", content: "Generating music" }));
-  const heartbeat = setInterval(() => {
-    if (!response.writableNeedDrain) response.write(chatChunk(head, { content: "." }));
-  }, HEARTBEAT_MS);
+  const stopHeartbeat = startHeartbeat(response, chatChunk(head, { content: "." }), HEARTBEAT_MS);
   try {
     const song = await ended;
     const songs = await openSongs(song, fileOf);
-    clearInterval(heartbeat);
+    stopHeartbeat();
     try {
       const { content, audio } = chatMessage(song, songs);
       response.write(chatChunk(head, { content: `\n\n${content}` }));
@@ -124,9 +123,9 @@ async function stream(
     response.write(chatChunk(head, { content: `\n\nError: ${detail}` }));
     response.write(chatChunk(head, {}, "error"));
   } finally {
-    clearInterval(heartbeat);
+    stopHeartbeat();
   }
-  response.end("data: [DONE]\n\n");
+  response.end(eventText("[DONE]"));
 }
 
 /** Stores recordings of the message as uploads. */
@@ -217,5 +216,5 @@ function chatChunk(
   finishReason: "stop" | "error" | null = null,
 ): string {
   const choices = [{ index: 0, delta, finish_reason: finishReason }];
-  return `data: ${JSON.stringify({ ...head, object: "chat.completion.chunk", choices })}\n\n`;
+  return eventText(JSON.stringify({ ...head, object: "chat.completion.chunk", choices }));
 }

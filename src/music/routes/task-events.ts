@@ -1,4 +1,5 @@
 import type { Response } from "express";
+import { eventText, setEventStreamHeaders, startHeartbeat } from "../../http/event-stream.js";
 import { LAST_EVENT_ID, type TaskLog } from "../queue/task-events.js";
 import { callerOf, type Route } from "./route.js";
 
@@ -22,11 +23,7 @@ const route: Route =
       response.status(204).end();
       return;
     }
-    response.set({
-      "Content-Type": "text/event-stream",
-      "Cache-Control": "no-cache, no-transform",
-      "X-Accel-Buffering": "no",
-    });
+    setEventStreamHeaders(response);
     if (request.method === "HEAD") response.end();
     else stream(response, log, number, signal);
   };
@@ -52,7 +49,7 @@ function stream(response: Response, log: TaskLog, lastNumber: number, signal: Ab
     isScheduled = false;
     if (response.writableEnded || response.writableNeedDrain) return;
     for (const { number, event } of log.after(sentNumber)) {
-      response.write(`id: ${event.id}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`);
+      response.write(eventText(JSON.stringify(event.data), event));
       sentNumber = number;
     }
     if (log.hasEnded) response.end();
@@ -65,9 +62,6 @@ function stream(response: Response, log: TaskLog, lastNumber: number, signal: Ab
   response.write(`retry: ${RETRY_MS}\n\n`);
   response.on("drain", flush);
   log.onEvent(schedule, signal);
-  const heartbeat = setInterval(() => {
-    if (!response.writableNeedDrain) response.write(": alive\n\n");
-  }, HEARTBEAT_MS);
-  response.on("close", () => clearInterval(heartbeat));
+  startHeartbeat(response, ": alive\n\n", HEARTBEAT_MS);
   flush();
 }
