@@ -29,7 +29,7 @@ export interface Finding {
 }
 
 const GIB = 2 ** 30;
-/** Many times the size of a song and its task. */
+/** Disk space below this is reported; a song and its task need far less. */
 const MIN_DISK_BYTES = GIB;
 const MIN_MEMORY_BYTES = 4 * GIB;
 /** Instruction sets with their own kernels, slowest first. */
@@ -149,7 +149,7 @@ function callers(config: Config): Finding {
   if (isLocal && CONTAINER_MARKS.some((path) => existsSync(path))) {
     const fix =
       "set SVC_API_HOST=0.0.0.0 and SVC_API_KEY, so that the host and other containers can reach it";
-    return { what, state: "note", found: `${found}; in a container only its own programs`, fix };
+    return { what, state: "note", found: `${found}; only programs in this container can reach it`, fix };
   }
   if (!isLocal || hasKey || allowedHosts.length > 0) return { what, state: "ok", found };
   const fix =

@@ -146,7 +146,7 @@ function songAdaptersOf({ loras }: GenerationRequest): SongAdapter[] | undefined
   });
 }
 
-/** Checks this before minutes are spent on the song. */
+/** Fails early if the output path is not writable. */
 async function assertWritable(path: string): Promise<void> {
   if (await isDirectory(path)) throw new Error(`${path} is a directory; --out must be a file`);
   await access(dirname(path), constants.W_OK).catch((error: Error) => {

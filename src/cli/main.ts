@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** Command line. Commands import what they need when they run: most need neither city nor server. */
+/** Command line: one file per command. Server and city are imported only by the commands that start them. */
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";

@@ -42,7 +42,7 @@ export interface RuntimeInfo {
   libtorchVersion: string;
   /** Valid values of `device`: "cpu" first, then "cuda:0", ... */
   devices: { name: string; description: string; memoryBytes: number }[];
-  /** Resolved `dtype: "auto"` on this machine's CPU. */
+  /** Data type that `dtype: "auto"` selects on the CPU of this machine. */
   cpuDtype: "float32" | "bfloat16";
 }
 

@@ -11,7 +11,7 @@ const MIN_TELLING_WORDS = 8;
 /** Minimum ratio of distinct words; less means that the model loops. Lyrics repeat more than captions. */
 const MIN_DISTINCT_SHARE = { caption: 0.4, lyrics: 0.08 };
 const MIN_WORDS_TO_REPEAT = { caption: 10, lyrics: 40 };
-/** Longer words are several words run together. */
+/** Maximum length of a word; longer ones are several words run together. */
 const MAX_WORD_LETTERS = 40;
 
 /** A section tag needs one of these words or one of the person's. */
@@ -58,9 +58,9 @@ export async function lyricsFault(lyrics: string, own: string): Promise<string |
   return textFault(sung(lyrics), "lyrics");
 }
 
-/** Faults in any language. */
+/** Faults that need no language detection. */
 async function textFault(text: string, kind: "caption" | "lyrics"): Promise<string | null> {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern detects control characters
   if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ufffd]|<\|/.test(text))
     return "it contains control characters or control tokens";
   if (/(?:bpm|keyscale|timesignature|duration|language)\s*:/i.test(text))

@@ -56,7 +56,7 @@ interface Located {
 export class Checkpoints {
   readonly #root: string;
   /** Models outside the checkpoint directory, by name. */
-  readonly #elsewhere = new Map<string, string>();
+  readonly #outsideRoot = new Map<string, string>();
   /** Installed default models that failed to load. */
   readonly #broken = new Set<string>();
 
@@ -68,7 +68,7 @@ export class Checkpoints {
     this.#root = resolve(directory);
     for (const name of configured) {
       if (this.#inRoot(name) === undefined && exists(name))
-        this.#elsewhere.set(this.#nameOf(name), resolve(name));
+        this.#outsideRoot.set(this.#nameOf(name), resolve(name));
     }
   }
 
@@ -133,19 +133,19 @@ export class Checkpoints {
 
   /** Installed DiTs, the embedded one last. */
   rendererNames(): string[] {
-    const elsewhere = [...this.#elsewhere].flatMap(([name, path]) => (isRenderer(path) ? name : []));
+    const outside = [...this.#outsideRoot].flatMap(([name, path]) => (isRenderer(path) ? name : []));
     const inRoot = this.#folders().filter((name) => isRenderer(join(this.#root, name)));
     const inFiles = this.#filesOf("transformer").map(stemOf);
-    return [...new Set([...elsewhere, ...inRoot, ...inFiles]), ...this.#embedded("")];
+    return [...new Set([...outside, ...inRoot, ...inFiles]), ...this.#embedded("")];
   }
 
   /** Installed language models, the embedded one last. */
   languageModelNames(): string[] {
-    const elsewhere = [...this.#elsewhere].flatMap(([name, path]) => languageModelNames(name, path));
+    const outside = [...this.#outsideRoot].flatMap(([name, path]) => languageModelNames(name, path));
     const inRoot = this.#folders().filter((name) => ownName(name).startsWith(LANGUAGE_MODEL_PREFIX));
     const inFiles = this.#filesOf("language_model").flatMap((path) => languageModelNames(stemOf(path), path));
     const embedded = this.#embedded(LANGUAGE_MODEL_PART).map(() => EMBEDDED_LANGUAGE_MODEL);
-    return [...new Set([...elsewhere, ...inRoot, ...inFiles]), ...embedded];
+    return [...new Set([...outside, ...inRoot, ...inFiles]), ...embedded];
   }
 
   /** @param name one of `rendererNames()` */
@@ -170,11 +170,11 @@ export class Checkpoints {
     if (name === embeddedName) return { name, path: this.#embeddedDirectory(name) };
     const inRoot = this.#inRoot(name);
     if (inRoot !== undefined) return { name: isFile(inRoot) ? stemOf(inRoot) : name, path: inRoot };
-    const known = this.#elsewhere.get(name);
+    const known = this.#outsideRoot.get(name);
     const places = [join(this.#root, name), ...(known === undefined ? [] : [known]), resolve(name)];
     const path = firstExisting(`The model ${name}`, places);
     const ownName = known === path ? name : this.#nameOf(path);
-    this.#elsewhere.set(ownName, path);
+    this.#outsideRoot.set(ownName, path);
     return { name: ownName, path };
   }
 
@@ -183,7 +183,7 @@ export class Checkpoints {
     const owner = name.endsWith(`/${LANGUAGE_MODEL_PART}`) ? dirname(name) : name;
     if (owner === EMBEDDED_MODEL) return null;
     const path =
-      this.#inRoot(owner) ?? this.#elsewhere.get(owner) ?? (exists(owner) ? resolve(owner) : undefined);
+      this.#inRoot(owner) ?? this.#outsideRoot.get(owner) ?? (exists(owner) ? resolve(owner) : undefined);
     if (path === undefined || !isFile(path)) return null;
     const own = this.#nameOf(path);
     return { name: languageModelNames(own, path)[0] ?? own, path };
@@ -275,7 +275,7 @@ export class Checkpoints {
   #nameOf(path: string): string {
     const place = resolve(path);
     const name = isFile(place) ? stemOf(place) : basename(place);
-    const taken = this.#inRoot(name) ?? this.#elsewhere.get(name);
+    const taken = this.#inRoot(name) ?? this.#outsideRoot.get(name);
     return taken === undefined || taken === place ? name : place;
   }
 

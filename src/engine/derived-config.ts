@@ -10,7 +10,7 @@ export interface Shapes {
 
 export type ModelConfig = Record<string, unknown>;
 
-/** Values that no shape shows; equal in all published models. */
+/** Config values that tensor shapes do not determine; equal in all published models. */
 const SAMPLING_RATE = 48_000;
 const FSQ_LEVELS: Readonly<Record<number, number[]>> = { 6: [8, 8, 8, 5, 5, 5] };
 const LAST_LAYER = /^layers\.(\d+)\./;

@@ -12,7 +12,7 @@ export type EngineErrorCode =
   | "TOKENIZER"
   /** Prompt and output exceed the language model's context. */
   | "PROMPT_TOO_LONG"
-  /** Adapter name taken or unknown, scale out of range, or adapters cannot be combined. */
+  /** Adapter name taken or unknown, or adapters cannot be combined. */
   | "ADAPTER"
   /** Latents of another latent space. */
   | "OTHER_LATENTS"

@@ -22,7 +22,7 @@ export { type PromptPart, Tokenizer } from "./tokenizer.js";
 /** Build output. This file is two folders below the package root, in src/ and in dist/. */
 const BUILT_ADDON = fileURLToPath(new URL("../../build/Release/carillon.node", import.meta.url));
 
-/** Builds the addon, in a clone or in an application that depends on the package. */
+/** Commands that build the addon, in a clone and in an application that depends on the package. */
 const SETUP_COMMAND = BUILT_ADDON.includes(`${sep}node_modules${sep}`)
   ? "npm explore carillon -- npm run setup"
   : "npm run setup";

@@ -104,14 +104,14 @@ export interface ThinkProgram {
   /** Fixed values; the model writes the others. */
   forced: ThinkFields;
   writeCaption: boolean;
-  /** False also omits a forced language. */
+  /** False: omitted, even if forced. */
   writeLanguage: boolean;
   /** Lyrics after the block; otherwise the program ends with the last field. */
   textAfterwards: boolean;
 }
 
 const MAX_CAPTION_TOKENS = 512;
-/** Limit for every value but the caption. */
+/** Token limit of every value except the caption. */
 const MAX_VALUE_TOKENS = 24;
 
 /** Patterns of the values, including the leading space and line break. */

@@ -37,7 +37,7 @@ const FRAME_TOLERANCE = 0.05;
 
 export class Renderer {
   readonly name: string;
-  /** Checkpoint. */
+  /** Location of the DiT. */
   readonly model: ModelSource;
   readonly adapters: AdapterSet;
   readonly #native: NativeRenderer;

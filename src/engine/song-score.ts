@@ -65,7 +65,7 @@ function recallOf({ ranks }: TokenScores): number {
   return mean(Array.from(ranks, (rank) => Math.max(0, 1 - (rank - 1) / RANKS)));
 }
 
-/** 0.5 if the audio makes no difference. */
+/** Score from 0 to 1; 0.5 if the audio makes no difference. */
 function gainOf(heard: TokenScores, unheard: TokenScores): number {
   const gain = mean(heard.logProbabilities) - mean(unheard.logProbabilities);
   return 1 / (1 + Math.exp(-gain / SHARPNESS));

@@ -38,7 +38,7 @@ export interface SongSheet extends Metadata {
   lyrics: string;
   /** A language code such as "en", or "unknown". */
   language: string;
-  /** Limits of the model and rejected output. */
+  /** Messages about limits of the model and rejected output. */
   warnings: string[];
 }
 
@@ -119,7 +119,7 @@ export interface PlanRequest extends LanguageRequest {
   lyrics: string;
   /** Values set by the client; fixed for the model. */
   metadata: Metadata;
-  /** Whether to run phase 1. */
+  /** Whether to run phase 1, which writes metadata. */
   fillMetadata: boolean;
   rewriteCaption: boolean;
   detectLanguage: boolean;

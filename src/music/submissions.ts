@@ -35,7 +35,7 @@ export class Submissions {
    * @param caller disconnecting ends the check, not an accepted task
    * @throws QueueFullError; HttpError 400 for an unusable recording, 429 if too many checks of the caller wait, 500 if the
    * service stops; DecodeError for server errors; StoreError if the task cannot be recorded; the reason of the caller's
-   * signal. Nothing is left of the task then.
+   * signal. After an error nothing of the task is stored.
    */
   async submit(
     request: GenerationRequest,

@@ -55,7 +55,7 @@ export class Tasks {
     return this.#events.size;
   }
 
-  /** An unknown id has status 0, because the API has no other status for it; `stage` is `unknown`. */
+  /** Status item of a task. An unknown id has status 0, as the API has no other status for it, and stage `unknown`. */
   async status(id: string): Promise<TaskStatusItem> {
     try {
       const task = await this.queue.get(id);
@@ -122,7 +122,7 @@ export class Tasks {
     });
   }
 
-  /** Title of the song in a file, which version of it, and its tags; null for a file without a task. */
+  /** Title, version letter and tags of the song in a file; null for a file without a task. */
   async songIn(path: string): Promise<{ title: string; version: string | null; tags: SongTags } | null> {
     const found = songOf(path);
     const task = found === null ? undefined : await this.#read(found.taskId);

@@ -23,7 +23,7 @@ export const directory = (fallback: string) =>
     .string()
     .default(fallback)
     .transform((path) => resolve(path));
-/** Null: a folder in SVC_HOME. */
+/** Null: the default folder in SVC_HOME. */
 export const directoryAtHome = z
   .string()
   .transform((path) => resolve(path))
@@ -96,7 +96,7 @@ function hostOf(text: string, context: z.core.$RefinementCtx): string {
 function originOf(text: string, context: z.core.$RefinementCtx): string {
   if (text === "*" || text === "null") return text;
   if (/^https?:/i.test(text) && URL.canParse(text)) return new URL(text).origin;
-  // Applications, such as tauri://localhost.
+  // Origins of desktop applications, such as tauri://localhost.
   if (/^[a-z][a-z\d+.-]*:\/\/[^\s/]+$/i.test(text)) return text;
   return refuseItem(context, text, "must list origins such as http://192.168.1.5:3000, or null, or *");
 }

@@ -27,7 +27,7 @@ async function carillon(args: readonly string[], settings: Record<string, string
   return { code, stdout, stderr };
 }
 
-/** Where a process that serves nothing but music does so, once it does. */
+/** URL of a process that serves only music, once it listens. */
 async function servedUrl(child: ChildProcess): Promise<string> {
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
   for await (const line of lines) {

@@ -126,7 +126,7 @@ export function writeAllInOne(path: string, parts: readonly Part[] = Object.keys
   return writeTensors(path, tensors, { config: JSON.stringify(config) });
 }
 
-/** One file per part in folders below `root`; `named` is the DiT's. */
+/** One file per part in folders below `root`; `named` is the file name of the DiT. */
 export function writeSplit(root: string, prefix = ""): Record<Part, string> {
   const entries = (Object.keys(PARTS) as Part[]).map((part) => {
     const own = part === "transformer" ? prefix : part === "vae" ? "" : "model.";

@@ -27,7 +27,7 @@ const AT_WORDS = Phrases.of(lexicon.AT_WORDS);
 const RANGE_WORDS = Phrases.of(lexicon.RANGE_WORDS);
 const KEY_LINKS = Phrases.of(lexicon.KEY_LINKS);
 const OTHER_UNITS = Phrases.of(lexicon.OTHER_UNITS);
-const HEARTS = Phrases.of(lexicon.HEARTS);
+const HEART_RATES = Phrases.of(lexicon.HEART_RATES);
 const MAX_FILLERS = 4;
 /** Two numbers further apart are a tempo change, not a range. */
 const MAX_RANGE_RATIO = 1.5;
@@ -61,7 +61,7 @@ export function readTempo(text: TokenText, start: number, found: Found): number 
 
 function take(text: TokenText, { start, end }: Place, range: TempoRange, found: Found): number {
   const words = text.wordsOf({ start: boundBefore(text, start)?.start ?? start, end });
-  if (isNegated(text, start) || HEARTS.before(text, start) !== null) return end;
+  if (isNegated(text, start) || HEART_RATES.before(text, start) !== null) return end;
   if (range.min < BPM_RANGE.min || range.max > BPM_RANGE.max) {
     found.remarks.push(
       `the prompt's tempo "${words}" was ignored: it must be from ${BPM_RANGE.min} to ${BPM_RANGE.max}`,
@@ -207,13 +207,13 @@ export function readPace(text: TokenText, start: number, found: Found): number |
   return usual.end;
 }
 
-/** A pace that is not the song's: "slow attack", "comida rápida", "dancing on my grave". */
+/** A pace word that describes something else than the song: "slow attack", "comida rápida", "dancing on my grave". */
 function isOtherPace(text: TokenText, start: number, end: number): boolean {
   if (WORDY_PACES.at(text, start)?.end === end && !text.beginsClause(start)) return true;
   return NO_PACES.at(text, skipHyphen(text, end)) !== null || NO_PACES_BEFORE.before(text, start) !== null;
 }
 
-/** A genre word used as a thing: "a house on the hill", "my empty house", but not "a house track". */
+/** A genre word in its other sense: "a house on the hill", "my empty house", but not "a house track". */
 function isThing(text: TokenText, start: number, end: number): boolean {
   if (WORDY_GENRES.at(text, start)?.end !== end) return false;
   const isNamed = DETERMINERS.before(text, start) !== null || DETERMINERS.before(text, start - 1) !== null;

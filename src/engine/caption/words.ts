@@ -155,7 +155,7 @@ export const TUNINGS = words(
   "tuning in | tuning to | tuned in | tuned to | tune to | tuning of | tuning | gestimmt in | accordé en | afinado en",
 );
 
-/** After a key's words that mean something else: "a minor key", "E major label debut", "la mayor parte". */
+/** Words after a key that give it another meaning: "a minor key", "E major label debut", "la mayor parte". */
 export const NO_KEYS = words(
   "chord | chords | triad | triads | seventh | sevenths | third | thirds | sixth | sixths | 7 | 7th | 9 | akkord | akkorde | accord | accords | " +
     "acorde | acordes | accordo | accordi | parte | 和弦 | コード | 코드 | " +
@@ -191,7 +191,7 @@ export const METRE_WORDS: Readonly<Record<string, readonly string[]>> = {
   ),
 };
 
-/** After a metre's words that mean something else: "polka dots", "the jig is up", "3/4 of the people", "4/4 stars". */
+/** Words after a metre that give it another meaning: "polka dots", "the jig is up", "3/4 of the people", "4/4 stars". */
 export const NO_METRES = words(
   "dot | dots | dotted | - dot | - dots | - dotted | is up | was up | " +
     "stars | sleeve | sleeves | length | full | empty | inch | inches | cup | cups | mile | miles | hour | hours | year | years | view | views | shot | shots | " +
@@ -202,7 +202,7 @@ export const DANCERS = words("they | we | you | i | he | she | it | to | who | c
 export const DIRECTIONS = words("into | out | away | off | through | past");
 
 /** Before a heart rate. */
-export const HEARTS = words(
+export const HEART_RATES = words(
   "heart rate | heart rate of | heart rate is | heart rate at | heartbeat of | heartbeat at | pulse of | pulse is | pulse at | pulse rate of | puls von | " +
     "puls bei | herzfrequenz von | fréquence cardiaque de | pouls à | frecuencia cardiaca de | pulso de | frequência cardíaca de | battito cardiaco a | 心率 | 心拍数 | 심박수",
 );
@@ -231,28 +231,28 @@ export const PACES = tempos(`
   196-220: prestissimo
 `);
 
-/** After a pace that is not the song's: "slow attack". */
+/** Nouns that a pace word before them describes, so that it is not the tempo: "slow attack". */
 export const NO_PACES = words(
   "build | build-up | building | attack | release | decay | fade | fade-in | fade-out | motion | burn | burning | burner | cooker | swell | " +
     "swells | arpeggio | arpeggios | arps | hats | hi-hats | runs | tremolo | vibrato | lfo | filter | evolving | reverb | delay | food | lane | cars | " +
     "asleep | fashion | friends | money | autos",
 );
 
-/** Before a pace that is not the song's: "comida rápida". */
+/** The same for a pace word after them: "comida rápida". */
 export const NO_PACES_BEFORE = words("comida | restauration | alimentation");
 /** Tempo marks that are also words; they count only at the start of a clause. */
 export const WORDY_PACES = words("grave | presto | largo");
 
-/** Genres that are also things. */
+/** Genre words with another sense. */
 export const WORDY_GENRES = words(
   "house | garage | trap | rock | soul | country | metal | jungle | drone | swing | drill | doom | juke | rap | folk | march",
 );
-/** After a determiner, with at most one word between, a genre word is a thing. */
+/** Determiners: a genre word after one, with at most one word between, has its other sense. */
 export const DETERMINERS = words(
   "a | an | the | my | your | our | his | her | their | its | this | that | these | those | every | no | one | in | ein | eine | einem | einen | das | mein | meine | " +
     "une | un | mon | ma",
 );
-/** Except before one of these. */
+/** Nouns after which it is a genre all the same: "a house track". */
 export const MUSIC = words(
   "music | track | tracks | beat | beats | groove | grooves | song | songs | tune | tunes | anthem | anthems | banger | bangers | mix | jam | number | " +
     "piece | ballad | riff | riffs | guitar | guitars | drums | drum | band | bands | opera | vibe | vibes | style | feel | sound | loop | loops | instrumental | " +
