@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { type BasicSoundBank, SoundBankLoader, SpessaSynthProcessor } from "spessasynth_core";
 import type { Note, Part } from "../compose/piece.js";
+import { HallReverb } from "./hall-reverb.js";
 import { type Stereo, sampleRate, silence } from "./stereo.js";
 
 /** At most this many samples a call; events fall between calls, on their own sample. */
@@ -30,6 +31,7 @@ export class Synthesiser {
       effectsEnabled: instrument.reverb > 0,
       eventsEnabled: false,
       maxBufferSize: blockSamples,
+      reverbProcessor: new HallReverb(sampleRate),
     });
     synth.soundBankManager.addSoundBank(this.#bank, "main");
     await synth.processorInitialized;
