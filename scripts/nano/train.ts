@@ -95,7 +95,7 @@ async function trainStages(supervisor: Supervisor): Promise<void> {
   }
 }
 
-/** Writes the table of a checkpoint of the states so far to evaluations/NAME.md, once. Training goes on if it fails. */
+/** Writes the table of a checkpoint of the states so far to `evaluations/`, once. Training goes on if it fails. */
 async function evaluate(supervisor: Supervisor, name: string): Promise<void> {
   const evaluations = join(cache, "evaluations");
   const table = join(evaluations, `${name}.md`);

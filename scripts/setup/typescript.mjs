@@ -21,6 +21,7 @@ export function buildTypeScript() {
   compile("tsconfig.build.json");
   compile("src/web");
   bundleStudio();
+  copyDocs();
   for (const file of [...PAGE_FILES, ...STUDIO_FILES])
     cpSync(join(projectRoot, "src/web", file), join(projectRoot, "dist/web", file), { recursive: true });
   markDone("typescript", print);
@@ -32,6 +33,15 @@ function isThere(path) {
 
 function compile(project) {
   run(process.execPath, [join(projectRoot, "node_modules/typescript/bin/tsc"), "-p", project]);
+}
+
+/** The API documentation: Swagger UI's script, style and licence beside our page. */
+function copyDocs() {
+  const docs = join(projectRoot, "dist/web/docs");
+  cpSync(join(projectRoot, "src/web/docs"), docs, { recursive: true });
+  cpSync(join(projectRoot, "src/web/studio/icon.svg"), join(docs, "icon.svg"));
+  for (const file of ["swagger-ui-bundle.js", "swagger-ui.css", "LICENSE", "NOTICE"])
+    cpSync(join(projectRoot, "node_modules/swagger-ui-dist", file), join(docs, file));
 }
 
 /** One script with the libraries in it: the page asks no other host. */

@@ -2,8 +2,8 @@
 import { createRequire } from "node:module";
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import { HttpError } from "../http/http-error.js";
-import { type OpenApiDocument, openApiPage, PAGE_STYLE } from "../http/openapi-page.js";
-import { pageHeaders } from "../http/page.js";
+import type { OpenApiDocument } from "../http/openapi.js";
+import { DOCS, pageRoutes } from "../http/page.js";
 import { mcpRoute } from "../mcp/http.js";
 import { capture } from "./capture/capture.js";
 import { advance } from "./commands/advance.js";
@@ -134,10 +134,7 @@ export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: Ab
     sendBytes(response, 200, "application/json; charset=utf-8", Buffer.from(JSON.stringify(cityDocument())));
   });
   router.post("/mcp", mcpRoute("city"));
-  router.get("/docs", (_request, response) => {
-    response.set(pageHeaders({ "script-src": "'none'", "style-src": PAGE_STYLE }));
-    sendBytes(response, 200, "text/html; charset=utf-8", Buffer.from(openApiPage(cityDocument())));
-  });
+  router.use(pageRoutes(DOCS));
   router.get("/overlay", showOverlay(overlay));
   router.get("/overlay/events", streamOverlay(overlay, closing));
   for (const { path, label, read } of [...READ_ROUTES, ...ENTITY_ROUTES]) {

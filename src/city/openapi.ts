@@ -1,6 +1,6 @@
 /** OpenAPI 3.1 document of the bridge, from the schemas of its commands and reads. */
 import { z } from "zod";
-import type { JsonSchema, OpenApiDocument, OpenApiOperation } from "../http/openapi-page.js";
+import type { JsonSchema, OpenApiDocument, OpenApiOperation } from "../http/openapi.js";
 import { CAPTURE_PARAMETERS } from "./capture/capture.js";
 import type { CommandRoute } from "./commands/command.js";
 import type { ReadRoute } from "./read-route.js";

@@ -23,7 +23,9 @@ const POLICY: Policy = {
 export interface Page {
   /** Folder in dist/web; "": all of it. */
   folder: string;
-  /** URL path of its files other than GET /, such as /page. */
+  /** URL path of the page itself; default: / */
+  address?: string;
+  /** URL path of its files, such as /page. */
   path: string;
   /** Overrides of the strict Content-Security-Policy. */
   policy?: Policy;
@@ -40,8 +42,16 @@ export function pageHeaders(changes: Policy = {}): Record<string, string> {
   };
 }
 
-/** Serves the page at GET / and its files under `path`. */
-export function pageRoutes({ folder, path, policy }: Page): Router {
+/** API documentation by Swagger UI, which reads openapi.json beside it. It has inline styles and images. */
+export const DOCS: Page = {
+  folder: "docs",
+  address: "/docs",
+  path: "/docs",
+  policy: { "style-src": "'self' 'unsafe-inline'", "img-src": "'self' data:" },
+};
+
+/** Serves the page at its address and its files under `path`. */
+export function pageRoutes({ folder, address = "/", path, policy }: Page): Router {
   const root = folder === "" ? PAGES : `${PAGES}/${folder}`;
   const headers = pageHeaders(policy);
   const secure: RequestHandler = (_request, response, next) => {
@@ -49,7 +59,7 @@ export function pageRoutes({ folder, path, policy }: Page): Router {
     next();
   };
   const router = Router({ caseSensitive: true, strict: true });
-  router.get("/", secure, (_request, response) =>
+  router.get(address, secure, (_request, response) =>
     response.sendFile("index.html", { root, cacheControl: false }),
   );
   router.use(path, secure, express.static(root, { index: false, redirect: false, cacheControl: false }));

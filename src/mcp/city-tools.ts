@@ -1,5 +1,5 @@
 /** Tools of the city, from the OpenAPI document of its bridge: read, plan, command, look. */
-import type { OpenApiDocument, OpenApiOperation } from "../http/openapi-page.js";
+import type { OpenApiDocument, OpenApiOperation } from "../http/openapi.js";
 import { queryOf, type ServiceClient } from "./service-client.js";
 import {
   bodySchema,

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
-import type { OpenApiDocument, OpenApiOperation } from "../http/openapi-page.js";
+import type { OpenApiDocument, OpenApiOperation } from "../http/openapi.js";
 import { queryOf, type ServiceClient } from "./service-client.js";
 import {
   bodySchema,

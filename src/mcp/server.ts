@@ -2,7 +2,7 @@
 import { createRequire } from "node:module";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
-import type { OpenApiDocument } from "../http/openapi-page.js";
+import type { OpenApiDocument } from "../http/openapi.js";
 import { cityTools } from "./city-tools.js";
 import { musicTools } from "./music-tools.js";
 import type { ServiceClient } from "./service-client.js";

@@ -1,6 +1,6 @@
 /** A tool of the MCP server, and what tools share. */
 import type { CallToolResult, Tool as Listed } from "@modelcontextprotocol/sdk/types.js";
-import type { JsonSchema, OpenApiOperation } from "../http/openapi-page.js";
+import type { JsonSchema, OpenApiOperation } from "../http/openapi.js";
 import type { ServiceAnswer } from "./service-client.js";
 
 export type Arguments = Readonly<Record<string, unknown>>;

@@ -8,7 +8,7 @@ import type { MusicEngine } from "../engine/types.js";
 import { CONNECTION_TIMEOUTS, connectionLimits, limitConnections } from "../http/connections.js";
 import { type Listener, listen, logRequests } from "../http/listener.js";
 import { hasSeveralHosts } from "../http/origins.js";
-import { type Page, pageRoutes } from "../http/page.js";
+import { DOCS, type Page, pageRoutes } from "../http/page.js";
 import { mcpRoute } from "../mcp/http.js";
 import type { Logger } from "../system/log.js";
 import { Authenticator, checkHost, checkOrigin, requireProtection } from "./access/access.js";
@@ -158,6 +158,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
   app.use(checkHost(config));
   app.use(checkOrigin(config.allowedOrigins));
   app.use(pageRoutes(STUDIO));
+  app.use(pageRoutes(DOCS));
   app.post(
     "/mcp",
     requireKey(authenticator),

@@ -1,4 +1,4 @@
-/** Name, default and rule of every setting, in the order of SETTINGS.md, which is generated from this table. */
+/** Name, default and rule of every setting, in the order of src/SETTINGS.md, which is generated from this table. */
 import { delimiter, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
@@ -29,7 +29,7 @@ export interface Setting<S extends z.ZodType = z.ZodType> {
   /** Environment variable. */
   name: string;
   schema: S;
-  /** Default in SETTINGS.md. */
+  /** Default in src/SETTINGS.md. */
   shownDefault: string;
   meaning: string;
 }

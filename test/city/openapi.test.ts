@@ -43,8 +43,7 @@ describe("the description of the bridge", () => {
     bridge.game.unloadCity();
     const response = await fetch(`${bridge.client.url}/docs`);
     expect(response.headers.get("content-type")).to.include("text/html");
-    expect(response.headers.get("content-security-policy")).to.include("script-src 'none'");
-    const page = await response.text();
-    expect(page).to.include("/commands/advance").and.include("maxSeconds").and.include("/state/hash");
+    expect(response.headers.get("content-security-policy")).to.include("script-src 'self'");
+    expect(await response.text()).to.include("docs/swagger-ui-bundle.js");
   });
 });

@@ -1,7 +1,7 @@
 /** Builds the OpenAPI 3.1 document from the request and response schemas. */
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
-import type { JsonSchema, OpenApiDocument, OpenApiOperation } from "../../http/openapi-page.js";
+import type { JsonSchema, OpenApiDocument, OpenApiOperation } from "../../http/openapi.js";
 import { namesOf } from "../../parameters.js";
 import { resultRecordSchema } from "../queue/task-status.js";
 import { errorAnswer } from "./answers.js";

@@ -1,13 +1,12 @@
 /** All endpoints of the music service. */
+import { createRequire } from "node:module";
 import { Router } from "express";
-import { openApiPage, PAGE_STYLE } from "../../http/openapi-page.js";
-import { pageHeaders } from "../../http/page.js";
 import { methodNotAllowed, refuseInFleet } from "../errors.js";
 import { openApiDocument } from "../openapi/document.js";
 import { TASK_STATES } from "../queue/store.js";
 import { ADAPTER_ENDPOINTS, TRAINING_ENDPOINTS } from "./adapter-endpoints.js";
 import { CHAT_ENDPOINTS } from "./chat-completions.js";
-import { API_VERSION, chatModels, MODEL_ENDPOINTS, metrics } from "./model-endpoints.js";
+import { chatModels, MODEL_ENDPOINTS, metrics } from "./model-endpoints.js";
 import {
   commandRoute,
   type Endpoints,
@@ -19,36 +18,27 @@ import {
 import { SESSION_ENDPOINTS } from "./session.js";
 import { removalRoute, TASK_ENDPOINTS } from "./task-endpoints.js";
 
-/** Document created on first request. It holds nothing specific to this server, so it needs no key. */
-function fixed(type: string, make: () => string, headers: Readonly<Record<string, string>> = {}): Route {
-  let text: string | undefined;
-  return () => (_request, response) => {
-    text ??= make();
-    response.type(type).set(headers).send(text);
-  };
-}
+const { version } = createRequire(import.meta.url)("../../../package.json") as { version: string };
+
+let document: string | undefined;
+
+/** Made on the first request. It holds nothing specific to this server, so it needs no key. */
+const openApi: Route = () => (_request, response) => {
+  document ??= JSON.stringify(openApiDocument(version, ENDPOINTS));
+  response.type("application/json").send(document);
+};
 
 const DESCRIPTION_ENDPOINTS = section("Service", {
   "GET /openapi.json": {
     summary: "OpenAPI document",
     answer: { media: "application/json", description: "OpenAPI 3.1" },
     isOpen: true,
-    route: fixed("application/json", () => JSON.stringify(openApiDocument(API_VERSION, ENDPOINTS))),
+    route: openApi,
   },
   "GET /metrics": {
     summary: "Prometheus metrics",
     answer: { media: "text/plain", description: "Prometheus text format" },
     route: metrics,
-  },
-  "GET /docs": {
-    summary: "API documentation as a page",
-    answer: { media: "text/html", description: "HTML page" },
-    isOpen: true,
-    route: fixed(
-      "text/html",
-      () => openApiPage(openApiDocument(API_VERSION, ENDPOINTS)),
-      pageHeaders({ "script-src": "'none'", "style-src": PAGE_STYLE }),
-    ),
   },
 });
 
