@@ -1,4 +1,4 @@
-/** The real browser that shows the pages to tests. */
+/** Launches the real browser for page tests. */
 import { existsSync } from "node:fs";
 import { type Browser, chromium } from "playwright-core";
 

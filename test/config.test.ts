@@ -10,7 +10,7 @@ const refusal = (environment: Record<string, string>): ConfigError => {
     expect(error).to.be.instanceOf(ConfigError);
     return error as ConfigError;
   }
-  throw new Error("nothing was refused");
+  throw new Error("no error was thrown");
 };
 
 describe("configuration", () => {

@@ -1,4 +1,4 @@
-/** Published packages as applications install them, on a machine without Python, CMake and compiler. */
+/** Published packages, installed as by applications on a machine without Python, CMake and a compiler. */
 import { execFile, type SpawnSyncReturns, spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -52,7 +52,7 @@ function changeLastByte(path: string) {
   writeFileSync(path, bytes);
 }
 
-/** Compiles a library that requires another library, or a version of it, that does not exist: "libx.so.1 [VERSION]". */
+/** Compiles a library that needs a missing library, or a missing version of it: "libx.so.1 [VERSION]". */
 function writeLibraryThatNeeds(path: string, needed: string) {
   const [name, symbolVersion = "V"] = needed.split(" ") as [string, string?];
   const script = `cd "$(mktemp -d)" && echo '${symbolVersion} { global: *; };' > map && echo 'int absent() { return 0; }' > a.c &&
@@ -98,7 +98,7 @@ describe("packages", () => {
 
   const carillon = (...args: string[]) => run([join(installed, "dist/cli/main.js"), ...args]);
 
-  /** Places a user's own libtorch: a copy of the package's. */
+  /** Creates a user's own libtorch: a copy of the package's. */
   function layLibtorch(at: string, libtorch: string) {
     mkdirSync(join(at, "include/ATen"), { recursive: true });
     mkdirSync(join(at, "lib"));
@@ -119,7 +119,7 @@ describe("packages", () => {
     }
   }
 
-  /** Runs a test with an addon for 2.14 in the cuda package: a copy of that for 2.13. */
+  /** Runs a test with an addon for libtorch 2.14 in the cuda package: a copy of the addon for 2.13. */
   function withAddonFor214(test: () => void) {
     const name = "carillon-2.14.node";
     copyFileSync(join(forCuda, "carillon-2.13.node"), join(forCuda, name));
@@ -541,7 +541,7 @@ describe("packages", () => {
     this.timeout(600_000);
     const [tools, other] = [join(directory, "yarn"), join(directory, "with yarn")];
     for (const folder of [tools, other]) makeApplication(folder);
-    // Yarn requests the packages of all platforms, and some registries lack some, which this test does not need.
+    // Yarn requests the packages of all platforms, and some registries do not have all of them.
     mkdirSync(join(other, "stub"));
     writeFileSync(join(other, "stub/package.json"), '{"name":"msgpackr-extract","version":"3.0.7"}');
     const resolutions = { "**/msgpackr-extract": "file:./stub" };

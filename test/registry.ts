@@ -1,4 +1,4 @@
-/** A package registry on this machine, in a thread of its own: it answers while a test waits for npm to end. */
+/** A package registry on this machine, in a separate thread so that it responds while a test waits for npm. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
@@ -29,7 +29,7 @@ export interface Published {
   tarball: string;
 }
 
-/** Serves packages until the test's process ends or `close` is called; @returns its address, with a slash at the end. */
+/** Serves packages until the test process exits or `close` is called. @returns its address, with a trailing slash */
 export async function startRegistry(packages: readonly Published[]) {
   const workerData = packages.map(({ folder, tarball }) => ({
     manifest: JSON.parse(readFileSync(join(folder, "package.json"), "utf8")),

@@ -67,8 +67,8 @@ describe("libtorch in set-up", () => {
     });
     const asked = join(directory, "asked");
     return {
-      taken: stdout.trim().replace(`${directory}/`, ""),
-      said: stderr,
+      directory: stdout.trim().replace(`${directory}/`, ""),
+      stderr,
       asked: existsSync(asked) ? readFileSync(asked, "utf8").trim().split("\n") : [],
     };
   }
@@ -81,32 +81,32 @@ describe("libtorch in set-up", () => {
   ] as const) {
     it(`is the build ${build} for ${gpu}`, () => {
       const wheel = `torch==2.13.0+${build}`;
-      const { taken, asked } = provide({ gpu, wheels: [wheel] });
+      const { directory, asked } = provide({ gpu, wheels: [wheel] });
       expect(asked).to.have.length(1);
       expect(asked[0]).to.contain(wheel).and.not.contain("--no-deps");
-      expect(taken).to.match(/^cache\/libtorch\/torch-2\.13\.0.*\/torch$/);
+      expect(directory).to.match(/^cache\/libtorch\/torch-2\.13\.0.*\/torch$/);
     });
   }
 
   it("is the CPU build without a driver", () => {
-    expect(provide({ wheels: ["torch==2.13.0+cpu"] }).taken).to.equal(
+    expect(provide({ wheels: ["torch==2.13.0+cpu"] }).directory).to.equal(
       "cache/libtorch/torch-2.13.0+cpu/torch",
     );
   });
 
   it("is the CPU build with a loud warning if no build supports the GPU", () => {
-    const { taken, said } = provide({ gpu: "470.10, 3.5, Tesla K40", wheels: ["torch==2.13.0+cpu"] });
-    expect(taken).to.contain("+cpu");
-    expect(said).to.match(/THE GPU IS NOT USED: Tesla K40.*driver 470\.10.*Install driver 525/);
+    const { directory, stderr } = provide({ gpu: "470.10, 3.5, Tesla K40", wheels: ["torch==2.13.0+cpu"] });
+    expect(directory).to.contain("+cpu");
+    expect(stderr).to.match(/THE GPU IS NOT USED: Tesla K40.*driver 470\.10.*Install driver 525/);
   });
 
   it("is not Python's CPU build if there is a GPU", () => {
     const gpu = "580.65.06, 9.0, NVIDIA H100";
     const wheels = ["torch==2.13.0+cu130"];
-    const { taken, said } = provide({ gpu, hasCpuTorch: true, wheels });
-    expect(taken).to.equal("cache/libtorch/torch-2.13.0/torch");
-    expect(said).to.contain("built for the CPU, and this machine has a GPU; not used");
-    expect(provide({ hasCpuTorch: true, wheels }).taken).to.equal("site/torch");
+    const { directory, stderr } = provide({ gpu, hasCpuTorch: true, wheels });
+    expect(directory).to.equal("cache/libtorch/torch-2.13.0/torch");
+    expect(stderr).to.contain("built for the CPU, and this machine has a GPU; not used");
+    expect(provide({ hasCpuTorch: true, wheels }).directory).to.equal("site/torch");
   });
 
   it("comes from PyTorch's index if pip's has no such build", () => {
@@ -119,9 +119,9 @@ describe("libtorch in set-up", () => {
   });
 
   it("says what to install if Python has no pip", () => {
-    const { said, asked } = provide({ lacksPip: true, wheels: [] });
+    const { stderr, asked } = provide({ lacksPip: true, wheels: [] });
     expect(asked).to.deep.equal([]);
-    expect(said.trim()).to.match(/python3-pip/);
+    expect(stderr.trim()).to.match(/python3-pip/);
   });
 });
 

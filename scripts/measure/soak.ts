@@ -66,7 +66,7 @@ await verdict();
 
 /** A path of the server's folder, as it sees it. */
 function seen(name: string): string {
-  return server.seen(join(directory, name));
+  return server.hostPath(join(directory, name));
 }
 
 async function repeat(action: () => Promise<void>): Promise<void> {

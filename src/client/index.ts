@@ -284,8 +284,8 @@ export class Carillon {
   }
 
   /**
-   * Streams the first song of a task during decoding, as a wav file of unknown length, limited to four minutes. For
-   * a finished task it returns the song.
+   * Streams the first song of a task while it is decoded: a wav file of unknown length, at most four minutes.
+   * Returns the song if the task is finished.
    * @throws CarillonError 404 if there is no audio yet, 501 in a fleet
    */
   async preview(id: string, { signal }: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {

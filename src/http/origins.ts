@@ -1,6 +1,6 @@
 /**
- * Checks the origin of a request. Programs send no `Origin`; browsers name the page. DNS rebinding makes a foreign
- * page same-origin to the browser, but its name shows in `Host`.
+ * Checks the origin of a request. Only browsers send `Origin`. DNS rebinding makes a foreign page same-origin
+ * for the browser, but the name of its host is in `Host`.
  */
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
@@ -20,7 +20,7 @@ export function hostName(host: string): string {
   return host.replace(/:\d*$/, "").toLowerCase();
 }
 
-/** Needed because `headers.host` has only the first. */
+/** Whether the request has more than one Host header; `headers.host` has only the first. */
 export function hasSeveralHosts({ headersDistinct }: IncomingMessage): boolean {
   return (headersDistinct.host?.length ?? 0) > 1;
 }

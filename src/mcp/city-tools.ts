@@ -1,4 +1,4 @@
-/** Tools of the city, from the OpenAPI document of its bridge: read, plan, command, look. */
+/** MCP tools of the city, built from the OpenAPI document of its bridge. */
 import type { OpenApiDocument, OpenApiOperation } from "../http/openapi.js";
 import { queryOf, type ServiceClient } from "./service-client.js";
 import {
@@ -42,7 +42,7 @@ function readTool(reads: Operations, client: ServiceClient): Tool {
   });
   const hasId = (path: string) => path.includes("{id}");
   return {
-    listed: {
+    definition: {
       name: "city_read",
       description: `Reads the city. Paths and their query parameters:\n${list.join("\n")}`,
       inputSchema: objectSchema(
@@ -57,7 +57,7 @@ function readTool(reads: Operations, client: ServiceClient): Tool {
     },
     call: async ({ path, id, query: given }, { signal }) => {
       const known = reads.find(([each]) => each === path)?.[0];
-      if (known === undefined) return errorResult(`Nothing can be read at ${JSON.stringify(path)}`);
+      if (known === undefined) return errorResult(`Unknown path ${JSON.stringify(path)}`);
       if (hasId(known) && !Number.isInteger(id)) return errorResult(`${known} needs an id`);
       const target =
         known.replace("{id}", String(id)) + queryOf((given ?? {}) as object as Record<string, unknown>);
@@ -69,11 +69,11 @@ function readTool(reads: Operations, client: ServiceClient): Tool {
 function planTool(commands: Operations, client: ServiceClient): Tool {
   const planned = commands.filter(([, operation]) => bodySchema(operation).properties?.dryRun !== undefined);
   return {
-    listed: {
+    definition: {
       name: "city_plan",
       description:
-        "Tries a command without changing anything: what it would build, what it would cost, and why it would be refused. " +
-        "`fields` are those of the tool of the command. place-building with suggest=true lists free places.",
+        "Dry run of a command: what it would build and cost, or why it would be rejected. Changes nothing. " +
+        "`fields` are the fields of the command's own tool. place-building with suggest=true lists free sites.",
       inputSchema: objectSchema(
         {
           command: { type: "string", enum: planned.map(([, { operationId }]) => operationId) },
@@ -93,10 +93,10 @@ function planTool(commands: Operations, client: ServiceClient): Tool {
 
 function lookTool(operation: OpenApiOperation, client: ServiceClient): Tool {
   return {
-    listed: {
+    definition: {
       name: "city_look",
       description:
-        "The map around a place as a picture, in the colours of a mode such as Traffic or LandValue.",
+        "Renders the map around a place as an image, coloured by a mode such as Traffic or LandValue.",
       inputSchema: objectSchema(querySchema(operation)),
       annotations: READ_ONLY,
     },
@@ -111,7 +111,7 @@ function lookTool(operation: OpenApiOperation, client: ServiceClient): Tool {
 
 function commandTool(path: string, operation: OpenApiOperation, client: ServiceClient): Tool {
   return {
-    listed: {
+    definition: {
       name: `city_${operation.operationId.replaceAll("-", "_")}`,
       description: operation.summary,
       inputSchema: bodySchema(operation),

@@ -1,23 +1,23 @@
 /**
- * MCP over streamable HTTP, without sessions: one server per request. The rules of the HTTP server before it (hosts,
- * origins, keys) apply, and so do those of each endpoint that a tool calls, with the caller's own headers.
+ * MCP over streamable HTTP, without sessions: one MCP server per request. A tool call is a request to an
+ * endpoint of this server with the caller's credentials, so hosts, origins and keys are checked as usual.
  */
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import type { RequestHandler } from "express";
 import type { Services } from "./server.js";
 import { ServiceClient } from "./service-client.js";
 
-/** Headers that prove who asks. */
+/** Headers that authenticate the caller. */
 const CREDENTIALS = ["authorization", "x-api-key", "cookie"] as const;
 
 /**
- * POST only: without sessions there is no stream to open and none to end.
- * @param service whose tools this server has
+ * POST only: without sessions there is no stream to open or close.
+ * @param service the service whose tools are offered
  */
 export function mcpRoute(service: "city" | "music"): RequestHandler {
   return async (request, response) => {
     const services: Services = { [service]: new ServiceClient(ownUrl(request), credentialsOf(request)) };
-    // Loaded by the first request: most servers never get one.
+    // Loaded on the first request, because most servers get none.
     const [{ StreamableHTTPServerTransport }, { mcpServer }] = await Promise.all([
       import("@modelcontextprotocol/sdk/server/streamableHttp.js"),
       import("./server.js"),
@@ -34,7 +34,7 @@ export function mcpRoute(service: "city" | "music"): RequestHandler {
   };
 }
 
-/** Undefined for what is no JSON; the transport then answers 400. */
+/** Invalid JSON becomes an invalid message, to which the transport responds with 400. */
 function parsed(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString());
@@ -43,7 +43,7 @@ function parsed(bytes: Buffer): unknown {
   }
 }
 
-/** The address at which the request arrived. */
+/** Address at which the request arrived. */
 function ownUrl({ socket, baseUrl }: Parameters<RequestHandler>[0]): string {
   const address = (socket.localAddress ?? "127.0.0.1").replace(/^::ffff:/, "");
   return `http://${address.includes(":") ? `[${address}]` : address}:${socket.localPort}${baseUrl}`;

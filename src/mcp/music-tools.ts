@@ -1,4 +1,4 @@
-/** Tools of the music service, from its OpenAPI document: make a song, follow it, fetch it. */
+/** MCP tools of the music service, built from its OpenAPI document: make, follow, fetch and list songs. */
 import { writeFile } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -18,7 +18,7 @@ import {
 const POLL_MS = 500;
 const DEFAULT_WAIT_SECONDS = 45;
 const MAX_WAIT_SECONDS = 3600;
-const TASK_ID = { type: "string", description: "As make_song returns it." };
+const TASK_ID = { type: "string", description: "task_id returned by make_song." };
 
 interface TaskRow {
   readonly state: string;
@@ -27,7 +27,7 @@ interface TaskRow {
   readonly songs?: readonly { readonly file: string }[];
 }
 
-/** @param savesFiles on the machine of the client, so songs may be written to its disk */
+/** @param savesFiles whether the client runs on this machine, so that songs can be written to its disk */
 export function musicTools({ paths }: OpenApiDocument, client: ServiceClient, savesFiles: boolean): Tool[] {
   const make = paths["/release_task"]?.post;
   const list = paths["/v1/tasks"]?.get;
@@ -37,7 +37,7 @@ export function musicTools({ paths }: OpenApiDocument, client: ServiceClient, sa
 
 function makeTool(operation: OpenApiOperation, client: ServiceClient): Tool {
   return {
-    listed: {
+    definition: {
       name: "make_song",
       description: "Queues a song and returns its task_id; follow_song waits for it.",
       inputSchema: bodySchema(operation),
@@ -49,10 +49,10 @@ function makeTool(operation: OpenApiOperation, client: ServiceClient): Tool {
 
 function followTool(client: ServiceClient): Tool {
   return {
-    listed: {
+    definition: {
       name: "follow_song",
       description:
-        "Waits until a song is made or the time is over, and returns its state, progress and files.",
+        "Waits for a song until it is finished or the time is up. Returns state, progress and files.",
       inputSchema: objectSchema(
         {
           task_id: TASK_ID,
@@ -85,16 +85,16 @@ function followTool(client: ServiceClient): Tool {
 function fetchTool(client: ServiceClient, savesFiles: boolean): Tool {
   const path = {
     type: "string",
-    description: "New file to write, an absolute path; without it the audio is returned.",
+    description: "Absolute path of a new file for the audio; unset: the audio is returned.",
   };
   return {
-    listed: {
+    definition: {
       name: "fetch_song",
-      description: "The audio of a song that is made.",
+      description: "Returns the audio of a finished song.",
       inputSchema: objectSchema(
         {
           task_id: TASK_ID,
-          index: { type: "integer", default: 0, description: "Which song of the task." },
+          index: { type: "integer", default: 0, description: "Index of the song in the task." },
           format: { type: "string", description: "Converts the audio, for example mp3 or flac." },
           ...(savesFiles && { path }),
         },
@@ -108,32 +108,30 @@ function fetchTool(client: ServiceClient, savesFiles: boolean): Tool {
       const { songs = [], state } = dataOf<TaskRow>(answer.bytes);
       const song = songs[Number(index)];
       if (!song)
-        return errorResult(
-          `Task ${id} is ${state} and has ${songs.length} songs; there is no index ${index}`,
-        );
+        return errorResult(`Task ${id} is ${state} and has ${songs.length} songs: no index ${index}`);
       const file = song.file + (format === undefined ? "" : queryOf({ format }).replace("?", "&"));
       const audio = await client.get(file, signal);
       if (audio.status !== 200) return textResult(audio);
-      if (savesFiles && target !== undefined) return saved(String(target), audio.bytes);
+      if (savesFiles && target !== undefined) return saveSong(String(target), audio.bytes);
       const data = audio.bytes.toString("base64");
       return { content: [{ type: "audio", data, mimeType: audio.mediaType }] };
     },
   };
 }
 
-async function saved(path: string, bytes: Buffer): Promise<CallToolResult> {
+async function saveSong(path: string, bytes: Buffer): Promise<CallToolResult> {
   if (!isAbsolute(path)) return errorResult(`path must be absolute, not ${JSON.stringify(path)}`);
   try {
     await writeFile(path, bytes, { flag: "wx" });
   } catch (error) {
-    return errorResult(`${path} was not written: ${(error as Error).message}`);
+    return errorResult(`${path} could not be written: ${(error as Error).message}`);
   }
-  return { content: [{ type: "text", text: `${bytes.length} bytes were written to ${path}` }] };
+  return { content: [{ type: "text", text: `${bytes.length} bytes written to ${path}` }] };
 }
 
 function listTool(operation: OpenApiOperation, client: ServiceClient): Tool {
   return {
-    listed: {
+    definition: {
       name: "list_songs",
       description: operation.summary,
       inputSchema: objectSchema(querySchema(operation)),
@@ -147,7 +145,7 @@ function taskPath(id: unknown): string {
   return `/v1/tasks/${encodeURIComponent(String(id))}`;
 }
 
-/** The content of the envelope. */
+/** Content of the response envelope. */
 function dataOf<T>(bytes: Buffer): T {
   return (JSON.parse(bytes.toString()) as { data: T }).data;
 }

@@ -11,17 +11,17 @@ import { errorResult, type Tool } from "./tool.js";
 const { version } = createRequire(import.meta.url)("../../package.json") as { version: string };
 
 const INSTRUCTIONS =
-  "Tools that begin with city_ read and change a simulated city; it stands still between calls of city_advance while it is " +
-  "paused. Try commands with city_plan first. make_song, follow_song and fetch_song make music.";
+  "Tools named city_* read and change a simulated city. While it is paused, time passes only in city_advance. " +
+  "Try commands with city_plan first. make_song, follow_song and fetch_song make music.";
 
 export interface Services {
   readonly city?: ServiceClient;
   readonly music?: ServiceClient;
-  /** The client runs on this machine, so songs may be written to its disk. */
+  /** Whether the client runs on this machine, so that songs can be written to its disk. */
   readonly savesFiles?: boolean;
 }
 
-/** A service that does not answer has no tools until it does. */
+/** The tools of services that respond. An unreachable service has none until it responds. */
 export function mcpServer(services: Services): Server {
   const server = new Server(
     { name: "carillon", version },
@@ -29,12 +29,12 @@ export function mcpServer(services: Services): Server {
   );
   server.setRequestHandler(ListToolsRequestSchema, async () => {
     const { tools } = await toolsOf(services);
-    return { tools: tools.map(({ listed }) => listed) };
+    return { tools: tools.map(({ definition }) => definition) };
   });
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal, sendNotification, _meta }) => {
-    const { tools, silent } = await toolsOf(services);
-    const tool = tools.find(({ listed }) => listed.name === params.name);
-    if (!tool) return errorResult([`No tool is named "${params.name}"`, ...silent].join("; "));
+    const { tools, unreachable } = await toolsOf(services);
+    const tool = tools.find(({ definition }) => definition.name === params.name);
+    if (!tool) return errorResult([`Unknown tool "${params.name}"`, ...unreachable].join("; "));
     const progressToken = _meta?.progressToken;
     const report = async (progress: number, message: string) => {
       if (progressToken === undefined) return;
@@ -50,9 +50,9 @@ export function mcpServer(services: Services): Server {
   return server;
 }
 
-/** @returns also why services are missing */
+/** @returns the tools, and a message for each unreachable service */
 async function toolsOf({ city, music, savesFiles = false }: Services) {
-  const silent: string[] = [];
+  const unreachable: string[] = [];
   const load = async (
     client: ServiceClient | undefined,
     name: string,
@@ -64,7 +64,7 @@ async function toolsOf({ city, music, savesFiles = false }: Services) {
       if (status !== 200) throw new Error(`status ${status}`);
       return make(JSON.parse(bytes.toString()) as OpenApiDocument, client);
     } catch (error) {
-      silent.push(`the ${name} at ${client.url} does not answer (${(error as Error).message})`);
+      unreachable.push(`the ${name} at ${client.url} does not respond (${(error as Error).message})`);
       return [];
     }
   };
@@ -72,5 +72,5 @@ async function toolsOf({ city, music, savesFiles = false }: Services) {
     load(city, "city", cityTools),
     load(music, "music service", (document, client) => musicTools(document, client, savesFiles)),
   ]);
-  return { tools: tools.flat(), silent };
+  return { tools: tools.flat(), unreachable };
 }

@@ -1,33 +1,33 @@
-/** A tool of the MCP server, and what tools share. */
-import type { CallToolResult, Tool as Listed } from "@modelcontextprotocol/sdk/types.js";
+/** Shape of an MCP tool, and functions that build schemas and results. */
+import type { CallToolResult, Tool as Definition } from "@modelcontextprotocol/sdk/types.js";
 import type { JsonSchema, OpenApiOperation } from "../http/openapi.js";
-import type { ServiceAnswer } from "./service-client.js";
+import type { ServiceResponse } from "./service-client.js";
 
 export type Arguments = Readonly<Record<string, unknown>>;
 
 export interface CallContext {
   readonly signal: AbortSignal;
-  /** Reports progress from 0 to 1 to a client that asked for it. */
+  /** Reports progress from 0 to 1, if the client requested it. */
   readonly report: (progress: number, message: string) => Promise<void>;
 }
 
 export interface Tool {
-  readonly listed: Listed;
+  readonly definition: Definition;
   readonly call: (args: Arguments, context: CallContext) => Promise<CallToolResult>;
 }
 
-/** Reads only: clients may call it without asking. */
+/** Annotations of a tool without side effects, which clients may call without confirmation. */
 export const READ_ONLY = { readOnlyHint: true, openWorldHint: false };
 
 export function objectSchema(
   properties: Readonly<Record<string, JsonSchema>>,
   required: readonly string[] = [],
-): Listed["inputSchema"] {
+): Definition["inputSchema"] {
   return { type: "object", properties: properties as Record<string, object>, required: [...required] };
 }
 
-export function bodySchema({ requestBody }: OpenApiOperation): Listed["inputSchema"] {
-  return requestBody?.content["application/json"]?.schema as Listed["inputSchema"];
+export function bodySchema({ requestBody }: OpenApiOperation): Definition["inputSchema"] {
+  return requestBody?.content["application/json"]?.schema as Definition["inputSchema"];
 }
 
 /** Query parameters by name. */
@@ -36,8 +36,8 @@ export function querySchema({ parameters }: OpenApiOperation): Record<string, Js
   return Object.fromEntries(inQuery.map(({ name, schema }) => [name, schema]));
 }
 
-/** The text of an answer; one that is no success is an error. */
-export function textResult({ status, bytes }: ServiceAnswer): CallToolResult {
+/** The response text; an error unless the status is 200. */
+export function textResult({ status, bytes }: ServiceResponse): CallToolResult {
   return { content: [{ type: "text", text: bytes.toString() }], isError: status !== 200 };
 }
 

@@ -4,7 +4,7 @@ import { PullError } from "./errors.js";
 import { bounded, fetchOfHub } from "./hub-fetch.js";
 import { knownNames } from "./published.js";
 
-/** `git-sha1` hashes a header before the content. */
+/** The input of `git-sha1` starts with a git blob header. */
 export interface Checksum {
   algorithm: "sha256" | "git-sha1";
   hex: string;

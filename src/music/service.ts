@@ -158,7 +158,7 @@ export class MusicService {
   sweep(): Promise<void> {
     this.#sweeping = this.#sweeping
       .then(() => this.queue.runCleanUp((nowMs) => this.retention.sweep(nowMs)))
-      .then(() => this.runner.tidy())
+      .then(() => this.runner.removeStaleFiles())
       .catch((err: unknown) => this.log.error({ err }, "expired tasks not deleted"));
     return this.#sweeping;
   }

@@ -32,7 +32,7 @@ describe("recordings that take long to check", () => {
     startLiveServer(join(directory, name), { SVC_SOURCE_MAX_SECONDS: "1000000" });
 
   before(async () => {
-    // Six days of 8 bits at 8 kHz: more than a test could wait for. All but the header is a hole that takes no space.
+    // Six days of 8 bits at 8 kHz: too long for a test to wait. All but the header is a hole that takes no disk space.
     writeFileSync(long, Buffer.concat([Buffer.from(".snd"), auHeader(24, 0xffffffff, 2, 8000, 1)]));
     truncateSync(long, 4e9);
     writeRecording(short, { seconds: 1 });
@@ -51,7 +51,7 @@ describe("recordings that take long to check", () => {
           isFfmpeg && readlinkSync(join("/proc", pid, "fd", `${INPUT_DESCRIPTOR}`)).startsWith(directory)
         );
       } catch {
-        return false; // It has ended meanwhile.
+        return false; // It has exited.
       }
     }).length;
   }
@@ -60,7 +60,7 @@ describe("recordings that take long to check", () => {
     while (decoders() !== count) await sleep(POLL_INTERVAL_MS);
   }
 
-  /** Sends a task on the long recording; resolves with the status, or null for a client that has hung up. */
+  /** Submits a task with the long recording. Returns the status, or null if the request was aborted. */
   async function send(url: string, signal?: AbortSignal): Promise<number | null> {
     try {
       const form = new FormData();

@@ -17,7 +17,7 @@ const cover = { prompt: "a song", task_type: "cover", inference_steps: 1, batch_
 /** Practically endless: runs until it is cancelled. */
 const longSong = { prompt: "a long song", audio_duration: 600, inference_steps: 20, batch_size: 1 };
 
-describe("audio that clients send and name", () => {
+describe("recordings of requests", () => {
   const directory = temporaryDirectory();
   const uploads = join(directory, "server", "uploads");
   let server: LiveServer;
@@ -32,12 +32,15 @@ describe("audio that clients send and name", () => {
 
   after(() => server.close());
 
-  afterEach("the server is as well as before", async () => {
+  afterEach("the server still responds and has no tasks", async () => {
     expect((await client.get("/health")).status).to.equal(200);
     await noUploads();
   });
 
-  /** Deletes all songs and waits until no upload is left: a task's end is reported before its files are gone. */
+  /**
+   * Deletes all songs, then waits until no upload is left, since the end of a task is reported before its files are
+   * deleted.
+   */
   async function noUploads(): Promise<void> {
     const { tasks } = (await client.get("/v1/tasks?state=succeeded")).body.data;
     for (const { task_id: id } of tasks) await client.delete(`/v1/tasks/${id}?state=succeeded`);
@@ -55,18 +58,18 @@ describe("audio that clients send and name", () => {
 
   const cancel = (id: string) => client.post("/cancel_task", { task_id: id });
 
-  it("is kept while its task waits and runs, and with its songs; a failed task keeps none", async () => {
-    const spoilt = writeRecording(join(directory, "spoilt.wav"), { seconds: 3 });
+  it("are kept while the task waits and runs, and with its songs; a failed task keeps none", async () => {
+    const damaged = writeRecording(join(directory, "damaged.wav"), { seconds: 3 });
     const running = await client.submit(longSong);
-    await client.begun(running);
+    await client.untilStarted(running);
     const done = await client.submit({ ...cover, src_audio: uploadOf(recording) });
     const failed = await client.submit({
       ...cover,
-      src_audio_path: spoilt,
+      src_audio_path: damaged,
       ref_audio: uploadOf(recording),
     });
     expect(readdirSync(uploads)).to.have.length(2);
-    writeFileSync(spoilt, "no sound any more");
+    writeFileSync(damaged, "not audio");
     await cancel(running);
     expect((await client.finished(done)).item.status).to.equal(1);
     const { item } = await client.finished(failed);
@@ -86,9 +89,9 @@ describe("audio that clients send and name", () => {
     expectRefusal(lost, /^the recording "upload:ctx_audio_.*" is gone: send the file again$/);
   });
 
-  it("is removed when its waiting or running task is cancelled", async () => {
+  it("are deleted when their waiting or running task is cancelled", async () => {
     const running = await client.submit(longSong);
-    await client.begun(running);
+    await client.untilStarted(running);
     const waiting = await client.submit({ ...cover, src_audio: uploadOf(recording) });
     expect(readdirSync(uploads)).to.have.length(1);
     await cancel(waiting);
@@ -96,15 +99,15 @@ describe("audio that clients send and name", () => {
     await cancel(running);
     const long = writeSilence(join(directory, "ten minutes.flac"), 600);
     const other = await client.submit({ ...cover, inference_steps: 20, src_audio: uploadOf(long) });
-    await client.begun(other);
+    await client.untilStarted(other);
     expect(readdirSync(uploads)).to.have.length(1);
     await cancel(other);
     await noUploads();
   });
 
-  it("leaves no file if the queue is full, the parameters are invalid, or no task uses it", async () => {
+  it("leave no file if the queue is full, the parameters are invalid, or no task uses them", async () => {
     const ids = [await client.submit(longSong)];
-    await client.begun(ids[0] as string);
+    await client.untilStarted(ids[0] as string);
     for (let i = 0; i < 2; i++) ids.push(await client.submit(longSong));
     expect((await sendUpload(recording)).status).to.equal(429);
     expect(readdirSync(uploads)).to.deep.equal([]);
@@ -116,7 +119,7 @@ describe("audio that clients send and name", () => {
     await cancel(ignored);
   });
 
-  it("prefers a file to a path, and ignores an empty file input", async () => {
+  it("are taken from a file rather than a path; an empty file input is ignored", async () => {
     const both = { ...cover, src_audio_path: "/no/such/file.wav", ctx_audio: uploadOf(recording) };
     await cancel(await client.submit(both));
     const untouched = await fetch(`${client.url}/release_task`, {
@@ -130,7 +133,7 @@ describe("audio that clients send and name", () => {
     expect(((await untouched.json()) as { detail: string }).detail).to.include("needs a source");
   });
 
-  it("is written only to its folder for any file name", async () => {
+  it("are written only to their folder for any file name", async () => {
     const before = readdirSync(directory, { recursive: true }).length;
     const answer = await sendUpload(recording, "../../x.exe");
     expect(answer.status).to.equal(200);
@@ -140,7 +143,7 @@ describe("audio that clients send and name", () => {
     expect(readdirSync(directory, { recursive: true }).length).to.equal(before + added.length);
   });
 
-  it("rejects a file that is not audio without echoing its content", async () => {
+  it("are rejected without echoing the content if they are not audio", async () => {
     const text = join(directory, "song.mp3");
     writeFileSync(text, "top secret words\n".repeat(300));
     const empty = join(directory, "empty.wav");
@@ -158,7 +161,7 @@ describe("audio that clients send and name", () => {
     }
   });
 
-  it("is rejected if it is too long, without decoding all of it", async () => {
+  it("are rejected if they are too long, without being decoded completely", async () => {
     const path = writeSilence(join(directory, "three hours.flac"), 3 * 3600);
     expectRefusal(await sendUpload(path), /^src_audio lasts longer than 600 seconds$/);
     const byPath = await client.post("/release_task", { ...cover, src_audio_path: path });
@@ -166,13 +169,13 @@ describe("audio that clients send and name", () => {
     rmSync(path);
   });
 
-  it("is rejected if a reference is silent", async () => {
+  it("are rejected if a reference is silent", async () => {
     const ref_audio = uploadOf(writeSilence(join(directory, "silence.flac"), 6));
     const answer = await client.postForm("/release_task", { prompt: "a song", ref_audio });
     expectRefusal(answer, /^reference_audio is silent/);
   });
 
-  it("is rejected if the window is outside it", async () => {
+  it("are rejected if the repaint window is outside the source", async () => {
     const repaint = { ...cover, task_type: "repaint", src_audio_path: recording };
     for (const [repainting_start, repainting_end] of [
       [8, 9],
@@ -186,10 +189,10 @@ describe("audio that clients send and name", () => {
     }
   });
 
-  it("fails its task if its file was removed", async () => {
+  it("fail the task if the file was deleted", async () => {
     const path = writeRecording(join(directory, "fleeting.wav"), { seconds: 3 });
     const running = await client.submit(longSong);
-    await client.begun(running);
+    await client.untilStarted(running);
     const waiting = await client.submit({ ...cover, src_audio_path: path });
     rmSync(path);
     await cancel(running);
@@ -197,7 +200,7 @@ describe("audio that clients send and name", () => {
     expect([item.status, item.error]).to.deep.equal([2, "src_audio_path names a path that does not exist"]);
   });
 
-  it("survives a client that disconnects during an upload", async () => {
+  it("leave no file if the client disconnects during an upload", async () => {
     await new Promise<void>((resolve) => {
       const upload = httpRequest(`${client.url}/release_task`, {
         method: "POST",
@@ -215,7 +218,7 @@ describe("audio that clients send and name", () => {
     reference_audio_path: ["reference_audio_path", "ref_audio_path", "referenceAudioPath", "refAudioPath"],
   };
 
-  /** Sends a task in each of the three encodings. */
+  /** Submits a task as JSON, form and multipart. */
   async function sendEach(fields: Record<string, string>): Promise<Answer[]> {
     const form = await fetch(`${client.url}/release_task`, {
       method: "POST",
@@ -231,7 +234,7 @@ describe("audio that clients send and name", () => {
 
   for (const [parameter, names] of Object.entries(PATH_NAMES)) {
     for (const name of names) {
-      it(`may be named as ${name} in every kind of body, and not anywhere`, async () => {
+      it(`may be given as ${name} in every kind of body; other paths are rejected`, async () => {
         const task = parameter === "src_audio_path" ? { task_type: "cover" } : {};
         const fields = (path: string) => ({ ...task, prompt: "a song", inference_steps: "1", [name]: path });
         for (const { status, body } of await sendEach(fields(recording))) {
@@ -255,7 +258,7 @@ describe("audio that clients send and name", () => {
   }
 });
 
-describe("audio that clients of other machines name", () => {
+describe("recordings named by clients of other machines", () => {
   const directory = temporaryDirectory();
   let server: LiveServer;
 
@@ -296,7 +299,7 @@ describe("audio that clients of other machines name", () => {
   });
 });
 
-describe("audio sent with and without a key", () => {
+describe("recordings uploaded to a server with a key", () => {
   const directory = temporaryDirectory();
   const uploads = join(directory, "server", "uploads");
   let server: LiveServer;
@@ -307,7 +310,7 @@ describe("audio sent with and without a key", () => {
 
   after(() => server.close());
 
-  it("is stored only with a key that comes before it", async () => {
+  it("are stored only if the key comes first", async () => {
     const src_audio = uploadOf(writeRecording(join(directory, "a.wav"), { seconds: 3 }));
     const send = (fields: Record<string, string | File>) =>
       server.client.postForm("/release_task", fields as never);

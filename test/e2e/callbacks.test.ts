@@ -26,7 +26,7 @@ describe("a task with a callback_url", function () {
 
   const withCallback = (path: string) => ({ ...shortSong, callback_url: receiver.url + path });
 
-  /** Callback state of the task, once it is no longer pending. */
+  /** Callback state of the task once it is delivered or has failed. */
   async function settled(client: Client, id: string, headers: Record<string, string> = {}) {
     for (;;) {
       const { callback } = (await client.get(`/v1/tasks/${id}`, headers)).body.data;
@@ -73,7 +73,7 @@ describe("a task with a callback_url", function () {
     expect(JSON.parse(received.body)).to.include({ event: "failed", status: 2, error: "Cancelled by user" });
   });
 
-  it("retries its callback across kill -9 until the receiver accepts it, and never again @slow", async () => {
+  it("retries its callback across kill -9 until the receiver accepts it, then stops @slow", async () => {
     const directory = temporaryDirectory();
     const first = await ServedProcess.startStub(directory, 0, LISTED);
     receiver.status = 503;
@@ -129,7 +129,7 @@ describe("a task with a callback_url", function () {
       await receiver.until("/both", 1);
       expect(await settled(far.client, first)).to.include({ state: "delivered", attempts: 1 });
       const second = await near.client.submit(withCallback("/one"));
-      await far.client.begun(second);
+      await far.client.untilStarted(second);
       await near.end("SIGKILL");
       await receiver.until("/one", 1);
       expect(await settled(far.client, second)).to.include({ state: "delivered", attempts: 1 });

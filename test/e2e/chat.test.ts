@@ -96,7 +96,7 @@ describe("chat completions", () => {
     expect(chunks.at(-1)?.choices[0].finish_reason).to.equal("stop");
   });
 
-  it("work on the recording in the message", async () => {
+  it("use a recording in the message as the source", async () => {
     const source = (await client.post("/v1/chat/completions", shortChat, key)).body.choices[0].message
       .audio[0];
     const data = source.audio_url.url.split(",")[1];

@@ -21,7 +21,7 @@ describe("the city beside the music", () => {
     const city = new BridgeClient(server.cityUrl);
     await city.run("set-simulation-speed", { paused: true });
     const song = await server.client.submit(shortSong);
-    await server.client.begun(song);
+    await server.client.untilStarted(song);
     process.kill(server.cityProcessId(), "SIGKILL");
     await eventually(
       () => answers(city),

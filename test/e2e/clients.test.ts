@@ -18,7 +18,7 @@ function bodyOf({ encoding, song }: PublicClient): { body: string | FormData; ty
   return { body, type: {} };
 }
 
-/** Submits, polls to the end, downloads: the way of every client. */
+/** Submits, polls until the task ends, and downloads, as every client does. */
 async function makeSong(url: string, client: PublicClient): Promise<[SongRecord[], TaskStatusItem]> {
   const { headers } = client;
   const { body, type } = bodyOf(client);

@@ -34,7 +34,7 @@ async function servedUrl(child: ChildProcess): Promise<string> {
     expect(line).to.match(/^music on http:/);
     return line.slice("music on ".length);
   }
-  throw new Error("the server ended before it served");
+  throw new Error("the server exited before it was serving");
 }
 
 describe("the command line", () => {
@@ -77,7 +77,7 @@ describe("the command line", () => {
     );
   });
 
-  it("extracts several stems, each into a file of its own, in the format and at the rate of its options", async () => {
+  it("extracts several stems, each into a separate file with the requested format and sample rate", async () => {
     const source = writeRecording(join(directory, "stems.mp3"), { seconds: 2 });
     const task = ["--task", "extract", "--source", source, "--track", "drums", "bass", "--steps", "1"];
     const file = ["--format", "wav24", "--sample-rate", "44100", "--fade-out", "1"];
@@ -140,7 +140,7 @@ describe("the command line", () => {
     ["SVC_LM_DEVICE", "cuda:99"],
     ["SVC_OFFLOAD_TO_CPU", "perhaps"],
   ] as const) {
-    it(`refuses to serve with ${variable}=${value}, in one line that names it`, async () => {
+    it(`fails to start with ${variable}=${value}, with one line that names the setting`, async () => {
       const home = temporaryDirectory();
       const settings = { SVC_HOME: home, SVC_LOG_LEVEL: "warn", [variable]: value };
       const { code, stdout, stderr } = await carillon(["serve", "--port", "0"], settings);
@@ -152,7 +152,7 @@ describe("the command line", () => {
     });
   }
 
-  it("serves twice on one machine, each with a home and a port of its own", async () => {
+  it("serves twice on one machine with separate homes and ports", async () => {
     const [one, two] = [temporaryDirectory(), temporaryDirectory()];
     const serve = (home: string) => ["serve", "--music", "--port", "0", "--home", home];
     const first = server(serve(one));
@@ -287,7 +287,7 @@ describe("the command line", () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.start(directory, { OMP_NUM_THREADS: "1" });
     const running = await server.client.submit({ prompt: "a long song", audio_duration: 600, batch_size: 1 });
-    await server.client.begun(running);
+    await server.client.untilStarted(running);
     const saves = { CITY_SAVES_DIR: join(directory, "saves") };
     const tasks = { SVC_TMPDIR: directory, CITY_SAVES_DIR: join(directory, "other saves") };
     const elsewhere = {

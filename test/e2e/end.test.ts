@@ -4,25 +4,25 @@ import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess } from "./served-process.js";
 
-/** One step of the model takes longer than a server has to end. */
+/** A model step of this song takes longer than a server may take to exit. */
 const hugeSong = { ...shortSong, audio_duration: 600, inference_steps: 20, batch_size: 4 };
 
-describe("the end of a server", () => {
+describe("a server that exits", () => {
   afterEach(endServed);
 
-  it("waits for no model step and no incomplete request, and requeues the task @slow", async () => {
+  it("does not wait for a model step or an incomplete request, and requeues the task @slow", async () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.start(directory);
     const id = await server.client.submit(hugeSong);
-    await server.client.begun(id);
+    await server.client.untilStarted(id);
     const halfSent = connect(Number(new URL(server.client.url).port), "127.0.0.1");
     halfSent.on("error", () => {});
     halfSent.write("POST /release_task HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{");
-    // Without the limit this takes half a minute; killed from inside, it would have no exit code.
+    // Without the time limit this takes half a minute. If the watchdog killed it, there would be no exit code.
     expect(await server.end("SIGTERM")).to.equal(0);
 
     const second = await ServedProcess.startStub(directory, 60_000);
-    await second.client.begun(id);
+    await second.client.untilStarted(id);
     expect(second.log).to.not.include("task was interrupted");
     expect(await second.end("SIGKILL")).to.equal(null);
   });
@@ -31,14 +31,14 @@ describe("the end of a server", () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.startStub(directory, 60_000);
     const id = await server.client.submit(shortSong);
-    await server.client.begun(id);
+    await server.client.untilStarted(id);
     expect(await server.end("SIGUSR2")).to.equal(1);
     expect(server.log.split("\n").filter((line) => line.includes("nobody caught this"))).to.have.length(1);
 
     const second = await ServedProcess.startStub(directory, 0);
     expect((await second.client.finished(id)).item.status).to.equal(1);
     expect(second.log).to.not.include("task was interrupted");
-    // A closed terminal stops it in order.
+    // SIGHUP (terminal closed) is a clean stop.
     expect(await second.end("SIGHUP")).to.equal(0);
   });
 
@@ -47,7 +47,7 @@ describe("the end of a server", () => {
     let server = await ServedProcess.startStub(directory, 60_000);
     const id = await server.client.submit(shortSong);
     for (let kill = 0; kill < 3; kill++) {
-      await server.client.begun(id);
+      await server.client.untilStarted(id);
       await server.end("SIGKILL");
       server = await ServedProcess.startStub(directory, kill < 2 ? 60_000 : 0);
       expect((await server.client.query(id)).item.status).to.equal(0);

@@ -10,7 +10,7 @@ describe("files of a server", () => {
 
   after(endServed);
 
-  /** Permissions of all that a server leaves in its home after a song, as octal digits. */
+  /** Permissions of all files in a server's home after a song, as octal digits. */
   async function modes() {
     const directories = { SVC_TRAINING_ROOT: join(home, "training"), CITY_SAVES_DIR: join(home, "saves") };
     const server = await ServedProcess.start(join(home, "tmp"), directories);
@@ -28,7 +28,7 @@ describe("files of a server", () => {
     return { files: modesOf(false), folders: modesOf(true) };
   }
 
-  it("are read by its own user alone", async () => {
+  it("are readable only by its own user", async () => {
     expect(await modes()).to.deep.equal({ files: ["600"], folders: ["700"] });
   });
 });

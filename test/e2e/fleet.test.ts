@@ -9,7 +9,7 @@ import { type Client, type SongRecord, shortSong } from "../music/live-server.js
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess, spawnCli } from "./served-process.js";
 
-/** Renders longer than any test here, so it must be cancelled. */
+/** Longer than any test here; such a task must be cancelled. */
 const ENDLESS_MS = 3_600_000;
 
 describe("a fleet of processes", function () {
@@ -36,16 +36,16 @@ describe("a fleet of processes", function () {
     while ((await client.get("/v1/stats")).body.data.workers.length !== count) await sleep(50);
   }
 
-  /** Ids of the tasks that the worker started, in order. */
-  const begun = ({ log }: ServedProcess) =>
+  /** Ids of the tasks that a worker started, in order. */
+  const startedBy = ({ log }: ServedProcess) =>
     [...log.matchAll(/"task":"([^"]+)"[^\n]*"task started"/g)].map(([, id]) => id as string);
 
-  /** How often the workers started the task. */
-  const begins = (workers: readonly ServedProcess[], id: string) =>
-    workers.flatMap(begun).filter((other) => other === id).length;
+  /** Number of times that workers started the task. */
+  const startCount = (workers: readonly ServedProcess[], id: string) =>
+    workers.flatMap(startedBy).filter((other) => other === id).length;
 
   async function untilBegun(worker: ServedProcess, id: string): Promise<void> {
-    while (begins([worker], id) === 0) await sleep(20);
+    while (startCount([worker], id) === 0) await sleep(20);
   }
 
   async function expectDone(client: Client, ids: readonly string[]): Promise<void> {
@@ -61,7 +61,7 @@ describe("a fleet of processes", function () {
   });
   afterEach(() => Promise.all([endServed(), redis.kill()]));
 
-  it("runs a task once that any gateway accepted; any other gateway shows, streams and cancels it", async () => {
+  it("runs each accepted task once; every gateway can show, stream and cancel it", async () => {
     const [[near, far], ...workers] = await Promise.all([
       gateways(),
       start("worker", 50),
@@ -76,7 +76,7 @@ describe("a fleet of processes", function () {
     expect(events.at(-1)).to.equal("done");
     await expectDone(far.client, ids);
     await expectDone(near.client, ids);
-    for (const id of ids) expect(begins(workers, id)).to.equal(1);
+    for (const id of ids) expect(startCount(workers, id)).to.equal(1);
     const [song] = (await far.client.query(ids[0] as string)).records as [SongRecord];
     expect((await near.client.download(song)).length).to.be.greaterThan(0);
     expect((await near.client.delete(`/v1/tasks/${ids[0]}?state=succeeded`)).body.data.status).to.equal(
@@ -116,7 +116,7 @@ describe("a fleet of processes", function () {
     await near.end("SIGKILL");
     const second = await start("worker", 20);
     await expectDone(far.client, [survivor]);
-    expect(begins([second], survivor)).to.equal(1);
+    expect(startCount([second], survivor)).to.equal(1);
     const { songs } = (await far.client.get(`/v1/tasks/${survivor}`)).body.data;
     expect(songs[0].seed).to.equal(seed[0]);
   });
@@ -135,7 +135,7 @@ describe("a fleet of processes", function () {
     const { item } = await gateway.client.finished(id);
     expect(item).to.include({ status: 2 });
     expect(item.error).to.include("stopped 3 times");
-    expect(begins([survivor], id)).to.equal(0);
+    expect(startCount([survivor], id)).to.equal(0);
   });
 
   it("gives each task to a worker with its model", async () => {
@@ -156,8 +156,8 @@ describe("a fleet of processes", function () {
       [await submit("model-b"), await submit("model-b")],
     ];
     await expectDone(client, [...forA, ...forB]);
-    expect(begun(a)).to.deep.equal(forA);
-    expect(begun(b)).to.deep.equal(forB);
+    expect(startedBy(a)).to.deep.equal(forA);
+    expect(startedBy(b)).to.deep.equal(forB);
     await b.end("SIGTERM");
     const refused = await client.post("/release_task", { ...shortSong, model: "model-b" });
     expect(refused).to.deep.include({ status: 400 });
@@ -199,7 +199,7 @@ describe("a fleet of processes", function () {
       await untilBegun(worker, id);
       expect((await far.client.delete(`/v1/tasks/${id}`, header)).body.data.status).to.equal("cancelled");
     }
-    expect(begun(worker)).to.deep.equal(order);
+    expect(startedBy(worker)).to.deep.equal(order);
     expect(redis.written)
       .to.include(running)
       .and.to.not.match(/the-first-key|the-second-key/);
@@ -248,10 +248,10 @@ describe("a fleet of processes", function () {
     // A gateway that has not reconnected yet answers 503.
     while ((await client.get("/v1/stats")).status !== 200) await sleep(50);
     await expectDone(client, ids);
-    for (const id of ids) expect(begins([worker], id)).to.equal(1);
+    for (const id of ids) expect(startCount([worker], id)).to.equal(1);
   });
 
-  it("on SIGTERM a worker finishes its tasks, or requeues those that exceed its grace period @slow", async () => {
+  it("finishes the tasks of a worker on SIGTERM, or requeues those that exceed its grace period @slow", async () => {
     const [gateway, short] = await Promise.all([
       start("gateway"),
       start("worker", 1_000, { SVC_GRACE_SECONDS: "60" }),
@@ -278,7 +278,7 @@ describe("a fleet of processes", function () {
     expect((await gateway.client.query(returned)).item.queue_position).to.equal(1);
     const next = await start("worker", 20);
     await expectDone(gateway.client, [returned]);
-    expect(begins([next], returned)).to.equal(1);
+    expect(startCount([next], returned)).to.equal(1);
   });
 
   it("cleans up songs by size and age in one gateway at a time, and in another after that one is killed @slow", async () => {
@@ -298,7 +298,7 @@ describe("a fleet of processes", function () {
     /** Expires the lease, and has all gateways try to acquire it. */
     const sweep = async (gateways: readonly ServedProcess[]) => {
       await redis.forget("carillon:lease:clean-up");
-      for (const gateway of gateways) gateway.tell("SIGWINCH");
+      for (const gateway of gateways) gateway.signal("SIGWINCH");
     };
     const untilExpired = async (count: number, ...gateways: ServedProcess[]) => {
       const total = () => gateways.reduce((sum, gateway) => sum + expired(gateway), 0);
@@ -369,18 +369,18 @@ describe("a fleet of processes", function () {
 
   it("fails with one line if Redis is unreachable or not configured", async () => {
     await redis.kill();
-    const said = async (settings: Record<string, string>) => {
+    const stderrOf = async (settings: Record<string, string>) => {
       const { stderr, exitCode } = await ran(["gateway", "--home", temporaryDirectory()], settings);
       expect(exitCode).to.equal(1);
       return stderr.trim().split("\n").at(-1);
     };
     const url = `redis://:secret@${new URL(redis.url).host}`;
-    const unreachable = await said({ SVC_REDIS_URL: url, SVC_STORAGE: `file://${storage}` });
-    expect(await said({ SVC_REDIS_URL: url })).to.include("SVC_STORAGE is empty");
+    const unreachable = await stderrOf({ SVC_REDIS_URL: url, SVC_STORAGE: `file://${storage}` });
+    expect(await stderrOf({ SVC_REDIS_URL: url })).to.include("SVC_STORAGE is empty");
     expect(unreachable).to.match(
       /^carillon: SVC_REDIS_URL: Redis at \S+ cannot be used: connect ECONNREFUSED/,
     );
     expect(unreachable).to.not.include("secret");
-    expect(await said({})).to.include("SVC_ROLE is gateway, which needs SVC_REDIS_URL");
+    expect(await stderrOf({})).to.include("SVC_ROLE is gateway, which needs SVC_REDIS_URL");
   });
 });

@@ -17,7 +17,7 @@ const symlinkTo =
 const fifo = (path: string) => void execFileSync("mkfifo", [path]);
 const socket = (path: string) => void sockets.push(createServer().listen(path));
 
-/** Each makes at a path what is no file with anything in it. */
+/** Creates something at a path that is not a readable file. */
 const KINDS: Readonly<Record<string, (path: string) => void>> = {
   "a FIFO": fifo,
   "a socket": socket,
@@ -38,13 +38,13 @@ const KINDS: Readonly<Record<string, (path: string) => void>> = {
 };
 
 interface Endpoint {
-  /** What the client's folder holds of a kind. */
+  /** Names created in the client's folder, each of the kind under test. */
   files: readonly string[];
-  /** Asks with the folder, or with the first file. */
+  /** Sends a request with the folder, or with the first file. */
   ask: (client: Client, folder: string, file: string) => ReturnType<Client["post"]>;
-  /** What stands in the folder beside it. */
+  /** Other files in the folder, by name. */
   beside?: Readonly<Record<string, string>>;
-  /** Absent: every kind is refused. */
+  /** Expected range of statuses; absent: the request is rejected. */
   statuses?: readonly [from: number, to: number];
 }
 
@@ -124,7 +124,7 @@ const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
   },
   "an adapter to export": {
     files: ["final/adapter/adapter_config.json", "final/adapter/adapter_model.safetensors"],
-    // Copies folders and empty files as they are.
+    // Folders and empty files are copied unchanged.
     statuses: [200, 500],
     ask: (client, folder) =>
       client.post("/v1/training/export", { lora_output_dir: folder, export_path: join(folder, "mine") }),
@@ -140,7 +140,7 @@ const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
   },
 };
 
-describe("paths that clients name", () => {
+describe("paths in requests", () => {
   let root: string;
   let server: ServedProcess;
 
@@ -156,8 +156,8 @@ describe("paths that clients name", () => {
   });
 
   for (const [what, { files, beside = {}, ask, statuses = [400, 500] }] of Object.entries(ENDPOINTS)) {
-    it(`hold nothing up where ${what} is no readable file`, async () => {
-      // At once: more of them than threads would wait.
+    it(`block nothing if ${what} is not a readable file`, async () => {
+      // Concurrent requests, more than there are threads to block.
       const answers = await Promise.all(
         Object.entries(KINDS).map(async ([kind, make]) => {
           const folder = mkdtempSync(join(root, "folder-"));
@@ -174,18 +174,18 @@ describe("paths that clients name", () => {
       );
       const [from, to] = statuses;
       for (const { kind, status, detail } of answers) {
-        const said = `${kind}: ${status} ${detail}`;
-        expect(detail, said).to.not.match(/^(undefined|Internal server error)$/);
-        expect(status, said).to.be.within(from, to);
+        const outcome = `${kind}: ${status} ${detail}`;
+        expect(detail, outcome).to.not.match(/^(undefined|Internal server error)$/);
+        expect(status, outcome).to.be.within(from, to);
       }
       expect((await server.client.get("/health")).status).to.equal(200);
     });
   }
 
-  it("leave the server able to make songs, to cancel one, and to stop", async () => {
+  it("do not keep the server from making songs, cancelling one, and stopping", async () => {
     const { client } = server;
     const id = await client.submit({ ...shortSong, audio_duration: 600, inference_steps: 20 });
-    await client.begun(id);
+    await client.untilStarted(id);
     expect((await client.post("/cancel_task", { task_id: id })).status).to.equal(200);
     expect((await client.finished(await client.submit(shortSong))).item.status).to.equal(1);
     expect(await server.end("SIGTERM")).to.equal(0);

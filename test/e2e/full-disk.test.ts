@@ -26,7 +26,7 @@ describe("a server with a small disk", () => {
   let trainer: Trainer;
 
   before(function () {
-    // Pending where the machine lets no test mount anything: only a real disk fills up as one.
+    // Skipped without permission to mount a disk, because only a real disk fills up realistically.
     if (!canMountDisks()) this.skip();
   });
   after(endServed);
@@ -46,8 +46,8 @@ describe("a server with a small disk", () => {
     expect(await server.end("SIGTERM")).to.equal(0);
   });
 
-  /** Names in a directory of the disk. */
-  const onDisk = (path: string) => readdirSync(server.seen(join(root, "disk", path)));
+  /** File names in a directory on the small disk. */
+  const onDisk = (path: string) => readdirSync(server.hostPath(join(root, "disk", path)));
 
   it("fails a run whose checkpoint does not fit, and frees its space", async () => {
     const small = { ...shortRun, lora_rank: 1 };
@@ -78,7 +78,7 @@ describe("a server with a small disk", () => {
     });
     expect(body.detail).to.match(/ cannot be written: No space left on device$/);
     expect(status).to.equal(500);
-    // The first one stays; the third, which would fit, is not tried, and no manifest calls this a data set.
+    // The first sample stays. The third, which would fit, is not tried. Without a manifest it is not a data set.
     expect(onDisk("tensors")).to.have.length(1);
     expect(onDisk("tensors")[0]).to.match(/\.pt$/);
   });
@@ -90,7 +90,7 @@ describe("songs on a small disk", () => {
   });
   afterEach(endServed);
 
-  it("are held back while they do not fit, and leave no partial files", async () => {
+  it("wait while they do not fit, and leave no partial files", async () => {
     const directory = realpathSync(temporaryDirectory());
     const songs = join(directory, "api_audio");
     mkdirSync(songs);
@@ -101,7 +101,7 @@ describe("songs on a small disk", () => {
     expect(server.log).to.include("the disk of the audio folder is full");
     expect((await client.query(large)).item.status).to.equal(0);
     await client.post("/cancel_task", { task_id: large });
-    expect(readdirSync(server.seen(songs))).to.have.length(1);
+    expect(readdirSync(server.hostPath(songs))).to.have.length(1);
     expect(await server.end("SIGTERM")).to.equal(0);
   });
 });
@@ -112,7 +112,7 @@ describe("a server whose songs fill the disk", () => {
   });
   afterEach(endServed);
 
-  it("reports it, keeps its data, and continues once there is room", async () => {
+  it("reports the full disk, keeps its data, and continues once there is room", async () => {
     const directory = realpathSync(temporaryDirectory());
     const server = await ServedProcess.startStub(
       directory,
@@ -125,8 +125,8 @@ describe("a server whose songs fill the disk", () => {
     const running = await client.submit(shortSong);
     const waiting = await client.submit(shortSong);
     const unwanted = await client.submit(shortSong);
-    await client.begun(running);
-    const filler = server.seen(join(directory, "filler"));
+    await client.untilStarted(running);
+    const filler = server.hostPath(join(directory, "filler"));
     fill(filler);
 
     const refused = await client.post("/release_task", shortSong);
@@ -158,8 +158,8 @@ describe("a server whose songs fill the disk", () => {
       { disk: { directory, sizeKiB: 64 * 1024 } },
     );
     const id = await server.client.submit(shortSong);
-    await server.client.begun(id);
-    const filler = server.seen(join(directory, "filler"));
+    await server.client.untilStarted(id);
+    const filler = server.hostPath(join(directory, "filler"));
     fill(filler);
     while (!server.log.includes("could not record the end of a task")) await sleep(50);
     rmSync(filler);

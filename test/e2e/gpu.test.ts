@@ -1,4 +1,4 @@
-/** The service on CUDA devices that are not there (native/test/fake_cuda): what its user would notice of a GPU. */
+/** Tests of the service on simulated CUDA devices (native/test/fake_cuda). */
 import { once } from "node:events";
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ describe("a machine with GPUs", () => {
   const report = join(directory, "report.txt");
 
   before(function () {
-    // A libtorch with CUDA of its own cannot have a second one.
+    // A libtorch with CUDA support cannot load a second CUDA library.
     if (!existsSync(library)) this.skip();
   });
   afterEach(endServed);
@@ -32,20 +32,20 @@ describe("a machine with GPUs", () => {
         ...settings,
       },
     );
-    const [said, [code]] = await Promise.all([
+    const [stderr, [code]] = await Promise.all([
       text(child.stderr as NodeJS.ReadableStream),
       once(child, "exit"),
     ]);
-    // Node's own complaint: one of its threads has no room for the thread-local variables of a preloaded libtorch.
-    const lines = said.split("\n").filter((line) => !line.includes("pthread_create"));
+    // Warning of Node: a thread has no room for the thread-local variables of a preloaded libtorch.
+    const lines = stderr.split("\n").filter((line) => !line.includes("pthread_create"));
     return {
       code,
-      said: lines.join("\n").trim(),
+      stderr: lines.join("\n").trim(),
       report: existsSync(report) ? readFileSync(report, "utf8") : "",
     };
   }
 
-  /** A machine of two GPUs, of which the second has more free memory. */
+  /** A machine with two GPUs; the second has more free memory. */
   function machineOfTwo(): Record<string, string> {
     const tool = join(directory, "nvidia-smi");
     const rows = ["0, GPU-aaaa, 900, 24576, Test GPU", "1, GPU-bbbb, 20000, 24576, Test GPU"];
@@ -54,7 +54,7 @@ describe("a machine with GPUs", () => {
     return { FAKE_CUDA_DEVICES: "2", PATH: `${directory}:${process.env.PATH}` };
   }
 
-  it("computes on streams of its own, and lets cuDNN plan no attention", async () => {
+  it("computes on its own streams, and disables cuDNN's attention", async () => {
     const { code, report } = await generate({}, "--thinking");
     expect(code).to.equal(0);
     expect(statSync(song).size).to.be.above(10 * 48_000 * 2);
@@ -68,7 +68,7 @@ describe("a machine with GPUs", () => {
     expect(report).to.contain("efficient_attention").and.not.contain("flash_attention");
   });
 
-  it("uses the GPU with the most free memory, and no memory on others", async () => {
+  it("uses only the GPU with the most free memory", async () => {
     const { code, report } = await generate({ ...machineOfTwo(), SVC_INIT_LLM: "false" });
     expect(code).to.equal(0);
     expect(report).to.match(/device 0: at most 0\.0 MB\ndevice 1: at most [1-9]/);
@@ -79,7 +79,7 @@ describe("a machine with GPUs", () => {
     expect(report).to.match(/device 0: at most [1-9].*\ndevice 1: at most [1-9]/);
   });
 
-  it("sees the GPUs that CUDA_VISIBLE_DEVICES shows, as CUDA numbers them", async () => {
+  it("uses the GPUs of CUDA_VISIBLE_DEVICES, with CUDA's numbering", async () => {
     const { report } = await generate({
       ...machineOfTwo(),
       SVC_INIT_LLM: "false",
@@ -89,21 +89,21 @@ describe("a machine with GPUs", () => {
   });
 
   it("warns that a GPU is not used, and makes the song on the CPU", async () => {
-    const { code, said } = await generate({ ...machineOfTwo(), LD_PRELOAD: "", SVC_INIT_LLM: "false" });
-    expect(said).to.match(/^THE GPU IS NOT USED: libtorch \S+ does not detect Test GPU/);
+    const { code, stderr } = await generate({ ...machineOfTwo(), LD_PRELOAD: "", SVC_INIT_LLM: "false" });
+    expect(stderr).to.match(/^THE GPU IS NOT USED: libtorch \S+ does not detect Test GPU/);
     expect(code).to.equal(0);
   });
 
   it("retries once after running out of memory", async () => {
-    const { code, said } = await generate({ FAKE_CUDA_OOM_AT: "1500" });
-    expect(said).to.match(/not enough memory.*Tried to allocate.*cuda:0 has .* GB free.*retrying/);
+    const { code, stderr } = await generate({ FAKE_CUDA_OOM_AT: "1500" });
+    expect(stderr).to.match(/not enough memory.*Tried to allocate.*cuda:0 has .* GB free.*retrying/);
     expect(code).to.equal(0);
   });
 
   it("reports a missing GPU in one line", async () => {
-    const { code, said } = await generate({ SVC_DEVICE: "cuda:7" });
+    const { code, stderr } = await generate({ SVC_DEVICE: "cuda:7" });
     expect(code).to.equal(1);
-    expect(said.split("\n").at(-1)).to.match(/cuda:7.*there are only 1/);
+    expect(stderr.split("\n").at(-1)).to.match(/cuda:7.*there are only 1/);
   });
 
   it("renders on the GPU of each slot", async () => {

@@ -55,7 +55,7 @@ describe("a submission with an Idempotency-Key", () => {
     expect(await submit()).to.not.equal(first);
   });
 
-  it("is identified by its files too, and files of a repetition are not kept", async () => {
+  it("is identified by its files too, and does not keep the files of a repetition", async () => {
     const headers = key();
     const recording = (seconds: number) =>
       uploadOf(writeRecording(join(directory, `recording-${seconds}.mp3`), { seconds }));

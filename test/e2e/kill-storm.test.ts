@@ -10,12 +10,12 @@ import { endServed, ServedProcess } from "./served-process.js";
 
 interface Storm {
   kills: number;
-  /** A kill comes at a random moment up to so long after the server serves. */
+  /** Each server is killed at a random time, at most this long after its start. */
   maxLifeMs: number;
   start(directory: string): Promise<ServedProcess>;
 }
 
-/** Submits as fast as the server answers, until it no longer does. The ids it acknowledged are added to `accepted`. */
+/** Submits tasks until the server no longer responds. Adds the acknowledged ids to `accepted`. */
 async function submitUntilGone(client: Client, accepted: string[]): Promise<void> {
   try {
     for (;;) {
@@ -23,11 +23,11 @@ async function submitUntilGone(client: Client, accepted: string[]): Promise<void
       await sleep(Math.random() * 100);
     }
   } catch {
-    // Killed, or full.
+    // Killed, or its queue is full.
   }
 }
 
-/** Ids of all tasks acknowledged between the kills. */
+/** Returns the ids of all acknowledged tasks. */
 async function storm(directory: string, { kills, maxLifeMs, start }: Storm): Promise<string[]> {
   const accepted: string[] = [];
   for (let kill = 0; kill < kills; kill++) {
@@ -40,7 +40,7 @@ async function storm(directory: string, { kills, maxLifeMs, start }: Storm): Pro
   return accepted;
 }
 
-/** Every task ended once, with its song; nothing else lies about. */
+/** Checks that every task has ended once with its song, and that there are no leftover files. */
 async function expectNothingLost(
   directory: string,
   ids: readonly string[],
@@ -56,7 +56,7 @@ async function expectNothingLost(
     }
   }
   const { jobs } = (await last.client.get("/v1/stats")).body.data;
-  // A task may be stored whose acknowledgement the kill cut off.
+  // A task may be stored although the kill cut off its response.
   while ((await last.client.get("/v1/stats")).body.data.jobs.succeeded < jobs.total) await sleep(50);
   expect(await last.end("SIGTERM")).to.equal(0);
 

@@ -48,7 +48,7 @@ describe("carillon models", () => {
 
   const incomplete = (root = checkpoints) => join(root, ".incomplete", "someone--small", WEIGHTS);
 
-  /** Resolves once a download that hangs there has come as far as it does. */
+  /** Resolves when the download has reached the point where the hub hangs. */
   async function hanging(root?: string): Promise<void> {
     while (statSync(incomplete(root), { throwIfNoEntry: false })?.size !== CUT_BYTES) await sleep(20);
   }
@@ -101,7 +101,7 @@ describe("carillon models", () => {
 
   describe("on a small disk", () => {
     before(function () {
-      // Pending where the machine lets no test mount anything: only a real disk fills up as one.
+      // Skipped without permission to mount a disk, because only a real disk fills up realistically.
       if (!canMountDisks()) this.skip();
     });
 

@@ -1,6 +1,6 @@
 /**
- * What public clients of the ACE-Step 1.5 API server send and read: their
- * requests as data. Songs are short here; all else is as they send it.
+ * Requests of public clients of the ACE-Step 1.5 API server, as data, and the fields that they read. Only the length of
+ * songs is changed.
  */
 import { existsSync } from "node:fs";
 import { expect } from "chai";
@@ -10,22 +10,22 @@ import { type Client, type SongRecord, shortSong } from "../music/live-server.js
 export interface PublicClient {
   name: string;
   headers: Record<string, string>;
-  /** What its user appends to the server's address; absent: nothing. */
+  /** Appended by its user to the server's address; absent: nothing. */
   base?: string;
   /** Multipart clients send every value as text, and files as Blob. */
   encoding: "json" | "multipart";
   song: Record<string, unknown>;
-  /** What it asks beside songs. */
+  /** Its other requests. */
   asks: (client: Client, headers: Record<string, string>) => Promise<void>;
-  /** Where it downloads a song; absent: from its `file`. */
+  /** Path from which it downloads a song; absent: the song's `file`. */
   download?: (song: SongRecord) => string;
-  /** What it takes from a finished task. */
+  /** Checks the fields of a finished task that it reads. */
   reads: (songs: readonly SongRecord[], item: TaskStatusItem) => void;
 }
 
 /**
- * A task as the client sends it where it is at its defaults or limits; it is accepted and adjusted, each change is told,
- * and the song, which would take long, is not waited for.
+ * Submits a task with the client's defaults or limits. It must be accepted with a warning for each adjusted value. The
+ * task is cancelled, since the song would take long.
  */
 async function isAdjusted(
   client: Client,
@@ -42,12 +42,12 @@ async function isAdjusted(
   await client.post("/cancel_task", { task_id: answer.body.data.task_id }, headers);
 }
 
-/** The absolute path inside a result's URL. */
+/** Absolute path in the URL of a result. */
 function pathOf({ file }: SongRecord): string {
   return decodeURIComponent(file.slice("/v1/audio?path=".length));
 }
 
-/** Stereo, 16 bit, 48 kHz; a tenth of a second of nothing. */
+/** Stereo, 16 bit, 48 kHz; a tenth of a second of silence. */
 function silentWav(): Blob {
   const dataBytes = 4800 * 4;
   const wav = Buffer.alloc(44 + dataBytes);
@@ -93,11 +93,11 @@ const acestepShell: PublicClient = {
   },
   asks: async (client, headers) => {
     expect((await client.get("/health")).status).to.equal(200);
-    // Its random mode. The model alone decides the length, so the song is not waited for.
+    // Its random mode. The model decides the length, so the task is cancelled.
     const random = await client.post("/release_task", { sample_mode: true, thinking: true }, headers);
     expect(random.status).to.equal(200);
     await client.post("/cancel_task", { task_id: random.body.data.task_id }, headers);
-    // Its shipped default: it looks for the first id of a list, and without one names a model of its own.
+    // Its default: it uses the first id of the list, or its own model name if the list is empty.
     const list = (await client.get("/v1/models", headers)).body.data;
     expect(Array.isArray(list)).to.equal(false);
     const { status, body } = await client.post(
@@ -214,7 +214,7 @@ const daw: PublicClient = {
       ...["caption", "lyrics", "bpm", "keyscale", "timesignature", "duration", "vocal_language"],
     );
     expect(sheet.body.data.caption).to.not.equal("");
-    // A fresh project, a short clip in it, and a slow one.
+    // A new project, a short clip in it, and a slow clip.
     const fresh = { task_type: "text2music", prompt: "drums", thinking: "true", shift: "3", batch_size: "1" };
     await isAdjusted(
       client,
@@ -261,7 +261,7 @@ const plugin: PublicClient = {
   },
   asks: async (client) => {
     expect((await client.get("/health")).body.data.status).to.equal("ok");
-    // It shows `error`, and where there is none nothing but the status.
+    // It shows `error`, or only the status if there is none.
     const refused = await client.post("/release_task", { task_type: "cover", prompt: "strings" });
     expect(refused.status).to.equal(400);
     expect(refused.body.error).to.be.a("string").that.includes("src_audio_path");
@@ -276,7 +276,7 @@ const plugin: PublicClient = {
 const wrangler: PublicClient = {
   name: "Ace-Step-Wrangler",
   headers: {},
-  // Its setting of the port ends the address, so it takes a path as well.
+  // Its port setting is the end of the address, so it may include a path.
   base: "/openrouter",
   encoding: "json",
   song: {
@@ -314,7 +314,7 @@ const wrangler: PublicClient = {
   },
 };
 
-/** As it was while it spoke this interface. */
+/** The version that used this API. */
 const stepUi: PublicClient = {
   name: "ace-step-ui",
   headers: {},
@@ -340,14 +340,14 @@ const stepUi: PublicClient = {
   },
   asks: async (client, headers) => {
     expect((await client.get("/health")).body.data.status).to.equal("ok");
-    // The ends of its sliders.
+    // The limits of its sliders.
     await isAdjusted(
       client,
       { body: { prompt: "city pop", batch_size: 16, inference_steps: 60, audio_duration: 5 } },
       headers,
       ["batch_size must be from 1 to 8", "inference_steps must be from 1 to 20", "audio_duration must be"],
     );
-    // It shows the text of a refusal as it comes.
+    // It shows the error text unchanged.
     const refused = await client.post("/release_task", { prompt: "city pop", task_type: "audio2audio" });
     expect(refused.status).to.equal(400);
     expect(refused.body.detail).to.include("audio2audio");
@@ -359,7 +359,7 @@ const stepUi: PublicClient = {
   },
 };
 
-/** It sends every control of its window, most of which only its own server knows. */
+/** It sends every control of its window; most are known only to its own server. */
 const hotStep: PublicClient = {
   name: "HOT-Step",
   headers: { "x-api-key": "k1" },
@@ -428,8 +428,9 @@ const hotStep: PublicClient = {
 };
 
 /**
- * An MCP server. It sends the whole `file` of a result as `path`, as several back ends do. Another MCP server calls a task
- * failed that still waits, for its first record has no file yet: clients that show what waits need that record.
+ * An MCP server. Like several other back ends, it sends the whole `file` of a result as `path`. Another MCP server
+ * reports a waiting task as failed, because its first record has no file yet. Clients that show waiting tasks need that
+ * record.
  */
 const mcpServer: PublicClient = {
   name: "an MCP server",
@@ -445,7 +446,7 @@ const mcpServer: PublicClient = {
     audio_format: "mp3",
   },
   asks: async (client) => {
-    const busy = await client.submit({ prompt: "in the way", audio_duration: 60, batch_size: 1 });
+    const busy = await client.submit({ prompt: "blocks the queue", audio_duration: 60, batch_size: 1 });
     const id = await client.submit(shortSong);
     const { item, records } = await client.query(id);
     expect(item.status).to.equal(0);
@@ -458,5 +459,5 @@ const mcpServer: PublicClient = {
 };
 
 export const OPEN_SERVER_CLIENTS = [studioPage, daw, stepUi, plugin, wrangler, mcpServer];
-/** These can send a key, which is `k1`. */
+/** Clients that can send a key, here `k1`. */
 export const KEYED_SERVER_CLIENTS = [acestepShell, hotStep];

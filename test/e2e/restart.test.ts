@@ -29,7 +29,7 @@ describe("a server that stops", () => {
     const before = await first.client.finished(done);
     const [song] = before.records as [SongRecord];
     const bytes = await first.client.download(song);
-    // Long enough to be caught running, short enough to be finished in the second life.
+    // Long enough to be running at the kill, short enough to finish after the restart.
     const running = await first.client.submit({
       ...shortSong,
       batch_size: 2,
@@ -37,7 +37,7 @@ describe("a server that stops", () => {
       use_random_seed: false,
     });
     const waiting = await first.client.submit(shortSong);
-    await first.client.begun(running);
+    await first.client.untilStarted(running);
     const { seed } = (await first.client.get(`/v1/tasks/${running}`)).body.data.parameters;
     await first.end("SIGKILL");
 
@@ -63,12 +63,12 @@ describe("a server that stops", () => {
     const first = await ServedProcess.start(directory);
     const running = await first.client.submit(longSong);
     const waiting = await first.client.submit(longSong);
-    await first.client.begun(running);
+    await first.client.untilStarted(running);
     expect(await first.end("SIGTERM")).to.equal(0);
     expect(leftovers(directory, [])).to.deep.equal([]);
 
     const second = await ServedProcess.start(directory);
-    await second.client.begun(running);
+    await second.client.untilStarted(running);
     expect((await second.client.query(waiting)).item).to.include({ status: 0, queue_position: 1 });
     for (const id of [waiting, running]) await second.client.post("/cancel_task", { task_id: id });
     expect(await second.end("SIGINT")).to.equal(0);
@@ -84,7 +84,7 @@ describe("a server that stops", () => {
       task_type: "cover",
       src_audio: uploadOf(recording),
     });
-    await first.client.begun(running);
+    await first.client.untilStarted(running);
     await first.end("SIGKILL");
     const uploads = join(directory, "uploads");
     const [upload] = readdirSync(uploads) as [string];

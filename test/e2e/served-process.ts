@@ -1,4 +1,4 @@
-/** `carillon serve` as a process of its own, to be stopped and killed. */
+/** Runs `carillon serve` as a separate process that tests can stop and kill. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ const stub = fileURLToPath(new URL("./stub-server.ts", import.meta.url));
 export interface ProcessLimits {
   /** Maximum file size, to simulate a full disk. */
   maxFileKiB?: number;
-  /** A disk of this size, which nobody else sees, at a directory that exists. */
+  /** A private disk of this size, mounted at an existing directory. */
   disk?: Disk;
   /** Limit of the JavaScript heap. */
   maxHeapMiB?: number;
@@ -25,7 +25,7 @@ interface Disk {
   sizeKiB: number;
 }
 
-/** Whether this machine lets a test give a process a disk of its own. */
+/** Whether tests may mount a private disk for a process. */
 export function canMountDisks(): boolean {
   return spawnSync(...ownDisk({ directory: tmpdir(), sizeKiB: 4 }, ["true"])).status === 0;
 }
@@ -35,7 +35,7 @@ export function ownDisk({ directory, sizeKiB }: Disk, command: readonly string[]
   return ["unshare", ["--user", "--map-root-user", "--mount", "bash", "-c", script, directory, ...command]];
 }
 
-/** Runs the command line from its source. */
+/** Runs the command line from `dist`. */
 export function spawnCli(
   args: readonly string[],
   settings: Record<string, string> = {},
@@ -65,8 +65,8 @@ function spawnScript(
 const served = new Set<ChildProcess>();
 
 /**
- * Kills the servers that still run. For `after` of each suite that starts any: a hook that is set while a test runs
- * would be the root suite's, and end them with the whole run.
+ * Kills all running servers. Call it in `after` of every suite that starts servers. A hook registered during a test would
+ * belong to the root suite and run too late.
  */
 export async function endServed(): Promise<void> {
   await Promise.all(
@@ -98,7 +98,7 @@ export class ServedProcess {
     return ServedProcess.#untilServed(child);
   }
 
-  /** A server whose engine makes silence in so many milliseconds; it starts sooner. */
+  /** Starts a server whose stub engine makes silence in `renderMs` milliseconds. It starts faster than a real one. */
   static async startStub(
     directory: string,
     renderMs: number,
@@ -122,7 +122,7 @@ export class ServedProcess {
       else if (service !== undefined)
         return new ServedProcess(child, new Client(url as string), log, cityUrl);
     }
-    throw new Error(`the server ended before it served:\n${log.join("")}`);
+    throw new Error(`the server exited before it was serving:\n${log.join("")}`);
   }
 
   get pid(): number | undefined {
@@ -134,23 +134,23 @@ export class ServedProcess {
     return this.lines.join("");
   }
 
-  /** What this process sees at an absolute path, also on a disk of its own. */
-  seen(path: string): string {
+  /** Path at which tests reach a file of the process, which may be on its private disk. */
+  hostPath(path: string): string {
     return `/proc/${this.child.pid}/root${path}`;
   }
 
-  /** The process of the city, which is a child of this one. */
+  /** Id of the city process, a child of this one. */
   cityProcessId(): number {
     const { pid } = this.child;
     const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
     return Number(ids.find((id) => readFileSync(`/proc/${id}/cmdline`, "utf8").includes("--for-parent")));
   }
 
-  tell(signal: NodeJS.Signals): void {
+  signal(signal: NodeJS.Signals): void {
     this.child.kill(signal);
   }
 
-  /** Sends the signal; resolves with the exit code, or null where the signal ended it. */
+  /** Sends the signal. Resolves with the exit code, or null if the signal killed the process. */
   async end(signal: NodeJS.Signals): Promise<number | null> {
     const ended = this.ended();
     this.child.kill(signal);

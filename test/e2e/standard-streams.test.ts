@@ -10,11 +10,11 @@ import { temporaryDirectory } from "../music/tasks.js";
 const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const stub = fileURLToPath(new URL("./stub-server.ts", import.meta.url));
 
-/** What stands behind a number that the shell redirects. */
+/** Redirection targets of a standard stream. */
 const TARGETS = { full: "/dev/full", closed: "&-", "an unread pipe": "&5" };
 type Target = keyof typeof TARGETS;
 
-/** Descriptor 5 is a pipe that is full already, and that nobody reads. */
+/** Descriptor 5 is a full pipe without a reader. */
 const WITH_FULL_PIPE = `
   mkfifo "$0"
   exec 5<>"$0"
@@ -38,7 +38,7 @@ describe("blocked standard streams", () => {
     return port;
   }
 
-  /** Starts the program, waits for its answers, has it stop. @returns its metrics and exit code */
+  /** Starts the program, waits for its responses, stops it. @returns its metrics and exit code */
   async function serve(home: string, command: readonly string[], stdout: Target, stderr: Target) {
     const port = await freePort();
     const script = `${WITH_FULL_PIPE}exec "$@" >${TARGETS[stdout]} 2>${TARGETS[stderr]}`;
@@ -69,7 +69,7 @@ describe("blocked standard streams", () => {
     return { code, dropped: Number(dropped) };
   }
 
-  it("delay neither start nor stop, and lost lines are counted", async () => {
+  it("delay neither start nor stop; lost lines are counted", async () => {
     const ends = await Promise.all(
       homes.slice(1).map(async (home, index) => {
         const target = Object.keys(TARGETS)[index] as Target;

@@ -48,7 +48,7 @@ describe("songs and uploads of a fleet", function () {
     const again = await client.makeOne({ ...cover, src_audio_path: uploaded.file });
     expect(readdirSync(join(far, "api_audio"))).to.have.length(3);
 
-    // A song that was made on another machine and is not in the gateway's folder.
+    // A song made on another machine, which is not in the gateway's folder.
     const url = gateway.client.url + named.file;
     const whole = Buffer.from(await (await fetch(url)).arrayBuffer());
     expect(whole.length).to.be.greaterThan(1000);
@@ -175,9 +175,9 @@ describe("songs and uploads of a fleet", function () {
     for (const storage of [elsewhere as string, `s3://${BUCKET}`]) {
       const settings = { ...s3.environment, SVC_REDIS_URL: redis.url, SVC_STORAGE: storage };
       const child = spawnCli(["gateway", "--port", "0", "--home", temporaryDirectory()], settings);
-      let said = "";
-      for await (const text of child.stderr?.setEncoding("utf8") ?? []) said += text;
-      const line = said.trim().split("\n").at(-1);
+      let stderr = "";
+      for await (const text of child.stderr?.setEncoding("utf8") ?? []) stderr += text;
+      const line = stderr.trim().split("\n").at(-1);
       expect(line).to.include(
         `carillon: SVC_STORAGE: ${storage} is not the storage of the fleet at SVC_REDIS_URL`,
       );
@@ -188,9 +188,9 @@ describe("songs and uploads of a fleet", function () {
   it("cause a one-line start error if the bucket does not exist", async () => {
     const settings = { ...s3.environment, SVC_STORAGE: "s3://no-such-bucket" };
     const child = spawnCli(["serve", "--port", "0", "--home", temporaryDirectory()], settings);
-    let said = "";
-    for await (const text of child.stderr?.setEncoding("utf8") ?? []) said += text;
-    expect(said.trim().split("\n").at(-1)).to.equal(
+    let stderr = "";
+    for await (const text of child.stderr?.setEncoding("utf8") ?? []) stderr += text;
+    expect(stderr.trim().split("\n").at(-1)).to.equal(
       "carillon: SVC_STORAGE: the bucket s3://no-such-bucket does not exist",
     );
   });

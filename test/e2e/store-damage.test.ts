@@ -21,7 +21,7 @@ describe("a server whose task store was damaged", () => {
   let directory: string;
   let songs: { id: string; file: string }[];
 
-  /** Makes songs in a first life. */
+  /** Makes songs, then stops the server. */
   beforeEach(async () => {
     directory = temporaryDirectory();
     const server = await ServedProcess.startStub(directory, 0);
@@ -38,7 +38,7 @@ describe("a server whose task store was damaged", () => {
   const dataFile = () => join(directory, "tasks", "data.mdb");
   const asideFolders = () => readdirSync(directory).filter((name) => name.startsWith("tasks-damaged-"));
 
-  /** Starts it again; every song must be there, whole. */
+  /** Restarts the server. Every song must be there and complete. */
   async function expectAllSongs(): Promise<void> {
     const server = await ServedProcess.startStub(directory, 0);
     for (const { id } of songs) {

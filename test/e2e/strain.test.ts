@@ -1,4 +1,4 @@
-/** Clients that share a server, reach it by IPv6, hang up, or send slowly. */
+/** Clients that share a server, connect by IPv6, disconnect early, or send slowly. */
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";

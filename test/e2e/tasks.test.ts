@@ -9,10 +9,10 @@ import { temporaryDirectory } from "../music/tasks.js";
 
 const SAMPLE_RATE = 48_000;
 const SOURCE_SECONDS = 4;
-/** How far a fade may reach beyond a repaint window. */
+/** Maximum length of a fade beyond a repaint window. */
 const FADE_SECONDS = 0.05;
 
-/** How far a VAE's decoder hears: its convolutions of width 7, in residual units of dilation 1, 3 and 9. */
+/** Receptive field of a VAE decoder: convolutions of width 7 in residual units with dilations 1, 3 and 9. */
 function decoderReachSeconds(vaeDirectory: string): number {
   const { downsampling_ratios } = JSON.parse(readFileSync(join(vaeDirectory, "config.json"), "utf8"));
   let rate = SAMPLE_RATE / downsampling_ratios.reduce((product: number, ratio: number) => product * ratio, 1);
@@ -32,7 +32,7 @@ const quick = {
   seed: 7,
   audio_format: "wav32",
 };
-/** A turbo model of another name than the embedded one. */
+/** A turbo model with a name other than the embedded model's. */
 const TURBO_MODEL = "acestep-v15-turbo-copy";
 const SOURCE_TASKS = ["cover", "repaint", "lego", "extract", "complete"];
 
@@ -126,7 +126,7 @@ describe("the six task types over HTTP", () => {
     }
   });
 
-  it("extracts several stems in one task: a song for each, which it names, as each alone", async () => {
+  it("extracts several stems in one task: one song per stem, the same as from separate tasks", async () => {
     const task = { ...quick, task_type: "extract", src_audio_path: source, inference_steps: 1 };
     const stems = ["drums", "backing_vocals", "bass"];
     const id = await client.submit({ ...task, track_classes: ["Drums", "backing vocals", "bass"] });
@@ -175,10 +175,7 @@ describe("the six task types over HTTP", () => {
       original = await decodeAudio({ path: source, name: "source", maxSeconds: 600 });
     });
 
-    /**
-     * The largest difference between a song and another, the source, over `seconds` of that, which the song holds
-     * `later`.
-     */
+    /** Largest difference within `seconds` between the source and a song that has this part `later` seconds later. */
     function difference(
       song: Float32Array,
       seconds: [from: number, to: number],
@@ -199,7 +196,7 @@ describe("the six task types over HTTP", () => {
     }
 
     for (const repaint_mode of ["conservative", "balanced"]) {
-      it(`${repaint_mode}: leaves the source as it is outside its window, and not inside`, async () => {
+      it(`${repaint_mode}: keeps the source outside its window and changes it inside`, async () => {
         const window = { repainting_start: 1, repainting_end: 2, repaint_mode };
         const song = await audioOf({ task_type: "repaint", ...window, src_audio_path: source });
         expect(difference(song, [0, 1 - FADE_SECONDS])).to.equal(0);
@@ -208,7 +205,7 @@ describe("the six task types over HTTP", () => {
       });
     }
 
-    it("aggressive: renders the source outside its window as the codec does, whatever comes inside", async () => {
+    it("aggressive: re-encodes the source outside its window, independent of the content inside", async () => {
       const window = { repainting_start: 3, repainting_end: 4, repaint_mode: "aggressive" };
       const repaint = { task_type: "repaint", ...window, src_audio_path: source };
       const [one, two] = [await audioOf(repaint), await audioOf({ ...repaint, seed: 8 })];
@@ -217,7 +214,7 @@ describe("the six task types over HTTP", () => {
       expect(difference(one, [3, 4], 0, two)).to.be.greaterThan(0.01);
     });
 
-    it("repaints several windows in one task, and keeps the source bit for bit outside them", async () => {
+    it("repaints several windows in one task, and keeps the source bit-identical outside them", async () => {
       for (const task_type of ["repaint", "lego"]) {
         const stem = task_type === "lego" ? { track_name: "bass" } : {};
         const task = { ...quick, task_type, ...stem, src_audio: uploadOf(source) };
@@ -242,7 +239,7 @@ describe("the six task types over HTTP", () => {
       }
     });
 
-    it("makes the song longer by windows beyond both ends, and names a window beyond the source", async () => {
+    it("extends the song with windows beyond both ends, and rejects a window outside the source", async () => {
       const repaint = { task_type: "repaint", src_audio_path: source };
       const ends = [
         [-1, 0.5],
@@ -265,7 +262,7 @@ describe("the six task types over HTTP", () => {
       );
     });
 
-    it("repaints to the end where none is set, and all of it by default", async () => {
+    it("repaints to the end of the source without an end, and the whole source by default", async () => {
       const repaint = { task_type: "repaint", src_audio_path: source };
       const toTheEnd = await audioOf({ ...repaint, repainting_start: 3, repainting_end: -1 });
       expect(difference(toTheEnd, [0, 3 - FADE_SECONDS])).to.equal(0);
@@ -274,7 +271,7 @@ describe("the six task types over HTTP", () => {
       expect(difference(all, [0, 1])).to.be.greaterThan(0.01);
     });
 
-    it("makes the song longer beyond either end of the source, and both", async () => {
+    it("extends the song before the source, after it, and both", async () => {
       const repaint = (repainting_start: number, repainting_end: number) =>
         audioOf({ task_type: "repaint", src_audio_path: source, repainting_start, repainting_end });
       const ahead = await repaint(-2, 1);
@@ -289,7 +286,7 @@ describe("the six task types over HTTP", () => {
       expect(difference(after, [0, SOURCE_SECONDS - FADE_SECONDS])).to.equal(0);
     });
 
-    it("changes with its mode, its strength and what the mask tells", async () => {
+    it("depends on repaint_mode, repaint_strength and chunk_mask_mode", async () => {
       const window = { task_type: "repaint", src_audio_path: source, repainting_start: 1, repainting_end: 2 };
       const plain = await audioOf(window);
       for (const change of [
@@ -332,7 +329,7 @@ describe("the six task types over HTTP", () => {
     ]);
   });
 
-  it("follows an instruction of one's own, but not the default one, which clients send with every task", async () => {
+  it("follows a custom instruction, and ignores the default one, which some clients always send", async () => {
     const cover = { task_type: "cover", src_audio_path: source, inference_steps: 1 };
     const plain = await audioOf(cover);
     const own = await audioOf({ ...cover, instruction: "Turn it into a lullaby for a music box:" });
@@ -341,7 +338,7 @@ describe("the six task types over HTTP", () => {
     expect(isSame(plain, await audioOf({ ...cover, instruction })), "the default one").to.equal(true);
   });
 
-  it("works on a finished song by its URL and by its name", async () => {
+  it("takes a finished song as the source, by URL or by name", async () => {
     const song = await client.makeOne({ ...quick, audio_duration: 10, audio_format: "mp3" });
     const cover = { task_type: "cover", inference_steps: 1 };
     const name = decodeURIComponent(song.file).split("/").at(-1) as string;
@@ -418,7 +415,7 @@ describe("the six task types over HTTP", () => {
       }
     });
 
-    it("fills the metadata of lego and complete, writes no codes for them, and says so", async () => {
+    it("fills the metadata of lego and complete; a warning says that it writes no codes", async () => {
       for (const task_type of ["lego", "complete"]) {
         const song = await client.makeOne(task(task_type));
         expect(song.lm_model, task_type).to.equal("carillon-nano/lm");

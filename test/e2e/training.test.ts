@@ -70,7 +70,7 @@ describe("a server that trains", () => {
     expect(await second.end("SIGTERM")).to.equal(0);
   });
 
-  it("fails the run on a disk error, keeps complete checkpoints, and keeps running", async () => {
+  it("fails the run on a disk error, keeps complete checkpoints, and stays up", async () => {
     const large = { ...shortRun, output_dir: "large", lora_rank: 256 };
     const server = await ServedProcess.start(directory, settings, { maxFileKiB: adapterKiB(large) / 2 });
     const trainer = new Trainer(server.client, root);

@@ -10,7 +10,9 @@ describe("connections", () => {
   let server: Server;
   const sockets: Socket[] = [];
 
-  /** Starts the server. The functions returned answer the pending requests for /slow. */
+  /**
+   * Starts the server. Returns a list to which it adds, for each pending request for /slow, a function that answers it.
+   */
   async function start(limits: ConnectionLimits): Promise<(() => void)[]> {
     const waiting: (() => void)[] = [];
     server = createServer((request, response) => {
@@ -23,7 +25,7 @@ describe("connections", () => {
     return waiting;
   }
 
-  /** Resolves with the server's output when it closes the connection. */
+  /** Opens a connection. `reply` resolves with the server's output when the server closes it. */
   function open(text = "", localAddress = "127.0.0.1"): { socket: Socket; reply: Promise<string> } {
     const { port } = server.address() as AddressInfo;
     const socket = connect({ port, host: "127.0.0.1", localAddress });
@@ -69,7 +71,7 @@ describe("connections", () => {
     expect(await friend.reply).to.match(/^HTTP\/1.1 200 /);
   });
 
-  it("are never cut while busy: the one too many is rejected with an error", async () => {
+  it("are not closed while busy; a connection over the limit is rejected with an error", async () => {
     const waiting = await start({ total: 8, perAddress: 4 });
     const busy = Array.from({ length: 4 }, () => open(request("/slow")));
     while (waiting.length < 4) await once(server, "request");

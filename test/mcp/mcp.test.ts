@@ -25,7 +25,7 @@ async function agentOn(url: string, headers: Record<string, string> = {}): Promi
   return client;
 }
 
-/** An agent whose server runs on its own machine. */
+/** An agent that runs the MCP server as a child process. */
 async function agentBeside(url: string): Promise<Client> {
   const music = new ServiceClient(url, { Authorization: "Bearer secret" });
   const client = new Client({ name: "test", version: "1" });
@@ -39,7 +39,7 @@ async function call(agent: Client, name: string, args: object = {}): Promise<Ans
   return agent.callTool({ name, arguments: args as Record<string, unknown> });
 }
 
-/** The JSON of a tool's answer, which has to be a success. */
+/** The JSON result of a tool call that must succeed. */
 async function answerOf(agent: Client, name: string, args: object = {}): Promise<Answer> {
   const { content, isError } = await call(agent, name, args);
   expect(isError, content[0].text).to.not.equal(true);
@@ -76,7 +76,7 @@ describe("an agent on the city's port", () => {
     expect(readOnly).to.deep.equal(["city_read", "city_plan", "city_look"]);
   });
 
-  it("reads, plans, commands and advances", async () => {
+  it("reads the city, plans and runs a command, and advances time", async () => {
     const before = fingerprint(bridge.city);
     const road = { start: { x: 0, z: 0 }, end: { x: 80, z: 0 } };
     const plan = await answerOf(agent, "city_plan", { command: "build-road", fields: road });
@@ -94,14 +94,14 @@ describe("an agent on the city's port", () => {
     expect(await answerOf(agent, "city_advance", { days: 1 })).to.include({ ok: true, stoppedBy: "days" });
   });
 
-  it("looks at the map as a picture", async () => {
+  it("gets the map as an image", async () => {
     await bridge.client.road(0, 0, 80, 0);
     const { content } = await call(agent, "city_look", { size: 300, pixels: 64 });
     expect(content[0]).to.include({ type: "image", mimeType: "image/png" });
     expect(Buffer.from(content[0].data, "base64").subarray(1, 4).toString()).to.equal("PNG");
   });
 
-  it("is told why something is refused", async () => {
+  it("gets the reason for a rejected call", async () => {
     expect(await errorOf(agent, "city_bulldoze", { entityType: "building", id: 7 })).to.include("7");
     expect(await errorOf(agent, "city_plan", { command: "save" })).to.include("no dry run");
     expect(await errorOf(agent, "city_read", { path: "/secret" })).to.include("/secret");
@@ -112,7 +112,7 @@ describe("an agent on the city's port", () => {
     expect(await errorOf(agent, "city_advance", { days: 1 })).to.include("No city is loaded");
   });
 
-  it("is refused with the origin or host of another site", async () => {
+  it("is rejected with the origin or host of another site", async () => {
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
     const headers = { "Content-Type": "application/json", Accept: "application/json, text/event-stream" };
     const ask = (more: object) =>
@@ -202,7 +202,7 @@ describe("carillon mcp", () => {
     rmSync(directory, { recursive: true });
   });
 
-  it("has the tools of the services that run, and says which does not", async () => {
+  it("offers the tools of running services, and reports which service is missing", async () => {
     const names = (await agent.listTools()).tools.map(({ name }) => name);
     expect(names).to.include("city_advance").and.not.include("make_song");
     expect(await answerOf(agent, "city_advance", { days: 1 })).to.include({ ok: true });

@@ -53,7 +53,7 @@ export class HubServer {
     storage.on("request", (request, response) => this.answerStored(request, response));
   }
 
-  /** Stops with the test file. */
+  /** Stops at the end of the test file. */
   static async start(): Promise<HubServer> {
     const servers = [createServer(), createServer()] as const;
     for (const server of servers) {

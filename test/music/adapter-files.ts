@@ -1,4 +1,4 @@
-/** Adapters for the embedded model, written as PEFT and LyCORIS write them. */
+/** Writes adapters for the embedded model in the formats of PEFT and LyCORIS. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
@@ -8,7 +8,7 @@ export interface Tensor {
   values: Float32Array;
 }
 
-/** Name and shape [out, in] of an attention projection of the DiT, as `layers.0.self_attn.q_proj`. */
+/** An attention projection of the DiT, such as `layers.0.self_attn.q_proj`, with shape [out, in]. */
 export interface Projection {
   name: string;
   out: number;
@@ -29,7 +29,7 @@ export function attentionProjections(): Projection[] {
   });
 }
 
-/** Repeatable values around 0; another `seed` gives others. */
+/** Pseudo-random values around 0, determined by `seed`. */
 export function someValues(shape: readonly number[], seed: number, size = 0.3): Tensor {
   const count = shape.reduce((product, extent) => product * extent, 1);
   return {
@@ -62,8 +62,8 @@ export function writeSafetensors(
 }
 
 /**
- * Writes a PEFT folder of rank 4; `inputs` other than the model's own make an adapter of another model, `dora` gives every
- * row of a changed weight the norm 1.
+ * Writes a PEFT folder of rank 4. `inputs`: input width, other than the model's for an adapter of another model. `dora`:
+ * sets the norm of every row of a changed weight to 1.
  */
 export function writeLora(folder: string, { seed = 1, inputs = 0, dora = false } = {}): string {
   mkdirSync(folder, { recursive: true });
@@ -78,7 +78,7 @@ export function writeLora(folder: string, { seed = 1, inputs = 0, dora = false }
   return folder;
 }
 
-/** Writes a LyCORIS file of whole factors; `dora` gives every row of a changed weight the norm 1. */
+/** Writes a LyCORIS file with undecomposed factors. `dora`: sets the norm of every row of a changed weight to 1. */
 export function writeLokr(path: string, { seed = 1, dora = false } = {}): string {
   const tensors = attentionProjections().flatMap(({ name, out, in: inputs }) => {
     const prefix = `lycoris_${name.replaceAll(".", "_")}`;

@@ -15,7 +15,7 @@ import { type SampleTensors, writeSample } from "./training/sample-files.js";
 
 const seededSong = { ...shortSong, use_random_seed: false, seed: 11, audio_format: "wav" };
 
-describe("files of adapters and models that people have", () => {
+describe("common formats of adapters and models", () => {
   const folder = temporaryDirectory();
   let server: LiveServer;
   let client: Client;
@@ -36,7 +36,7 @@ describe("files of adapters and models that people have", () => {
     return client.download(await client.makeOne(seededSong));
   }
 
-  /** The song under the adapter at `path` alone. */
+  /** Bytes of the song with only the adapter at `path`. */
   async function songUnder(path: string, kind: string): Promise<Buffer> {
     const answer = await client.post("/v1/lora/load", { lora_path: path });
     expect(answer.status, answer.body.detail).to.equal(200);
@@ -46,7 +46,7 @@ describe("files of adapters and models that people have", () => {
     return bytes;
   }
 
-  /** The tensors of `writeLora` under other names, each module with its alpha. */
+  /** The tensors of `writeLora` under other names, with an alpha per module. */
   function loraTensors(
     keyOf: (module: string, part: "A" | "B" | "alpha") => string | null,
   ): Record<string, Tensor> {
@@ -65,7 +65,7 @@ describe("files of adapters and models that people have", () => {
     return body.detail;
   }
 
-  it("makes the same song of a LoRA by the names of kohya's scripts and of ComfyUI", async () => {
+  it("makes the same song from a LoRA with the tensor names of kohya and ComfyUI", async () => {
     const names = { A: "lora_down.weight", B: "lora_up.weight", alpha: "alpha" };
     const spellings: [file: string, keyOf: (module: string, part: "A" | "B" | "alpha") => string][] = [
       ["kohya", (module, part) => `lora_unet_${module.replaceAll(".", "_")}.${names[part]}`],
@@ -78,7 +78,7 @@ describe("files of adapters and models that people have", () => {
     }
   });
 
-  it("makes the same song of a PEFT folder with a .bin file, loaded or named in the request", async () => {
+  it("makes the same song from a PEFT folder with a .bin file, loaded or named in the request", async () => {
     const path = join(folder, "pickled");
     mkdirSync(path);
     writeFileSync(
@@ -96,7 +96,7 @@ describe("files of adapters and models that people have", () => {
     }
   });
 
-  it("renders under LoHa and IA3, each of which changes the song", async () => {
+  it("renders with LoHa and IA3, and each changes the song", async () => {
     const modules = attentionProjections().map(({ name, ...size }) => ({
       ...size,
       key: `lycoris_${name.replaceAll(".", "_")}`,
@@ -118,7 +118,7 @@ describe("files of adapters and models that people have", () => {
     }
   });
 
-  it("says of which model an adapter is that cannot be used", async () => {
+  it("names the model of an adapter that does not fit", async () => {
     const path = join(folder, "foreign.safetensors");
     const part = someValues([4, 4], 1);
     const files: [module: string, what: string][] = [
@@ -137,7 +137,7 @@ describe("files of adapters and models that people have", () => {
     );
   });
 
-  it("refuses a pickle that is none of tensors, and what is no adapter's file", async () => {
+  it("rejects a pickle without tensors, and files that are not adapters", async () => {
     const pickle = join(folder, "code.bin");
     writeFileSync(pickle, "\x80\x02cos\nsystem\nX\x04\0\0\0true\x85R.", "latin1");
     expect(await refusal(pickle)).to.contain("a bare pickle");
@@ -146,7 +146,7 @@ describe("files of adapters and models that people have", () => {
     expect(await refusal(gguf)).to.contain("a GGUF file");
   });
 
-  it("says what a file holds that is named as a model", async () => {
+  it("names the content of a file that is not a supported model", async () => {
     const init = async (model: string) => {
       const { status, body } = await client.post("/v1/init", { model });
       expect(status, body.detail).to.equal(400);

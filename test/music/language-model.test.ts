@@ -345,7 +345,7 @@ describe("POST /format_input", () => {
   });
 });
 
-describe("a language model that writes nonsense", () => {
+describe("a server with an untrained language model", () => {
   let server: LiveServer;
 
   before(async () => {
@@ -362,7 +362,7 @@ describe("a language model that writes nonsense", () => {
 
   const lyrics = "[Verse]\nhello my friend\nthe night is young";
 
-  it("does not replace lyrics", async () => {
+  it("does not replace lyrics with nonsense", async () => {
     for (const temperature of [0.2, 0.85, 1.5]) {
       const { status, body } = await server.client.post("/format_input", {
         prompt: "heavy metal",

@@ -1,4 +1,4 @@
-/** A real server with the real engine on the small embedded checkpoint, for tests to talk to. */
+/** Starts a real server with the real engine and the embedded model, and provides a client for tests. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { loadConfig } from "../../src/config.js";
 import { createEngine, createMusicServer, type MusicServer } from "../../src/index.js";
@@ -10,7 +10,7 @@ import { checkAnswer, checkComponent } from "./openapi-check.js";
 
 const POLL_INTERVAL_MS = 20;
 
-/** The quickest song there is. */
+/** The fastest song to make. */
 export const shortSong = { prompt: "a short song", audio_duration: 10, inference_steps: 1, batch_size: 1 };
 
 export interface Answer {
@@ -28,10 +28,10 @@ export interface FinishedTask {
   records: ResultRecord[];
 }
 
-/** The record of a song that is there. */
+/** Record of a finished song. */
 export type SongRecord = ResultRecord & { metas: SongMetas };
 
-/** Speaks the interface. */
+/** Client of the HTTP API. */
 export class Client {
   constructor(readonly url: string) {}
 
@@ -43,7 +43,7 @@ export class Client {
     return readAnswer("DELETE", await fetch(this.url + path, { method: "DELETE", headers }));
   }
 
-  /** The events of a task, one by one, until the server ends them. */
+  /** Streams the events of a task until the server ends the stream. */
   async *events(id: string, headers: Record<string, string> = {}): AsyncGenerator<TaskEvent> {
     const response = await fetch(`${this.url}/v1/tasks/${id}/events`, { headers });
     if (response.status !== 200) throw new Error(`events answered ${response.status}`);
@@ -91,7 +91,7 @@ export class Client {
     return readAnswer("POST", await fetch(this.url + path, { method: "POST", headers, body: form }));
   }
 
-  /** The id of an accepted task: sent as JSON, as a form where files are among the parameters. */
+  /** Submits a task and returns its id. Uses a multipart form if a parameter is a file, else JSON. */
   async submit(parameters: object): Promise<string> {
     const hasFiles = Object.values(parameters).some((value) => value instanceof File);
     const { status, body } = hasFiles
@@ -109,7 +109,7 @@ export class Client {
     return { item, records };
   }
 
-  /** Polls until the task has ended; `onPoll` sees every state on the way. */
+  /** Polls until the task has ended. Calls `onPoll` with every polled state. */
   async finished(id: string, onPoll: (task: FinishedTask) => void = () => {}): Promise<FinishedTask> {
     for (;;) {
       const task = await this.query(id);
@@ -119,19 +119,19 @@ export class Client {
     }
   }
 
-  /** Polls until the task no longer waits. */
-  async begun(id: string): Promise<void> {
+  /** Polls until the task is no longer waiting. */
+  async untilStarted(id: string): Promise<void> {
     while ((await this.query(id)).records[0]?.stage === "queued") await sleep(POLL_INTERVAL_MS);
   }
 
-  /** The songs of a task that is expected to succeed. */
+  /** Returns the songs of a task that must succeed. */
   async make(parameters: object): Promise<SongRecord[]> {
     const { item, records } = await this.finished(await this.submit(parameters));
     if (item.status !== 1) throw new Error(`the task failed: ${item.error}`);
     return records as SongRecord[];
   }
 
-  /** As `make`, for a single song. */
+  /** Like `make`, for a single song. */
   async makeOne(parameters: object): Promise<SongRecord> {
     const [song, ...others] = await this.make({ ...parameters, batch_size: 1 });
     if (song === undefined || others.length > 0) throw new Error(`${others.length + 1} songs instead of one`);
@@ -145,7 +145,7 @@ export class Client {
   }
 }
 
-/** Every answer in JSON must be as the OpenAPI document has it. */
+/** Checks every JSON response against the OpenAPI document. */
 async function readAnswer(method: string, response: Response): Promise<Answer> {
   const { status, headers, url } = response;
   const text = await response.text();
@@ -159,7 +159,10 @@ export interface LiveServer extends MusicServer {
   client: Client;
 }
 
-/** Starts a server that keeps its files in `directory`. Settings are environment variables; the engine tells `log`. */
+/**
+ * Starts a server with its files in `directory`. Settings are environment variables; `log` receives messages of the
+ * engine.
+ */
 export async function startLiveServer(
   directory: string,
   settings: Record<string, string> = {},

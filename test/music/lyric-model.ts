@@ -1,4 +1,4 @@
-/** The embedded model, told that some of its heads follow the lyrics. */
+/** The embedded model, configured to align lyrics with some of its attention heads. */
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,7 @@ const NANO = fileURLToPath(new URL("../../models/carillon-nano", import.meta.url
 
 export const LYRIC_MODEL = "follows-lyrics";
 
-/** Puts the model in a folder of checkpoints; returns the settings that load it. */
+/** Writes the model to a checkpoint folder. Returns the settings that load it. */
 export function lyricModel(checkpoints: string): Record<string, string> {
   const model = join(checkpoints, LYRIC_MODEL);
   cpSync(NANO, model, { recursive: true });
@@ -18,7 +18,7 @@ export function lyricModel(checkpoints: string): Record<string, string> {
   return { SVC_CHECKPOINTS: checkpoints, SVC_CONFIG_PATH2: LYRIC_MODEL };
 }
 
-/** Makes heads listen to one word at a time, as those of trained models do: queries 16 times as long, in bfloat16. */
+/** Makes heads attend to one word at a time, as in trained models: multiplies the queries by 16, in bfloat16. */
 function sharpen(file: string, tensor: string): void {
   const bytes = readFileSync(file);
   const headerBytes = Number(bytes.readBigUInt64LE());

@@ -1,4 +1,4 @@
-/** Holds every answer that a test gets to what the OpenAPI document says of it. */
+/** Validates responses against the OpenAPI document. */
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { openApiDocument } from "../../src/music/openapi/document.js";
@@ -6,7 +6,7 @@ import { ENDPOINTS } from "../../src/music/routes/endpoints.js";
 
 const DOCUMENT = "openapi.json";
 export const document = openApiDocument("test", ENDPOINTS);
-// The words of OpenAPI that JSON Schema does not know.
+// Not strict, because OpenAPI has keywords that JSON Schema lacks.
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 addFormats.default(ajv);
 ajv.addSchema(document, DOCUMENT);
@@ -17,10 +17,10 @@ const templates = Object.keys(document.paths).map((template) => ({
   pattern: new RegExp(`^${template.replace(/\{\w+\}/g, "[^/]+")}$`),
 }));
 
-/** Endpoints of chat model servers, which the document leaves to theirs. */
+/** Model list in OpenRouter format, which is not part of the document. */
 const OPENROUTER_MODELS = "/openrouter/v1/models";
 
-/** @throws where the document has no such endpoint, status or body */
+/** @throws Error if the document lacks the endpoint or status, or the body does not match its schema */
 export function checkAnswer(method: string, url: string, status: number, body: unknown): void {
   const { pathname } = new URL(url);
   if (pathname === OPENROUTER_MODELS) return;
@@ -28,13 +28,13 @@ export function checkAnswer(method: string, url: string, status: number, body: u
   const matching = templates.filter(({ pattern }) => pattern.test(path)).map(({ template }) => template);
   const template = matching.find((name) => name === path) ?? matching[0];
   const responses = document.paths[template ?? ""]?.[method.toLowerCase()]?.responses;
-  // What is nowhere in the document is refused, as everything refused is.
+  // Undocumented paths must be errors with the common error schema.
   if (responses === undefined) {
     checkComponent("Error", body);
     return;
   }
   if (status >= 200 && status < 300 && responses[status] === undefined) {
-    throw new Error(`${method} ${path} answered ${status}, which the document does not know`);
+    throw new Error(`${method} ${path} answered ${status}, which is not in the OpenAPI document`);
   }
   const key = responses[status] === undefined ? "default" : String(status);
   const place = ["paths", template as string, method.toLowerCase(), "responses", key, "content"];
@@ -50,7 +50,7 @@ function validate(pointer: string, value: unknown, what: string): void {
   const known = validators.get(pointer) ?? ajv.compile({ $ref: DOCUMENT + pointer });
   validators.set(pointer, known);
   if (known(value)) return;
-  throw new Error(`${what} is not as the document says: ${ajv.errorsText(known.errors)}`);
+  throw new Error(`${what} does not match the OpenAPI document: ${ajv.errorsText(known.errors)}`);
 }
 
 function escapePointer(part: string): string {

@@ -6,15 +6,15 @@ import { temporaryDirectory } from "./tasks.js";
 
 const seeded = { ...shortSong, audio_format: "wav", use_random_seed: false };
 
-async function hear(client: Client, parameters: object): Promise<{ bytes: string; record: SongRecord }[]> {
+async function makeAll(client: Client, parameters: object): Promise<{ bytes: string; record: SongRecord }[]> {
   const records = await client.make({ ...seeded, ...parameters });
   return Promise.all(
     records.map(async (record) => ({ bytes: (await client.download(record)).toString("base64"), record })),
   );
 }
 
-async function hearOne(client: Client, parameters: object): Promise<string> {
-  const [song] = await hear(client, { ...parameters, batch_size: 1 });
+async function makeOne(client: Client, parameters: object): Promise<string> {
+  const [song] = await makeAll(client, { ...parameters, batch_size: 1 });
   return song?.bytes ?? "";
 }
 
@@ -31,7 +31,7 @@ describe("the same request", function () {
       const settings = { SVC_INIT_LLM: initLanguageModel, SVC_CHECKPOINTS: checkpoints };
       let server: LiveServer = await startLiveServer(directory, settings);
       const histories: string[] = [];
-      const play = async () => histories.push(await hearOne(server.client, { seed: 2 }));
+      const play = async () => histories.push(await makeOne(server.client, { seed: 2 }));
       try {
         await play();
         const other = await server.client.makeOne({
@@ -58,8 +58,8 @@ describe("the same request", function () {
       const server = await startLiveServer(temporaryDirectory(), { SVC_INIT_LLM: initLanguageModel });
       try {
         for (const thinking of [false, true]) {
-          const batch = await hear(server.client, { thinking, seed: "1,2", batch_size: 2 });
-          const [alone] = await hear(server.client, { thinking, seed: 2, batch_size: 1 });
+          const batch = await makeAll(server.client, { thinking, seed: "1,2", batch_size: 2 });
+          const [alone] = await makeAll(server.client, { thinking, seed: 2, batch_size: 1 });
           expect(batch[1]?.bytes === alone?.bytes, `thinking: ${thinking}`).to.equal(true);
           expect(batch[0]?.bytes === alone?.bytes).to.equal(false);
           expect(batch[1]?.record.metas).to.deep.equal(alone?.record.metas);

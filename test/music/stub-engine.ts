@@ -1,10 +1,13 @@
-/** A stand-in for the engine that knows nothing of music: silence, after as long as a test says. */
+/** Stub engine: makes silence after a given time. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MusicEngine } from "../../src/engine/types.js";
 
 const SAMPLE_RATE = 48_000;
 
-/** `renderMs`: what a song takes; `model`: what it is called. Only what text2music without a language model needs is there. */
+/**
+ * Supports only text2music without a language model. `renderMs`: duration of rendering a song. `model`: name of the
+ * model.
+ */
 export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine {
   const SLOT = { slot: 1, model, isLoaded: true, isTurbo: true, isLegoSft: false, codebookSize: 64_000 };
   const engine: Partial<MusicEngine> = {

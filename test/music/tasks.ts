@@ -1,4 +1,4 @@
-/** Tasks and temporary folders for tests of the store and what stands on it. */
+/** Tasks, queues and temporary folders for tests. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,10 @@ import { EmbeddedQueue, type QueueOptions } from "../../src/music/queue/embedded
 import type { SongResult, Task, TaskStore } from "../../src/music/queue/store.js";
 import type { TaskRunner } from "../../src/music/queue/task-queue.js";
 
-/** A folder that is gone when the test file ends. A server that a later hook ends may still write into it. */
+/**
+ * Creates a folder that is deleted at the end of the test file. Retries, because a server stopped by a later hook may
+ * still write into it.
+ */
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), "carillon-test-"));
   after(() => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }));
@@ -57,7 +60,7 @@ export function makeResult(change: Partial<SongResult> = {}): SongResult {
   };
 }
 
-/** An embedded queue that is not opened yet. */
+/** Creates an embedded queue without opening it. */
 export function embeddedQueue(
   store: TaskStore,
   jobs: TaskRunner,
@@ -68,7 +71,7 @@ export function embeddedQueue(
   return new EmbeddedQueue(store, jobs, { ...limits, clock, ...options }, pino({ level: "silent" }));
 }
 
-/** One that nobody starts. */
+/** Creates an embedded queue that is never started. */
 export function idleQueue(store: TaskStore): EmbeddedQueue {
   return embeddedQueue(store, { run: () => Promise.reject(new Error("idle")), cleanUp: async () => {} });
 }

@@ -39,7 +39,7 @@ const VALUES: Fields = {
   seed: 9,
 };
 
-/** Parameters whose effect these songs do not show: log output, files, callbacks, or a name for the model in use anyway. */
+/** Parameters without an effect on these songs: log output, files, callbacks, and names of the model in use. */
 const UNSEEN = new Set([
   ...["constrained_decoding_debug", "model", "loras", "lm_model_path", "callback_url"],
   "return_latents",
@@ -56,9 +56,9 @@ const SHOWN_NAMES: Readonly<Record<string, string>> = {
   ref_latents_path: "ref_latents",
 };
 
-/** Common fields of each kind of song, and the parameters that it tests; absent: all. */
+/** Common fields of each kind of song, and the parameters tested with it; absent: all. */
 const KINDS: Record<string, { common: Fields; about?: RegExp }> = {
-  "a turbo model without a language model, nothing sung": { common: {} },
+  "an instrumental of a turbo model without a language model": { common: {} },
   "a base model": {
     common: { model: BASE_MODEL },
     about: /^(inference_steps|shift|timesteps|infer_method|guidance_scale|use_adg|cfg_|global_caption)/,
@@ -104,7 +104,7 @@ const KINDS: Record<string, { common: Fields; about?: RegExp }> = {
     about: /^repaint_strength$/,
   },
   "an extraction": { common: { task_type: "extract" }, about: /^(track_|repaint|chunk_|instruction)/ },
-  "a completion with an instruction of its own": {
+  "a completion with a custom instruction": {
     common: { task_type: "complete", instruction: "Complete it:" },
     about: /^track_/,
   },

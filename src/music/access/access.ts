@@ -36,7 +36,7 @@ export function requireProtection({ apiHost, apiKey, isLocal, allowsNoKey }: Con
 export class Authenticator {
   readonly #keyDigests: readonly Buffer[];
 
-  /** @param apiKey blank: no authentication. @param further additional keys; each takes turns of its own in the queue */
+  /** @param apiKey blank: no authentication. @param further more keys; each has its own queue share */
   constructor(apiKey: string, further: readonly string[] = []) {
     const keys = apiKey.trim() === "" ? [] : [apiKey.trim(), ...further];
     this.#keyDigests = keys.map(digest);
@@ -47,8 +47,9 @@ export class Authenticator {
   }
 
   /**
-   * Queue share of an authorized request: the number of its key, which does not reveal the key. "" with at most one key.
-   * Keys separate fair turns and `Idempotency-Key`s only; tasks, songs, adapters and data sets are shared by all keys.
+   * Queue share of an authorized request: the index of its key, which does not reveal the key. "" with at
+   * most one key. Only fair turns and `Idempotency-Key`s are separate for each key; tasks, songs, adapters
+   * and data sets are shared.
    */
   shareOf(request: IncomingMessage, bodyToken?: unknown): string {
     if (this.#keyDigests.length < 2) return "";

@@ -44,12 +44,12 @@ export class ConcurrencyLimit {
    */
   async run<T>({ address, signal }: Caller, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();
-    if (this.#hasPlaceFor(address)) this.#take(address);
-    else await this.#turn(address, signal);
+    if (this.#hasPlaceFor(address)) this.#acquire(address);
+    else await this.#waitForPlace(address, signal);
     try {
       return await work();
     } finally {
-      this.#give(address);
+      this.#release(address);
     }
   }
 
@@ -57,12 +57,12 @@ export class ConcurrencyLimit {
     return this.#free > 0 && (this.#running.get(address) ?? 0) < this.options.placesPerAddress;
   }
 
-  #take(address: string): void {
+  #acquire(address: string): void {
     this.#free--;
     this.#running.set(address, (this.#running.get(address) ?? 0) + 1);
   }
 
-  #give(address: string): void {
+  #release(address: string): void {
     this.#free++;
     const left = (this.#running.get(address) as number) - 1;
     if (left > 0) this.#running.set(address, left);
@@ -70,8 +70,7 @@ export class ConcurrencyLimit {
     this.#startNext();
   }
 
-  /** Waits for a place. */
-  #turn(address: string, signal: AbortSignal): Promise<void> {
+  #waitForPlace(address: string, signal: AbortSignal): Promise<void> {
     const queue = this.#waiting.get(address) ?? [];
     const { waitingPerAddress, retryAfterSeconds } = this.options;
     if (queue.length >= waitingPerAddress) {
@@ -105,7 +104,7 @@ export class ConcurrencyLimit {
       // Round-robin: this address goes to the back.
       this.#waiting.delete(address);
       if (queue.length > 0) this.#waiting.set(address, queue);
-      this.#take(address);
+      this.#acquire(address);
       start();
       return;
     }

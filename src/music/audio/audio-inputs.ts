@@ -44,8 +44,8 @@ export class AudioInputs {
   constructor(private readonly options: AudioInputOptions) {}
 
   /**
-   * Gives a new request its own link to each kept upload of another task that it refers to, so that removing one task does
-   * not take the recording of the other.
+   * Links each kept upload of another task that a new request refers to, so that removing that task does not
+   * delete the recording of this one.
    * @throws RequestError if an upload is gone
    */
   async claim(request: GenerationRequest): Promise<GenerationRequest> {

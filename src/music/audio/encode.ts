@@ -100,7 +100,7 @@ async function runFfmpeg(
   // bitexact keeps versions and dates out of the file.
   const output = ["-map_metadata", "-1", "-fflags", "+bitexact", "-flags:a", "+bitexact"];
   const args = [
-    "-xerror", // else a full disk while closing the file goes by with exit status 0
+    "-xerror", // otherwise a full disk at close gives exit status 0
     "-y",
     ...input,
     ...(filters.length === 0 ? [] : ["-af", filters.join(",")]),

@@ -37,7 +37,10 @@ const SHORTAGES: Readonly<Record<string, string>> = {
 
 export class FfmpegError extends Error {
   constructor(
-    /** TIMEOUT: the time limit was exceeded. SYSTEM_BUSY: no resources for another process or file. */
+    /**
+     * TIMEOUT: the time limit was exceeded. SYSTEM_BUSY: the system lacks resources for another process or
+     * file.
+     */
     readonly code: "FFMPEG_MISSING" | "FFMPEG_FAILED" | "TIMEOUT" | "SYSTEM_BUSY",
     message: string,
     /** Its stderr. May contain paths: not for clients. */

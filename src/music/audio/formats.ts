@@ -40,7 +40,7 @@ export const AUDIO_PROFILES = {
     extension: "opus",
     contentType: "audio/ogg",
     ffmpeg: ["-f", "opus", "-c:a", "libopus", "-b:a", "160k"],
-    sampleRates: [48_000], // what every Opus decoder gives back
+    sampleRates: [48_000], // the output rate of every Opus decoder
   },
   aac: {
     extension: "aac",

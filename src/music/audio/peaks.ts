@@ -1,10 +1,10 @@
-/** A song's outline, small enough to draw it in a list. */
+/** Waveform outline of a song, small enough for lists. */
 import type { PlanarAudio } from "../../engine/types.js";
 
 const PEAKS = 96;
 const FULL = 100;
 
-/** Largest samples of 96 equal parts of planar stereo audio, 0 to 100 of the largest one. */
+/** Peak of each of 96 equal parts of planar stereo audio, from 0 to 100 of the largest. */
 export function peaksOf(audio: PlanarAudio): number[] {
   const samples = audio.length / 2;
   const peaks = Array.from({ length: PEAKS }, (_, part) => {

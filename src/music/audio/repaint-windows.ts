@@ -3,7 +3,7 @@ import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { RequestError } from "../errors.js";
 import type { GenerationRequest } from "../request/schema.js";
 
-/** One latent frame: clients round lengths, and lossy formats change them by less. */
+/** One latent frame. Lengths rounded by clients and padding of lossy formats differ by less. */
 const TOLERANCE_SECONDS = 0.04;
 
 /** In seconds of the source. */

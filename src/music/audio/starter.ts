@@ -87,7 +87,7 @@ export async function startProgram(program: Program): Promise<Running> {
   } catch (error) {
     const { syscall, code } = error as NodeJS.ErrnoException;
     if (syscall !== "connect" || (code !== "ENOENT" && code !== "ECONNREFUSED")) throw error;
-    starter = undefined; // It has just ended, or something that clears the folder of temporary files took its socket.
+    starter = undefined; // It has just exited, or its socket in the temporary folder was deleted.
     return ask(await ensureStarter(program.env), program);
   }
 }

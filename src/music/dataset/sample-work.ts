@@ -1,4 +1,4 @@
-/** Long tasks on the samples of a data set, which clients start and poll. One task of each kind runs at a time. */
+/** Background tasks on the samples of a data set, polled by clients. One task of each kind runs at a time. */
 import { randomUUID } from "node:crypto";
 import { type PlanarAudio, SAMPLE_RATE } from "../../engine/types.js";
 import type { Logger } from "../../system/log.js";

@@ -1,6 +1,6 @@
 /**
- * Questions that a gateway asks a worker while a client waits. They are not tasks, because the answer is of no use
- * later. BullMQ gives each question to one worker, or to another if that one dies, and returns the answer.
+ * Remote calls from a gateway to a worker while a client waits. They are not tasks, because the result is of no use
+ * later. BullMQ gives each call to one worker, or to another if that one dies, and returns the result.
  */
 import type { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -14,133 +14,134 @@ import { parseJson } from "./messages.js";
 import { isDataFault } from "./redis.js";
 import { noWorker } from "./workers.js";
 
-/** Covers a few seconds of writing and the questions before it. */
-const ANSWER_MS = 120_000;
+/** Time limit of a call: a few seconds of writing, and the calls queued before it. */
+const TIMEOUT_MS = 120_000;
 const RESTART_MS = 200;
 
-const answerSchema = z.union([
+const resultSchema = z.union([
   z.object({ code: z.unknown().optional(), message: z.string() }),
   z.object({ value: z.unknown() }),
 ]);
-type Answer = { value: unknown } | { code: unknown; message: string };
+type Result = { value: unknown } | { code: unknown; message: string };
 
-/** Questions answered by every worker with a language model. */
-export const WORDS = "words";
+/** Calls that write text, served by every worker with a language model. */
+export const TEXT_CALLS = "words";
 
-/** Questions about adapters, answered by workers with the model in slot 1. */
-export function adapterQuestions(model: string): string {
+/** Calls about adapters, served by workers with the model in slot 1. */
+export function adapterCalls(model: string): string {
   return `adapters~${encodeURIComponent(model)}`;
 }
 
-export type AnswerHandler = (question: string, data: unknown, signal: AbortSignal) => Promise<unknown>;
+export type CallHandler = (name: string, data: unknown, signal: AbortSignal) => Promise<unknown>;
 
 export class Calls {
-  readonly #asking = new Map<string, { queue: Queue; answers: QueueEvents }>();
-  readonly #answering: Worker[] = [];
+  readonly #clients = new Map<string, { queue: Queue; results: QueueEvents }>();
+  readonly #servers: Worker[] = [];
   readonly #closing = new AbortController();
   #blocking: Redis | undefined;
 
   constructor(private readonly fleet: Fleet) {}
 
   /**
-   * @throws HttpError 503 without an answer, FleetUnreachableError, the signal's reason, or the worker's error as an
+   * Calls `name` on a worker and resolves with its result.
+   * @throws HttpError 503 without a result, FleetUnreachableError, the signal's reason, or the worker's error as an
    * EngineError
    */
-  async ask<T>(
-    whom: string,
-    question: string,
+  async call<T>(
+    target: string,
+    name: string,
     data: object,
     signal = new AbortController().signal,
   ): Promise<T> {
-    const { queue, answers } = this.#asked(whom);
+    const { queue, results } = this.#clientOf(target);
     const jobId = uuid();
-    const over = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
+    const over = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
     const completed = `completed:${jobId}`;
     // `once` of node:events rejects on errors after which listening continues.
-    const answered = new Promise<{ returnvalue: unknown }>((resolve, reject) => {
-      (answers as EventEmitter).once(completed, resolve);
+    const completion = new Promise<{ returnvalue: unknown }>((resolve, reject) => {
+      (results as EventEmitter).once(completed, resolve);
       const stop = () => reject(signal.aborted ? signal.reason : noWorker("answer in time"));
       if (over.aborted) stop();
       over.addEventListener("abort", stop);
     });
     try {
       const options = { jobId, removeOnComplete: true, removeOnFail: true };
-      const [{ returnvalue: answer }] = await Promise.all([
-        answered,
+      const [{ returnvalue }] = await Promise.all([
+        completion,
         this.fleet.redis.attempt(
-          () => queue.add(question, data, options),
+          () => queue.add(name, data, options),
           () => queue.remove(jobId),
         ),
       ]);
-      const read = answerSchema.safeParse(answer).data;
-      if (read === undefined) throw noWorker("give a readable answer");
+      const read = resultSchema.safeParse(returnvalue).data;
+      if (read === undefined) throw noWorker("return a readable result");
       if ("value" in read) return read.value as T;
       throw new EngineError(read.code as EngineErrorCode, read.message);
     } finally {
-      (answers as EventEmitter).removeAllListeners(completed);
-      // No effect if a worker already answers it.
+      (results as EventEmitter).removeAllListeners(completed);
+      // No effect if a worker already runs it.
       await queue.remove(jobId).catch(() => {});
     }
   }
 
-  /** Answers questions one at a time until `close`. */
-  answer(whom: string, answering: AnswerHandler): void {
-    const work = async ({ name, data }: Job): Promise<Answer> => {
+  /** Serves calls one at a time until `close`. */
+  serve(target: string, handler: CallHandler): void {
+    const work = async ({ name, data }: Job): Promise<Result> => {
       try {
-        return { value: await answering(name, data, this.#closing.signal) };
+        return { value: await handler(name, data, this.#closing.signal) };
       } catch (error) {
         const { code, message } = error as Error & { code?: unknown };
-        this.fleet.log.info({ question: name, reason: message }, "answered a question with an error");
+        this.fleet.log.info({ call: name, reason: message }, "a call failed");
         return { code, message };
       }
     };
     const lockDuration = this.fleet.leaseMs;
-    const worker = new Worker(nameOf(whom), work, {
+    const worker = new Worker(queueNameOf(target), work, {
       ...this.#options(),
       lockDuration,
       stalledInterval: lockDuration,
     });
     worker.on("error", (err) => this.fleet.noteQueueError(err));
-    this.#answering.push(worker);
+    this.#servers.push(worker);
   }
 
-  /** Stops the current answer; another worker then gets the question. */
+  /** Aborts the current call; another worker then gets it. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all(this.#answering.map((worker) => worker.close(true).catch(() => {})));
-    for (const { queue, answers } of this.#asking.values()) {
+    await Promise.all(this.#servers.map((worker) => worker.close(true).catch(() => {})));
+    for (const { queue, results } of this.#clients.values()) {
       await queue.close().catch(() => {});
-      await answers.close().catch(() => {});
+      await results.close().catch(() => {});
     }
     this.#blocking?.disconnect();
   }
 
-  #asked(whom: string) {
-    const known = this.#asking.get(whom);
+  #clientOf(target: string) {
+    const known = this.#clients.get(target);
     if (known !== undefined) return known;
-    const asked = {
-      queue: new Queue(nameOf(whom), { ...this.fleet.bullOptions(), skipMetasUpdate: true }),
-      // From the oldest answer in Redis, because an answer may arrive before this listens.
-      answers: new QueueEvents(nameOf(whom), { ...this.#options(), lastEventId: "0" }),
+    const client = {
+      queue: new Queue(queueNameOf(target), { ...this.fleet.bullOptions(), skipMetasUpdate: true }),
+      // Starts at the oldest event in Redis, because a result may arrive before this listens.
+      results: new QueueEvents(queueNameOf(target), { ...this.#options(), lastEventId: "0" }),
     };
     const note = (err: Error) => this.fleet.noteQueueError(err);
-    asked.queue.on("error", note);
-    asked.answers.on("error", (err) => {
+    client.queue.on("error", note);
+    client.results.on("error", (err) => {
       note(err);
-      this.#restartListening(asked.answers, asked.queue.toKey("events"), err);
+      this.#restartListening(client.results, client.queue.toKey("events"), err);
     });
-    this.#asking.set(whom, asked);
-    return asked;
+    this.#clients.set(target, client);
+    return client;
   }
 
   /** BullMQ stops listening at an event that it cannot read. */
-  #restartListening(answers: QueueEvents, key: string, err: Error): void {
+  #restartListening(results: QueueEvents, key: string, err: Error): void {
     if (!(err instanceof SyntaxError) && !isDataFault(err)) return;
     sleep(RESTART_MS, undefined, { signal: this.#closing.signal, ref: false })
       .then(() => this.#removeUnreadableEvents(key))
-      .then(() => answers.run())
+      .then(() => results.run())
       .catch((error: Error) => {
-        if (!this.#closing.signal.aborted) answers.emit("error", error);
+        if (!this.#closing.signal.aborted) results.emit("error", error);
       });
   }
 
@@ -154,7 +155,7 @@ export class Calls {
       }),
     );
     const entries = unreadable.map(([id, fields]) => [id, fields.join(" ")] as const);
-    await quarantine.setEntriesAside(key, entries);
+    await quarantine.moveEntries(key, entries);
   }
 
   /** BullMQ duplicates this connection for blocking commands. It waits for Redis instead of failing. */
@@ -162,14 +163,12 @@ export class Calls {
     if (this.#blocking === undefined) {
       this.#blocking = this.fleet.redis.duplicate({ enableOfflineQueue: true, maxRetriesPerRequest: null });
       delete this.#blocking.options.commandTimeout;
-      this.#blocking.on("error", (err) =>
-        this.fleet.log.debug({ err }, "the connection for questions failed"),
-      );
+      this.#blocking.on("error", (err) => this.fleet.log.debug({ err }, "the connection for calls failed"));
     }
     return { ...this.fleet.bullOptions(), connection: this.#blocking };
   }
 }
 
-function nameOf(whom: string): string {
-  return `ask~${whom}`;
+function queueNameOf(target: string): string {
+  return `ask~${target}`;
 }

@@ -16,7 +16,7 @@ import type { AdapterInfo } from "../../engine/addon.js";
 import type { AdapterSource, AdapterState, LoadedAdapter } from "../../engine/types.js";
 import type { TaskAdapter } from "../queue/store.js";
 import type { AdapterStorage } from "../storage/adapter-storage.js";
-import { adapterQuestions, type Calls } from "./calls.js";
+import { adapterCalls, type Calls } from "./calls.js";
 import type { Fleet } from "./fleet.js";
 import { parseJson } from "./messages.js";
 import type { Quarantine } from "./quarantine.js";
@@ -56,7 +56,7 @@ export class FleetAdapters {
       scale: 1,
       enabled: true,
     };
-    const info = await this.calls.ask<AdapterInfo>(adapterQuestions(model), "inspect", adapter);
+    const info = await this.calls.call<AdapterInfo>(adapterCalls(model), "inspect", adapter);
     return this.#change(model, (state) => withLoaded(state, { ...adapter, ...info }));
   }
 
@@ -124,7 +124,7 @@ export async function readAdapters(
   if (text === null) return none;
   const { data } = stateSchema.safeParse(parseJson(text));
   if (data === undefined) {
-    await quarantine.setEntriesAside(ADAPTERS_KEY, [[model, text]]);
+    await quarantine.moveEntries(ADAPTERS_KEY, [[model, text]]);
     return none;
   }
   const adapters = data.adapters.map((adapter) => ({

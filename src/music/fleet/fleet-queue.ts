@@ -230,7 +230,7 @@ export class FleetQueue implements TaskQueue {
     const texts = await redis.attempt(() => redis.lrange(keyOf("seconds"), 0, -1));
     const isDuration = (text: string) =>
       text !== "" && Number(text) >= 0 && Number(text) < Number.POSITIVE_INFINITY;
-    await quarantine.setEntriesAside(
+    await quarantine.moveEntries(
       keyOf("seconds"),
       texts.filter((text) => !isDuration(text)).map((text) => [text]),
     );

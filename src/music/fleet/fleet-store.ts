@@ -105,7 +105,7 @@ export class FleetStore {
       return { task: decodeFleetTask(id, record), head: record.subarray(0, record.indexOf("\n")) };
     } catch (error) {
       if (error instanceof DamagedRecordError && error.kind === "corrupt") {
-        await this.quarantine.setAside(key, error.message);
+        await this.quarantine.moveKey(key, error.message);
         await this.#markLost(id);
       }
       throw error;
@@ -168,7 +168,7 @@ export class FleetStore {
       );
       const foreign = await this.#withoutRecord(ids);
       const values = isHash && foreign.length > 0 ? await this.redis.hmget(key, ...foreign) : [];
-      await this.quarantine.setEntriesAside(
+      await this.quarantine.moveEntries(
         key,
         foreign.map((id, index) => [id, values[index] ?? ""]),
       );
@@ -202,7 +202,7 @@ export class FleetStore {
     const submissions = keyOf("submissions");
     const id = await this.redis.attempt(() => this.redis.hget(submissions, key));
     if (id === null || (await this.#withoutRecord([id])).length === 0) return id;
-    await this.quarantine.setEntriesAside(submissions, [[key, id]]);
+    await this.quarantine.moveEntries(submissions, [[key, id]]);
     return null;
   }
 
@@ -237,7 +237,7 @@ export class FleetStore {
       const damaged = batch.flatMap((id, index) =>
         read[index] === undefined && texts[index] != null ? [[id, texts[index]] as const] : [],
       );
-      await this.quarantine.setEntriesAside(keyOf("summaries"), damaged);
+      await this.quarantine.moveEntries(keyOf("summaries"), damaged);
       for (const [id] of damaged) {
         const task = await this.restore(id);
         if (task !== undefined) read[batch.indexOf(id)] = summaryOfRecord(task);

@@ -19,7 +19,7 @@ import { type Announcement, HEARTBEAT_MS, routesOf } from "./workers.js";
 const RENEWALS_PER_LEASE = 4;
 /** Interval at which a worker with a free place looks for tasks, in case it missed the event. */
 const LOOK_MS = 1_000;
-/** Head start of workers that have the model in memory. */
+/** How long workers without the model in memory wait, so that workers with it take the task first. */
 const HEAD_START_MS = 300;
 /** Minimum interval of progress updates within a stage. */
 const PROGRESS_MS = 100;
@@ -37,8 +37,8 @@ export interface FleetWorkerOptions {
   averageWindow: number;
   /** Its current models and memory. */
   describe(): Promise<Omit<Announcement, "name" | "places" | "running" | "is_draining">>;
-  /** Starts answering questions. */
-  answer?(): void;
+  /** Starts serving the calls of gateways. */
+  serveCalls?(): void;
 }
 
 /** A task that this worker runs. */
@@ -87,7 +87,7 @@ export class FleetWorker {
       every(HEARTBEAT_MS, () => void this.#heartbeat()),
       every(LOOK_MS, () => this.#poll(true)),
     ];
-    this.options.answer?.();
+    this.options.serveCalls?.();
     void this.#heartbeat();
   }
 
@@ -298,14 +298,14 @@ export class FleetWorker {
     }
   }
 
-  /** A task that was interrupted before runs alone, so that it takes no other task down with it. */
+  /** Runs a previously interrupted task alone, so that a crash interrupts no other task. */
   async #waitUntilAlone({ task, job, others }: HeldTask): Promise<void> {
     if (task.interruptions === 0) return;
     const { signal } = job.controller;
     await Promise.race([Promise.all(others), signal.aborted || once(signal, "abort")]);
   }
 
-  /** This worker does not see the fleet's store. */
+  /** Whether this worker cannot see the fleet's store. */
   get #lacksStore(): boolean {
     return this.fleet.sharedStore?.fault != null;
   }

@@ -225,7 +225,7 @@ export class Fleet {
   async #routes(): Promise<string[]> {
     const key = keyOf("queues");
     const routes = await this.redis.attempt(() => this.redis.smembers(key));
-    await this.quarantine.setEntriesAside(
+    await this.quarantine.moveEntries(
       key,
       routes.filter((route) => !isRoute(route)).map((route) => [route]),
     );
@@ -289,7 +289,7 @@ export class Fleet {
         await this.redis.attempt(() => queue.getJob(id));
       } catch (error) {
         if (error instanceof StoreError) throw error;
-        await this.quarantine.setAside(
+        await this.quarantine.moveKey(
           this.jobKey(route, id),
           `BullMQ cannot read it: ${(error as Error).message}`,
         );

@@ -11,7 +11,7 @@ import type { SongRunner } from "../song/song-runner.js";
 import type { AdapterStorage } from "../storage/adapter-storage.js";
 import type { ObjectStore } from "../storage/object-store.js";
 import { directoryTokens, objectTokens } from "../storage/store-token.js";
-import { adapterQuestions, Calls, WORDS } from "./calls.js";
+import { adapterCalls, Calls, TEXT_CALLS } from "./calls.js";
 import { Fleet } from "./fleet.js";
 import { FleetAdapters } from "./fleet-adapters.js";
 import { FleetEngine } from "./fleet-engine.js";
@@ -64,7 +64,7 @@ export async function joinFleet(
             jobTimeoutSeconds: config.jobTimeoutSeconds,
             averageWindow: config.averageWindow,
             describe: describer(engine, config),
-            answer: () => answerCalls(calls, engine, runner.adapters),
+            serveCalls: () => serveCalls(calls, engine, runner.adapters),
           },
           log,
         );
@@ -90,18 +90,18 @@ function sharedStore(fleet: Fleet, { storage: setting }: Config, objects: Object
   return new SharedStore(fleet.redis, fleet.quarantine, tokens, location, log);
 }
 
-/** Answers questions with the engine. */
-function answerCalls(calls: Calls, engine: MusicEngine, storage: AdapterStorage): void {
+/** Serves the calls of gateways with the engine. */
+function serveCalls(calls: Calls, engine: MusicEngine, storage: AdapterStorage): void {
   if (engine.languageModels().length > 0) {
-    calls.answer(WORDS, async (question, data, signal) => {
+    calls.serve(TEXT_CALLS, async (name, data, signal) => {
       await engine.prepareLanguageModel(null, { signal });
-      if (question === "formatInput") return engine.formatInput(data as FormatRequest, { signal });
+      if (name === "formatInput") return engine.formatInput(data as FormatRequest, { signal });
       return engine.createSample(data as SampleRequest, { signal });
     });
   }
   const model = engine.slots()[0]?.model;
   if (model == null) return;
-  calls.answer(adapterQuestions(model), (_question, data, signal) => {
+  calls.serve(adapterCalls(model), (_name, data, signal) => {
     const adapter = data as TaskAdapter;
     return storage.withAdapter(adapter, (path) => engine.inspectAdapter({ ...adapter, path }, { signal }));
   });

@@ -30,7 +30,7 @@ local function copyOf(p, key) return p .. ':quarantine:' .. string.sub(key, #p +
  * ARGV: prefix, then name, type and rule of each key. Rules: `integer`: a whole number; `expires`: has a time to live;
  * `meta`: BullMQ's queue settings are whole numbers.
  */
-const SET_ASIDE_KEYS = `${NOTE_COPY}
+const MOVE_KEYS = `${NOTE_COPY}
 local function isInteger(text) return not text or string.match(text, '^%d+$') end
 local function areIntegers(key)
   for _, text in ipairs(redis.call('HMGET', key, 'opts.maxLenEvents', 'concurrency', 'max', 'duration')) do
@@ -55,7 +55,7 @@ end
 return moved`;
 
 /** ARGV: prefix, key, then two arguments per entry: the field, member or id, and the value if it has one. */
-const SET_ASIDE_ENTRIES = `${NOTE_COPY}
+const MOVE_ENTRIES = `${NOTE_COPY}
 local p, key = ARGV[1], ARGV[2]
 local kind, removed = redis.call('TYPE', key).ok, {}
 for i = 3, #ARGV, 2 do
@@ -75,7 +75,7 @@ end
 return removed`;
 
 /** ARGV: prefix, key. Quarantines a key of any content. Returns an empty text if another process did so first. */
-const SET_ASIDE_KEY = `${NOTE_COPY}
+const MOVE_KEY = `${NOTE_COPY}
 local p, key = ARGV[1], ARGV[2]
 local kind = redis.call('TYPE', key).ok
 if kind == 'none' or (kind == 'string' and redis.call('STRLEN', key) == 0) then return 0 end
@@ -175,25 +175,25 @@ export class Quarantine {
       return rule === null ? [] : [key, rule.type, rule.also ?? ""];
     });
     if (args.length === 0) return [];
-    const moved = (await this.redis.eval(SET_ASIDE_KEYS, 0, PREFIX, ...args)) as string[];
+    const moved = (await this.redis.eval(MOVE_KEYS, 0, PREFIX, ...args)) as string[];
     this.#report(moved);
     return moved;
   }
 
   /** Quarantines a key and logs the reason. */
-  async setAside(key: string, reason: string): Promise<void> {
-    const moved = await this.redis.attempt(() => this.redis.eval(SET_ASIDE_KEY, 0, PREFIX, key));
+  async moveKey(key: string, reason: string): Promise<void> {
+    const moved = await this.redis.attempt(() => this.redis.eval(MOVE_KEY, 0, PREFIX, key));
     if (moved === 1) this.#report([key], reason);
   }
 
   /**
    * Quarantines fields of a hash (if they still have these values), members of a list or set, or entries of a stream.
    */
-  async setEntriesAside(key: string, entries: readonly (readonly [entry: string, value?: string])[]) {
+  async moveEntries(key: string, entries: readonly (readonly [entry: string, value?: string])[]) {
     if (entries.length === 0) return;
     const args = entries.flatMap(([entry, value = ""]) => [entry, value]);
     const removed = (await this.redis.attempt(() =>
-      this.redis.eval(SET_ASIDE_ENTRIES, 0, PREFIX, key, ...args),
+      this.redis.eval(MOVE_ENTRIES, 0, PREFIX, key, ...args),
     )) as string[];
     this.#report(removed.map((entry) => `${key}: ${entry}`));
   }

@@ -1,6 +1,7 @@
 /**
- * Checks that the servers of a fleet see the same store. The store contains a token and Redis names it; every server
- * looks for the token when it joins and after a reconnect. Redis forgets it soon after the last server has stopped.
+ * Checks that all servers of a fleet see the same store. The store contains a token, and Redis names it.
+ * Every server looks for the token when it joins and after a reconnect. The name in Redis expires soon after
+ * the last server has stopped.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -68,7 +69,7 @@ export class SharedStore {
     const text = await this.redis.attempt(() => this.redis.get(KEY));
     if (text === null) return null;
     const { data } = announcedSchema.safeParse(parseJson(text));
-    if (data === undefined) await this.quarantine.setAside(KEY, "it is not the name of a store");
+    if (data === undefined) await this.quarantine.moveKey(KEY, "it is not the name of a store");
     return data ?? null;
   }
 

@@ -104,7 +104,7 @@ export class Workers {
   #offered = "";
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param preferred model for requests without a name, if a worker has it */
+  /** @param preferred default model, if a worker has it */
   constructor(
     private readonly redis: FleetRedis,
     private readonly quarantine: Quarantine,
@@ -166,7 +166,7 @@ export class Workers {
       const [name, text] = texts.slice(index, index + 2) as [string, string];
       const { data } = announcementSchema.safeParse(parseJson(text));
       if (data?.name === name) known.push(data);
-      else await this.quarantine.setAside(keyOf("worker", name), "it is not a worker's announcement");
+      else await this.quarantine.moveKey(keyOf("worker", name), "it is not a worker's announcement");
     }
     this.#known = known;
     this.#known.sort((a, b) => a.name.localeCompare(b.name));

@@ -34,7 +34,7 @@ export const taskPage = z
   .meta({ id: "TaskPage" });
 
 export const session = z.object({
-  active: z.boolean().meta({ description: "whether a cookie stands for the key; false without SVC_API_KEY" }),
+  active: z.boolean().meta({ description: "whether a session cookie was set; false without SVC_API_KEY" }),
 });
 export const cancelledTask = z.object({ job_id: text, status: z.literal("cancelled") });
 export const removedTask = z.object({ task_id: text, status: z.enum(["cancelled", "deleted"]) });

@@ -323,7 +323,7 @@ export class EmbeddedQueue implements TaskQueue {
     }
   }
 
-  /** A task that was interrupted before runs alone, so that it takes no other task down with it. */
+  /** A previously interrupted task runs alone, so that a crash interrupts no other task. */
   #takeNext(): WaitingTask | undefined {
     const next = this.#waiting.find(({ isHeld }) => !isHeld);
     if (next === undefined) return undefined;

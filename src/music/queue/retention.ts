@@ -107,9 +107,9 @@ export class Retention {
 const SAVED = z.object({ serviceMs: z.number().positive(), wallMs: z.number().positive() });
 
 /**
- * The clock for ages of songs. It follows the monotonic clock, so changing the system clock does not expire tasks.
- * Downtime counts by the system clock, from 0 to `maxGapMs` for each restart. The clock starts at the system time and
- * is saved to a file.
+ * Clock for the ages of songs. It follows the monotonic clock, so changing the system clock does not expire
+ * tasks. Downtime counts by the system clock, at most `maxGapMs` per restart. The clock is saved to a file;
+ * without one it starts at the system time.
  */
 export class ServiceClock {
   #baseMs = 0;

@@ -28,9 +28,9 @@ export function deathsMessage(deaths: number): string {
 }
 
 /**
- * Fair shares: waiting tasks start in order of their turn, then of acceptance. A share's next task gets the turn after
- * its last one, but no past turn. So a client with many tasks waits for its own, and a new client waits for one task
- * of each other share. With one share this is first in, first out.
+ * Fair shares: waiting tasks start by turn, then by order of acceptance. A new task gets the turn after its
+ * share's last task, but at least the current turn. So a client with many tasks delays only itself, and a new
+ * client waits for at most one task of each other share. A single share is first in, first out.
  */
 export class FairTurns {
   #current = 0;

@@ -1,5 +1,6 @@
 /**
- * Program that reads a task store in a process of its own, because reading some damaged files crashes the process.
+ * Program that reads a task store. It is a separate process, because reading some damaged files crashes the
+ * process.
  *
  *     store-check whole DIRECTORY         reads the whole store and tries to write to it
  *     store-check copy DIRECTORY COPY     copies the store into the directory COPY and reads the copy

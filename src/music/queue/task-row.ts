@@ -38,7 +38,7 @@ const songSchema = z
     scores: scoresSchema,
     track_name: trackNameSchema,
     peaks: z.array(z.int().min(0).max(100)).optional().meta({
-      description: "outline of the song: the largest samples of 96 equal parts, of the largest one = 100",
+      description: "waveform outline: peak of each of 96 equal parts, from 0 to 100 of the largest",
     }),
     generation_info: z.string().meta({ description: "summary for display" }),
     dit_model: z.string(),

@@ -26,7 +26,7 @@ const adapterName = (whenUnset: string) =>
 /** Strength of an adapter. */
 export const adapterScale = within(finiteNumber, ADAPTER_SCALES.min, ADAPTER_SCALES.max);
 
-/** Data type whose epsilon LyCORIS' DoRA adds to norms. */
+/** Data type of the epsilon that LyCORIS' DoRA adds to norms. */
 export const doraEpsilon = oneOf(["float32", "bfloat16"]);
 
 export const parseAdapterLoad = strictParser({

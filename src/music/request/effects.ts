@@ -66,66 +66,66 @@ const ANALYSES: Readonly<Record<Analysis, string>> = {
 /** Tasks that use the language model. */
 export const LANGUAGE_MODEL_TASKS: readonly TaskType[] = ["text2music", "lego", "complete"];
 
-const forTasks =
+const needsTask =
   (...tasks: TaskType[]): Rule<Asked> =>
   ({ taskType }) =>
     tasks.includes(taskType) ? null : `not used by task_type ${taskType}, only by ${tasks.join(", ")}`;
 
-const wherePlanned: Rule<Asked> = ({ taskType }) =>
+const needsPlanning: Rule<Asked> = ({ taskType }) =>
   LANGUAGE_MODEL_TASKS.includes(taskType) ? null : `task_type ${taskType} does not use the language model`;
 
-const withoutTimesteps: Rule<Asked> = ({ timesteps }) =>
+const overriddenByTimesteps: Rule<Asked> = ({ timesteps }) =>
   timesteps === null ? null : "replaced by timesteps";
 
-const withoutInstruction: Rule<Asked> = ({ instruction }) =>
+const overriddenByInstruction: Rule<Asked> = ({ instruction }) =>
   instruction === null ? null : "replaced by instruction";
 
-const withoutWindows: Rule<Asked> = ({ repaintingWindows }) =>
+const overriddenByWindows: Rule<Asked> = ({ repaintingWindows }) =>
   repaintingWindows.length === 0 ? null : "replaced by repainting_windows";
 
-const never =
+const hasNoEffect =
   (reason: string): Rule<Asked> =>
   () =>
     reason;
 
-const onBaseModels: Rule<Made> = ({ isTurbo, model }) => (isTurbo ? `${model} is a turbo model` : null);
+const needsBaseModel: Rule<Made> = ({ isTurbo, model }) => (isTurbo ? `${model} is a turbo model` : null);
 
-const whereGuided: Rule<Made> = ({ request }) =>
+const needsGuidance: Rule<Made> = ({ request }) =>
   request.guidanceScale > 1 ? null : `guidance_scale ${request.guidanceScale} means no guidance`;
 
-const withinWindow: Rule<Made> = ({ isWholeWindow }) =>
+const needsPartialWindow: Rule<Made> = ({ isWholeWindow }) =>
   isWholeWindow ? "the window spans the whole source" : null;
 
-const withLanguageModel: Rule<Made> = ({ languageModel }) =>
+const needsLanguageModel: Rule<Made> = ({ languageModel }) =>
   languageModel === null ? "the song was made without a language model" : null;
 
-const whereWritten =
+const needsWriting =
   (...kinds: Writing[]): Rule<Made> =>
   ({ written }) =>
     kinds.some((kind) => written.has(kind)) ? null : `the language model wrote no ${kinds.join(" and no ")}`;
 
-const whereDrawn: Rule<Made> = ({ request }) =>
+const needsSampling: Rule<Made> = ({ request }) =>
   request.lmTemperature > 0 ? null : "lm_temperature 0 always picks the most likely token";
 
-const ANY_WRITING = whereWritten("sheet", "metadata", "codes");
+const needsAnyWriting = needsWriting("sheet", "metadata", "codes");
 
-const bySampling: Use = {
-  asked: [wherePlanned],
-  made: [withLanguageModel, ANY_WRITING],
+const lmOutput: Use = {
+  asked: [needsPlanning],
+  made: [needsLanguageModel, needsAnyWriting],
 };
-const byDrawing: Use = { ...bySampling, made: [withLanguageModel, ANY_WRITING, whereDrawn] };
-const inText: Use = {
+const lmSampling: Use = { ...lmOutput, made: [needsLanguageModel, needsAnyWriting, needsSampling] };
+const lmText: Use = {
   analyses: ["full", "metadata"],
-  asked: [wherePlanned],
-  made: [withLanguageModel, whereWritten("sheet", "metadata")],
+  asked: [needsPlanning],
+  made: [needsLanguageModel, needsWriting("sheet", "metadata")],
 };
-const inCodes: Use = { asked: [wherePlanned], made: [withLanguageModel, whereWritten("codes")] };
-const inGuidance: Use = { made: [onBaseModels, whereGuided] };
-const whereCorrected: Rule<Asked> = ({ dcwEnabled }) => (dcwEnabled ? null : "dcw_enabled is false");
-const inCorrection: Use = { asked: [whereCorrected] };
-const inWindow: Use = { asked: [forTasks("repaint", "lego")], made: [withinWindow] };
+const lmCodes: Use = { asked: [needsPlanning], made: [needsLanguageModel, needsWriting("codes")] };
+const guidance: Use = { made: [needsBaseModel, needsGuidance] };
+const needsCorrection: Rule<Asked> = ({ dcwEnabled }) => (dcwEnabled ? null : "dcw_enabled is false");
+const correction: Use = { asked: [needsCorrection] };
+const repaintWindow: Use = { asked: [needsTask("repaint", "lego")], made: [needsPartialWindow] };
 
-const whereSourced: readonly Rule<Asked>[] = [
+const needsSource: readonly Rule<Asked>[] = [
   ({ taskType }) => (taskType === "text2music" ? "task_type text2music uses no source" : null),
   ({ hasCodes }) => (hasCodes ? "replaced by audio_code_string" : null),
 ];
@@ -142,7 +142,7 @@ const USES: Readonly<Record<Key, Use>> = {
   },
   lyrics: { analyses: ["metadata"] },
   thinking: {
-    asked: [({ taskType, hasCodes }) => (hasCodes ? null : wherePlanned({ taskType } as Asked))],
+    asked: [({ taskType, hasCodes }) => (hasCodes ? null : needsPlanning({ taskType } as Asked))],
   },
   vocalLanguage: {},
   timesLyrics: {
@@ -161,17 +161,17 @@ const USES: Readonly<Record<Key, Use>> = {
   normalizationDb: {},
   fadeInSeconds: {},
   fadeOutSeconds: {},
-  sampleMode: { asked: [wherePlanned], made: [withLanguageModel] },
-  sampleQuery: { asked: [wherePlanned], made: [withLanguageModel] },
+  sampleMode: { asked: [needsPlanning], made: [needsLanguageModel] },
+  sampleQuery: { asked: [needsPlanning], made: [needsLanguageModel] },
   useFormat: {
     asked: [
-      wherePlanned,
+      needsPlanning,
       ({ prompt, lyrics, sampleMode, sampleQuery }) =>
         sampleMode || `${prompt}${lyrics}${sampleQuery}`.trim() !== ""
           ? null
           : "there is no prompt and no lyrics",
     ],
-    made: [withLanguageModel, whereWritten("sheet", "metadata")],
+    made: [needsLanguageModel, needsWriting("sheet", "metadata")],
   },
   model: { analyses: ["codes", "full"] },
   loras: {},
@@ -211,21 +211,21 @@ const USES: Readonly<Record<Key, Use>> = {
     ],
   },
 
-  inferenceSteps: { asked: [withoutTimesteps] },
-  shift: { asked: [withoutTimesteps], made: [onBaseModels] },
+  inferenceSteps: { asked: [overriddenByTimesteps] },
+  shift: { asked: [overriddenByTimesteps], made: [needsBaseModel] },
   timesteps: {},
   inferMethod: {},
   dcwEnabled: {},
-  dcwMode: inCorrection,
+  dcwMode: correction,
   dcwScaler: {
     asked: [
-      whereCorrected,
+      needsCorrection,
       ({ dcwMode }) => (dcwMode === "high" ? "dcw_mode high corrects the high band" : null),
     ],
   },
   dcwHighScaler: {
     asked: [
-      whereCorrected,
+      needsCorrection,
       ({ dcwMode }) => (dcwMode === "low" || dcwMode === "pix" ? `not used by dcw_mode ${dcwMode}` : null),
     ],
   },
@@ -240,70 +240,70 @@ const USES: Readonly<Record<Key, Use>> = {
     ],
   },
   coverNoiseStrength: {},
-  guidanceScale: { made: [onBaseModels] },
-  useAdg: inGuidance,
-  cfgIntervalStart: inGuidance,
-  cfgIntervalEnd: inGuidance,
-  repaintMode: inWindow,
+  guidanceScale: { made: [needsBaseModel] },
+  useAdg: guidance,
+  cfgIntervalStart: guidance,
+  cfgIntervalEnd: guidance,
+  repaintMode: repaintWindow,
   repaintStrength: {
     asked: [
-      ...(inWindow.asked ?? []),
+      ...(repaintWindow.asked ?? []),
       ({ repaintMode }) => (repaintMode === "balanced" ? null : "used only by repaint_mode balanced"),
     ],
-    made: [withinWindow],
+    made: [needsPartialWindow],
   },
-  chunkMaskMode: inWindow,
+  chunkMaskMode: repaintWindow,
   coverNofsq: {
     asked: [
       ({ taskType, hasCodes }) =>
-        hasCodes ? "audio codes replace the source" : forTasks("cover")({ taskType } as Asked),
+        hasCodes ? "audio codes replace the source" : needsTask("cover")({ taskType } as Asked),
     ],
   },
 
-  lmModelPath: { analyses: ["full", "metadata"], asked: [wherePlanned], made: [withLanguageModel] },
-  lmBackend: { asked: [never("there is only the built-in backend")] },
-  lmTemperature: { ...bySampling, analyses: ["metadata"] },
-  lmCfgScale: inCodes,
+  lmModelPath: { analyses: ["full", "metadata"], asked: [needsPlanning], made: [needsLanguageModel] },
+  lmBackend: { asked: [hasNoEffect("there is only the built-in backend")] },
+  lmTemperature: { ...lmOutput, analyses: ["metadata"] },
+  lmCfgScale: lmCodes,
   lmNegativePrompt: {
     asked: [
-      wherePlanned,
+      needsPlanning,
       ({ lmCfgScale }) => (lmCfgScale > 1 ? null : `lm_cfg_scale ${lmCfgScale} means no guidance`),
     ],
-    made: [withLanguageModel, whereWritten("codes")],
+    made: [needsLanguageModel, needsWriting("codes")],
   },
-  lmTopK: { ...byDrawing, analyses: ["metadata"] },
-  lmTopP: { ...byDrawing, analyses: ["metadata"] },
-  lmMinP: { ...byDrawing, analyses: ["metadata"] },
-  lmSeeds: { ...byDrawing, analyses: ["full", "metadata"] },
-  lmRepetitionPenalty: { ...bySampling, analyses: ["metadata"] },
+  lmTopK: { ...lmSampling, analyses: ["metadata"] },
+  lmTopP: { ...lmSampling, analyses: ["metadata"] },
+  lmMinP: { ...lmSampling, analyses: ["metadata"] },
+  lmSeeds: { ...lmSampling, analyses: ["full", "metadata"] },
+  lmRepetitionPenalty: { ...lmOutput, analyses: ["metadata"] },
   useCotCaption: {
     asked: [
-      wherePlanned,
+      needsPlanning,
       ({ taskType }) => (taskType === "text2music" ? null : "the caption describes a single stem"),
     ],
     made: [
-      withLanguageModel,
+      needsLanguageModel,
       ({ languageModel }) =>
         languageModel?.writesText ? null : `the language model ${languageModel?.name} does not write text`,
-      whereWritten("metadata"),
+      needsWriting("metadata"),
     ],
   },
   useCotLanguage: {
     analyses: ["metadata"],
-    asked: [wherePlanned],
+    asked: [needsPlanning],
     made: [
-      withLanguageModel,
+      needsLanguageModel,
       ({ languageModel }) =>
         languageModel?.writesText ? null : `the language model ${languageModel?.name} does not write text`,
       ({ isLanguageNamed }) => (isLanguageNamed ? "the language is already known" : null),
-      whereWritten("metadata"),
+      needsWriting("metadata"),
     ],
   },
-  constrainedDecoding: inText,
-  constrainedDecodingDebug: inText,
+  constrainedDecoding: lmText,
+  constrainedDecodingDebug: lmText,
   allowLmBatch: {
-    asked: [wherePlanned, ({ batchSize }) => (batchSize > 1 ? null : "the task makes one song")],
-    made: [withLanguageModel],
+    asked: [needsPlanning, ({ batchSize }) => (batchSize > 1 ? null : "the task makes one song")],
+    made: [needsLanguageModel],
   },
 
   taskType: {},
@@ -313,16 +313,16 @@ const USES: Readonly<Record<Key, Use>> = {
   },
   srcAudioPath: {
     analyses: ["codes", "full"],
-    asked: [...whereSourced, ({ latents }) => (latents.isSource ? "replaced by src_latents" : null)],
+    asked: [...needsSource, ({ latents }) => (latents.isSource ? "replaced by src_latents" : null)],
   },
-  srcLatentsPath: { asked: whereSourced },
+  srcLatentsPath: { asked: needsSource },
   refLatentsPath: {},
   returnLatents: {},
-  trackName: { asked: [forTasks("extract", "lego"), withoutInstruction] },
+  trackName: { asked: [needsTask("extract", "lego"), overriddenByInstruction] },
   trackClasses: {
     asked: [
-      forTasks("extract", "lego", "complete"),
-      withoutInstruction,
+      needsTask("extract", "lego", "complete"),
+      overriddenByInstruction,
       ({ taskType, trackName }) =>
         makesStems(taskType) && trackName !== "" ? "replaced by track_name" : null,
     ],
@@ -334,9 +334,9 @@ const USES: Readonly<Record<Key, Use>> = {
         instruction?.toLowerCase().includes("a segment") ? "instruction asks for a segment" : null,
     ],
   },
-  repaintingStartSeconds: { asked: [forTasks("repaint", "lego"), withoutWindows] },
-  repaintingEndSeconds: { asked: [forTasks("repaint", "lego"), withoutWindows] },
-  repaintingWindows: { asked: [forTasks("repaint", "lego")] },
+  repaintingStartSeconds: { asked: [needsTask("repaint", "lego"), overriddenByWindows] },
+  repaintingEndSeconds: { asked: [needsTask("repaint", "lego"), overriddenByWindows] },
+  repaintingWindows: { asked: [needsTask("repaint", "lego")] },
   analysisOnly: { analyses: ["metadata"] },
   fullAnalysisOnly: { analyses: ["full"] },
   extractCodesOnly: { analyses: ["codes"] },

@@ -2,7 +2,7 @@
 import { endOfString, measureJson } from "../../http/json-scan.js";
 import { RequestError } from "../errors.js";
 
-/** Requests nest three levels. The limit protects recursive code from stack overflow. */
+/** Requests nest three levels deep. The limit protects recursive code from stack overflow. */
 const MAX_DEPTH = 64;
 /** The longest request has 8 × 3000 codes, which parse in milliseconds. */
 const MAX_VALUES = 30_000;

@@ -1,4 +1,4 @@
-/** Writes what the renderer needs, with the language model: sample, format, plan. */
+/** Writes words, metadata and audio codes for the renderer with the language model: sample, format, plan. */
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
 import { parseQueryHints, writtenLanguage } from "../../engine/language.js";
@@ -99,7 +99,7 @@ async function sample(context: SongContext, lm: LanguageModelInfo, song: Composi
   const query = example?.caption ?? request.sampleQuery;
   const seed = planningSeed(request);
   const hints = parseQueryHints(query);
-  // The facts of an example have not been read yet.
+  // An example's stated facts are not part of the request.
   const known = withStatedFacts(song.metadata, statedFacts(query, song.metadata, true, warnings), seed);
   // Clients send "en" by default; with sample_query it counts as no preference.
   const preference = song.language === DEFAULT_LANGUAGE ? null : song.language;

@@ -39,7 +39,7 @@ import {
 import { lrcOf, type Making, metasOf, summary } from "./song-record.js";
 import { titleOf } from "./title.js";
 
-/** Output file of item `index`: its name in the record, and its path. */
+/** Name in the record, and path, of an output file of item `index`. */
 export type Destination = (index: number, kind: "audio" | "latents") => { name: string; path: string };
 
 export interface SongOptions {

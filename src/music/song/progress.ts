@@ -96,7 +96,7 @@ export class SongProgress {
     this.#count = count;
   }
 
-  /** Starts `step` and returns its progress callback for the engine. */
+  /** Starts `step`. Returns the progress callback for the engine. */
   enter(step: JobStep, first: Progress = { stage: "load", done: 0, total: 0 }): (progress: Progress) => void {
     this.#update(step, first);
     return (progress) => this.#update(step, progress);

@@ -29,7 +29,9 @@ export interface Making {
   peaks: number[];
 }
 
-/** How noise is drawn from a seed (native/core/diffusion/noise.h). A seed makes another song where it is drawn otherwise. */
+/**
+ * Noise generator (native/core/diffusion/noise.h). Another generator makes another song from the same seed.
+ */
 const NOISE = "Philox4x32-10";
 
 /** Text of `generation_info`; older clients parse the "Name: value" lines. @param totalSeconds of all `count` songs */

@@ -164,7 +164,7 @@ export class SongRunner implements TaskRunner {
       for (const path of paths) await rm(path, { force: true });
       throw error;
     }
-    await this.tidy();
+    await this.removeStaleFiles();
     return result;
   }
 
@@ -183,7 +183,7 @@ export class SongRunner implements TaskRunner {
   }
 
   /** Deletes unfinished files of killed processes, and local copies of stored files. */
-  async tidy(): Promise<void> {
+  async removeStaleFiles(): Promise<void> {
     await this.audioFiles.removeAbandoned();
     await this.audioFiles.storage.removeUnusedCopies();
     await this.uploads.removeUnusedCopies();

@@ -16,7 +16,10 @@ const CONFIG_NAME = "adapter_config.json";
 const SAFETENSORS = ".safetensors";
 /** Extensions of PyTorch files. */
 const PICKLES = [".bin", ".pt", ".pth"];
-/** Weights that PEFT writes as a PyTorch file. Other such files of a training run, as of its optimizer, are no adapter. */
+/**
+ * Weights that PEFT writes as a PyTorch file. Other PyTorch files of a training run, such as optimizer state,
+ * are not adapters.
+ */
 const PICKLED_WEIGHTS = "adapter_model.bin";
 /** Subfolders that are searched for adapter files. */
 const FOLDERS = ["", "adapter"];

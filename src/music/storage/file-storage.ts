@@ -16,8 +16,8 @@ export class FileStorage {
     /** Prefix of object names. */
     private readonly prefix: string,
     /**
-     * Folder where new files are written before they are copied, so that they survive a shared folder that goes away.
-     * Null: none.
+     * Folder where new files are written before they are copied, so that they survive a loss of the shared
+     * folder. Null: none.
      */
     private readonly staging: string | null = null,
   ) {}

@@ -1,4 +1,4 @@
-/** Token files in a shared storage, which show servers that they see the same one. */
+/** Token files in a shared storage. A server that finds the token sees the same storage. */
 import { access, mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ObjectStore } from "./object-store.js";

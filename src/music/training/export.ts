@@ -6,7 +6,7 @@ import { MAX_ADAPTER_BYTES } from "../../system/regular-file.js";
 import { HttpError, RequestError } from "../errors.js";
 import type { AdapterExport } from "../request/adapter-bodies.js";
 import { isWithin, type PermittedRoot } from "../storage/permitted-root.js";
-import { CONFIG_NAME, SINGLE_FILE_NAME, WEIGHTS_NAME, writeSharedLora } from "./shared-adapter.js";
+import { CONFIG_NAME, SINGLE_FILE_NAME, WEIGHTS_NAME, writePortableLora } from "./portable-lora.js";
 
 /** Folder of a LoRA's files in a run's output. Many programs expect them one level higher. */
 const PEFT_FOLDER = "adapter";
@@ -91,7 +91,7 @@ async function isExport(directory: string): Promise<boolean> {
 }
 
 async function writeExport(source: string, target: string, request: AdapterExport): Promise<void> {
-  if (request.foldAlpha || request.comfySingleFile) await shareLora(source, target, request);
+  if (request.foldAlpha || request.comfySingleFile) await exportPortableLora(source, target, request);
   else await copyAdapter(source, target);
   const peft = join(target, PEFT_FOLDER);
   if ((await kindOf(peft)) === "directory") await cp(peft, target, { recursive: true });
@@ -115,7 +115,7 @@ async function copyAdapter(source: string, target: string): Promise<void> {
   await cp(source, target, { recursive: true, filter });
 }
 
-async function shareLora(source: string, target: string, request: AdapterExport): Promise<void> {
+async function exportPortableLora(source: string, target: string, request: AdapterExport): Promise<void> {
   const inner = join(source, PEFT_FOLDER);
   const peft = (await kindOf(inner)) === "directory" ? inner : source;
   if ((await kindOf(join(peft, CONFIG_NAME))) === "absent") {
@@ -123,7 +123,7 @@ async function shareLora(source: string, target: string, request: AdapterExport)
       "fold_alpha and comfy_single_file are only for LoRA adapters; a LoKr is already one file with its alpha",
     );
   }
-  await writeSharedLora(peft, request.comfySingleFile ? target : join(target, PEFT_FOLDER), request);
+  await writePortableLora(peft, request.comfySingleFile ? target : join(target, PEFT_FOLDER), request);
 }
 
 /** Replaces `target` atomically with a folder that `write` fills. */

@@ -27,14 +27,14 @@ export class TrainingRun {
 
   constructor(plan: RunPlan, train: (call: TrainingCall) => Promise<TrainingResult>) {
     this.record = newRecord(plan);
-    this.#say(STARTING_LINE, ...plan.notices);
+    this.#appendLines(STARTING_LINE, ...plan.notices);
     const firstStep = new Promise<void>((resolve) => {
       this.#onFirstStep = resolve;
     });
     const { signal } = this.#stopRequest;
-    this.ended = train({ signal, onEvent: (event) => this.#take(event) }).then(
-      (result) => this.#finish(result),
-      (error: Error) => this.#giveUp(error),
+    this.ended = train({ signal, onEvent: (event) => this.#onEvent(event) }).then(
+      (result) => this.#onResult(result),
+      (error: Error) => this.#onError(error),
     );
     this.started = Promise.race([firstStep, this.ended]);
   }
@@ -47,11 +47,11 @@ export class TrainingRun {
   stop(): void {
     if (!this.isActive) return;
     this.record.state = "stopping";
-    this.#say(STOPPING_LINE);
+    this.#appendLines(STOPPING_LINE);
     this.#stopRequest.abort();
   }
 
-  #take(event: TrainingEvent): void {
+  #onEvent(event: TrainingEvent): void {
     const { record } = this;
     switch (event.kind) {
       case "started":
@@ -80,27 +80,27 @@ export class TrainingRun {
         record.epoch = event.epoch;
         break;
     }
-    this.#say(...progressLines(event, record.plan));
+    this.#appendLines(...progressLines(event, record.plan));
   }
 
-  #finish({ outcome, path }: TrainingResult): void {
+  #onResult({ outcome, path }: TrainingResult): void {
     const { record } = this;
     this.#end(outcome);
     record.outputPath = path;
-    this.#say(outcome === "completed" ? completedLine(record.plan.adapterType, path) : STOPPED_LINE);
+    this.#appendLines(outcome === "completed" ? completedLine(record.plan.adapterType, path) : STOPPED_LINE);
   }
 
-  #giveUp(error: Error): void {
+  #onError(error: Error): void {
     if (this.record.state === "stopping" && codeOf(error) === "CANCELLED") {
       // Stopped before there was anything to save.
       this.#end("stopped");
-      this.#say(STOPPED_LINE);
+      this.#appendLines(STOPPED_LINE);
       return;
     }
     this.#end("failed");
     this.failure = error;
     this.record.error = error.message.split("\n", 1)[0] as string;
-    this.#say(failedLine(this.record.error));
+    this.#appendLines(failedLine(this.record.error));
   }
 
   #end(state: "completed" | "stopped" | "failed"): void {
@@ -108,7 +108,7 @@ export class TrainingRun {
     this.record.endedAtMs = Date.now();
   }
 
-  #say(...lines: readonly string[]): void {
+  #appendLines(...lines: readonly string[]): void {
     const { record } = this;
     record.lines = [...record.lines, ...lines].slice(-MAX_LINES);
   }

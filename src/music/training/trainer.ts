@@ -27,7 +27,7 @@ const FP8_NOTICE = "use_fp8 has no effect: frozen weights stay in the model's ow
 /** Error codes of client mistakes. */
 const CLIENT_CODES: readonly unknown[] = ["BAD_ARGUMENT", "BAD_CHECKPOINT"];
 
-/** Parameters of a start besides the adapter's. */
+/** Parameters of a run other than those of its adapter. */
 type RunRequest = TrainingParameters & RunPaths;
 
 export class AdapterTrainer {
@@ -45,7 +45,7 @@ export class AdapterTrainer {
     private readonly log: Logger,
   ) {}
 
-  /** Answer of POST /v1/training/start, once the first step is next. */
+  /** Response of POST /v1/training/start, sent just before the first step. */
   async startLora({ useFp8, ...request }: LoraTraining) {
     const adapter: AdapterDesign = { kind: "lora", ...valuesOf(loraParameters.design, request) };
     const config = { lora_rank: request.rank, lora_alpha: request.alpha };
@@ -53,7 +53,7 @@ export class AdapterTrainer {
     return { message: "Training started", ...answer, fp8_enabled: useFp8 };
   }
 
-  /** Answer of POST /v1/training/start_lokr, once the first step is next. */
+  /** Response of POST /v1/training/start_lokr, sent just before the first step. */
   async startLokr(request: LokrTraining) {
     const design = valuesOf(lokrParameters.design, request);
     const designFields = Object.entries(lokrParameters.design).map(([key, type]) => [

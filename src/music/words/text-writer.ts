@@ -14,7 +14,7 @@ import type { FormatInput, SampleRequest } from "../request/service-bodies.js";
 import { drawSeed } from "../song/seeds.js";
 import { statedFacts, withStatedFacts } from "../song/stated-facts.js";
 
-/** One text at a time, so a job waits for at most one text before it gets the language model. */
+/** One text at a time, so that a song waits for at most one text before it gets the language model. */
 const TURNS = { places: 1, placesPerAddress: 1, waitingPerAddress: 64, retryAfterSeconds: 10 };
 
 /** Response body. */

@@ -6,15 +6,15 @@ describe("ConcurrencyLimit", () => {
   const options = { places: 3, placesPerAddress: 2, waitingPerAddress: 3, retryAfterSeconds: 10 };
 
   /** Calls that end on request; records the order in which they start. */
-  class Workshop {
+  class CallRecorder {
     readonly limit = new ConcurrencyLimit(options);
-    readonly begun: string[] = [];
+    readonly started: string[] = [];
     readonly #ends = new Map<string, () => void>();
 
     async call(name: string, signal = new AbortController().signal): Promise<void> {
       const caller: Caller = { address: name.replace(/\d+$/, ""), signal };
       await this.limit.run(caller, () => {
-        this.begun.push(name);
+        this.started.push(name);
         return new Promise<void>((resolve) => this.#ends.set(name, resolve));
       });
     }
@@ -26,44 +26,44 @@ describe("ConcurrencyLimit", () => {
   }
 
   it("limits places per address, serves addresses in turn and keeps the order of each", async () => {
-    const shop = new Workshop();
-    for (const name of ["many1", "many2", "many3", "many4", "many5", "one1", "other1"]) void shop.call(name);
-    expect(shop.begun).to.deep.equal(["many1", "many2", "one1"]);
-    await shop.end("many1");
-    expect(shop.begun.at(-1)).to.equal("many3");
-    await shop.end("many2");
-    expect(shop.begun.at(-1)).to.equal("other1");
-    await shop.end("one1");
-    expect(shop.begun.at(-1)).to.equal("many4");
-    await shop.end("other1");
-    expect(shop.begun.at(-1)).to.equal("many4");
-    await shop.end("many3");
-    expect(shop.begun.at(-1)).to.equal("many5");
+    const calls = new CallRecorder();
+    for (const name of ["many1", "many2", "many3", "many4", "many5", "one1", "other1"]) void calls.call(name);
+    expect(calls.started).to.deep.equal(["many1", "many2", "one1"]);
+    await calls.end("many1");
+    expect(calls.started.at(-1)).to.equal("many3");
+    await calls.end("many2");
+    expect(calls.started.at(-1)).to.equal("other1");
+    await calls.end("one1");
+    expect(calls.started.at(-1)).to.equal("many4");
+    await calls.end("other1");
+    expect(calls.started.at(-1)).to.equal("many4");
+    await calls.end("many3");
+    expect(calls.started.at(-1)).to.equal("many5");
   });
 
   it("answers 429 only to the address with too many waiting calls", async () => {
-    const shop = new Workshop();
-    for (let index = 1; index <= 5; index++) void shop.call(`many${index}`);
-    const failure = await shop.call("many6").catch((error: unknown) => error);
+    const calls = new CallRecorder();
+    for (let index = 1; index <= 5; index++) void calls.call(`many${index}`);
+    const failure = await calls.call("many6").catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(HttpError).and.include({ status: 429 });
     expect((failure as HttpError).headers).to.deep.equal({ "Retry-After": "10" });
-    void shop.call("one1");
-    expect(shop.begun).to.deep.equal(["many1", "many2", "one1"]);
+    void calls.call("one1");
+    expect(calls.started).to.deep.equal(["many1", "many2", "one1"]);
   });
 
   it("drops waiting calls whose client disconnected", async () => {
-    const shop = new Workshop();
+    const calls = new CallRecorder();
     const gone = new AbortController();
     const reason = new Error("gone");
-    void shop.call("many1");
-    void shop.call("many2");
-    const leaving = shop.call("many3", gone.signal).catch((error: unknown) => error);
-    void shop.call("many4");
+    void calls.call("many1");
+    void calls.call("many2");
+    const leaving = calls.call("many3", gone.signal).catch((error: unknown) => error);
+    void calls.call("many4");
     gone.abort(reason);
     expect(await leaving).to.equal(reason);
-    await shop.end("many1");
-    expect(shop.begun).to.deep.equal(["many1", "many2", "many4"]);
-    const late = await shop.call("one1", gone.signal).catch((error: unknown) => error);
+    await calls.end("many1");
+    expect(calls.started).to.deep.equal(["many1", "many2", "many4"]);
+    const late = await calls.call("one1", gone.signal).catch((error: unknown) => error);
     expect(late).to.equal(reason);
   });
 });

@@ -144,7 +144,7 @@ describe("GET /v1/audio", () => {
   }
 
   /** Stream properties from ffprobe, and interleaved samples decoded by ffmpeg. */
-  function heard(bytes: ArrayBuffer) {
+  function decoded(bytes: ArrayBuffer) {
     const path = join(directory, "heard");
     writeFileSync(path, Buffer.from(bytes));
     const probe = ["-v", "error", "-of", "json", "-show_streams", path];
@@ -156,7 +156,8 @@ describe("GET /v1/audio", () => {
     return { codec, rate: Number(rate), bits: Number(bits), samples };
   }
 
-  const download = async (address: string) => heard(await (await fetch(server.url + address)).arrayBuffer());
+  const download = async (address: string) =>
+    decoded(await (await fetch(server.url + address)).arrayBuffer());
 
   it("writes a song with the sample rate, level and fades of its request", async () => {
     const song = { ...shortSong, use_random_seed: false, seed: 3, normalization_db: -6, fade_in: 2 };

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { EngineError } from "../../../src/engine/errors.js";
 import { HttpError, RequestError } from "../../../src/music/errors.js";
-import { Calls, WORDS } from "../../../src/music/fleet/calls.js";
+import { Calls, TEXT_CALLS } from "../../../src/music/fleet/calls.js";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
 import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
@@ -130,7 +130,7 @@ describe("a fleet", () => {
     expect((await gateway.queue.statistics()).counts.total).to.equal(2);
   });
 
-  it("gives no task to a worker with other model files until the workers with the first files have stopped", async () => {
+  it("gives no task to a worker whose model files differ, until the workers with the first files have stopped", async () => {
     const first = await join({});
     const other = await join({ models: [{ ...model("stub"), fingerprint: "other files" }] });
     const tasks = [await other.queue.submit(request), await other.queue.submit(request)];
@@ -293,38 +293,38 @@ describe("a fleet", () => {
     expect(ends).to.deep.equal([task.id]);
   });
 
-  it("gives a question to another worker if one dies, and returns its answer or error", async () => {
+  it("gives a call to another worker if one dies, and returns its result or error", async () => {
     const fleets: Fleet[] = [];
     const open = async () => {
       const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
       fleets.push(fleet);
       return new Calls(fleet);
     };
-    const [asking, first, second] = await Promise.all([open(), open(), open()]);
+    const [caller, first, second] = await Promise.all([open(), open(), open()]);
     try {
       let begin = () => {};
       const begun = new Promise<void>((resolve) => {
         begin = resolve;
       });
-      first.answer(WORDS, () => {
+      first.serve(TEXT_CALLS, () => {
         begin();
         return new Promise(() => {});
       });
-      const answer = asking.ask(WORDS, "double", { value: 21 });
+      const result = caller.call(TEXT_CALLS, "double", { value: 21 });
       await begun;
       await first.close();
-      second.answer(WORDS, async (question, data) => {
+      second.serve(TEXT_CALLS, async (name, data) => {
         const { value } = data as { value: number };
-        if (question !== "double") throw new EngineError("PROMPT_TOO_LONG", "too long");
+        if (name !== "double") throw new EngineError("PROMPT_TOO_LONG", "too long");
         return 2 * value;
       });
-      expect(await answer).to.equal(42);
-      const refused = await refusal(asking.ask(WORDS, "read", { value: 1 }));
+      expect(await result).to.equal(42);
+      const refused = await refusal(caller.call(TEXT_CALLS, "read", { value: 1 }));
       expect(refused).to.deep.include({ code: "PROMPT_TOO_LONG", message: "too long" });
-      const hungUp = asking.ask(WORDS, "double", { value: 1 }, AbortSignal.abort(new Error("hung up")));
+      const hungUp = caller.call(TEXT_CALLS, "double", { value: 1 }, AbortSignal.abort(new Error("hung up")));
       expect(await refusal(hungUp)).to.have.property("message", "hung up");
     } finally {
-      for (const calls of [asking, first, second]) await calls.close();
+      for (const calls of [caller, first, second]) await calls.close();
       for (const fleet of fleets) await fleet.close();
     }
   });

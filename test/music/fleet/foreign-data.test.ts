@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { Redis } from "ioredis";
 import { pino } from "pino";
-import { Calls, WORDS } from "../../../src/music/fleet/calls.js";
+import { Calls, TEXT_CALLS } from "../../../src/music/fleet/calls.js";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetAdapters } from "../../../src/music/fleet/fleet-adapters.js";
 import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
@@ -168,7 +168,7 @@ describe("a fleet with foreign data in Redis", () => {
       const gateway = await join(null);
       const worker = await join("stub");
       const busy = await join("busy");
-      worker.calls.answer(WORDS, async (question) => question);
+      worker.calls.serve(TEXT_CALLS, async (name) => name);
       const adapters = new FleetAdapters(gateway.fleet, gateway.calls, null as unknown as AdapterStorage);
       let made = 0;
       const make = async (origin = {}): Promise<string> => {
@@ -199,7 +199,7 @@ describe("a fleet with foreign data in Redis", () => {
         text: "t",
         previewSeconds: 0,
       });
-      await gateway.calls.ask(WORDS, "hello", {});
+      await gateway.calls.call(TEXT_CALLS, "hello", {});
       await other.hset("carillon:adapters", "stub", JSON.stringify(await adapters.state("stub")));
       await other.set("carillon:forgotten", "1");
       await other.zadd("carillon:callbacks", 0, done);
@@ -240,7 +240,7 @@ describe("a fleet with foreign data in Redis", () => {
           await gateway.queue.finished();
           await gateway.queue.submittedAs("submission");
           await adapters.state("stub");
-          expect(await gateway.calls.ask(WORDS, "hello", {})).to.equal("hello");
+          expect(await gateway.calls.call(TEXT_CALLS, "hello", {})).to.equal("hello");
         } catch (error) {
           throw new Error(`${key} with ${kind}: ${(error as Error).stack}`);
         }

@@ -18,7 +18,7 @@ export class RedisServer {
     private readonly password: string | null = null,
   ) {}
 
-  /** Kill it in a hook of the suite. */
+  /** Starts a Redis. Kill it in a hook of the suite. */
   static async start(): Promise<RedisServer> {
     const server = new RedisServer(temporaryDirectory(), await freePort());
     await server.start();
@@ -56,12 +56,12 @@ export class RedisServer {
     return ["--port", "0", "--tls-port", String(this.port), ...own, ...clients];
   }
 
-  /** Resolves when it answers. */
+  /** Resolves when it responds. */
   async start(): Promise<void> {
     const options = ["--dir", this.directory, "--appendonly", "yes", "--save", ""];
     this.#child = spawn("redis-server", [...this.#listening, ...options], { stdio: "ignore" });
     const failed = once(this.#child, "error").then(([error]) => {
-      throw new Error(`redis-server cannot be run; set-up installs it where it may: ${error}`);
+      throw new Error(`redis-server cannot be run: install it, or run "npm run setup" as root: ${error}`);
     });
     await Promise.race([failed, this.#answers()]);
   }
@@ -70,7 +70,7 @@ export class RedisServer {
     const trust = this.password === null ? {} : { tls: { ca: readFileSync(this.certificateFile) } };
     const redis = new Redis(this.url, { maxRetriesPerRequest: null, retryStrategy: () => 20, ...trust });
     redis.on("error", () => {});
-    // While it loads its file it answers LOADING.
+    // It answers LOADING until it has read its file.
     while ((await redis.ping().catch(() => "")) !== "PONG") await sleep(20);
     redis.disconnect();
   }
@@ -85,7 +85,7 @@ export class RedisServer {
     await ended;
   }
 
-  /** Every write command since its first start. */
+  /** All write commands since its first start. */
   get written(): string {
     const folder = join(this.directory, "appendonlydir");
     return readdirSync(folder)

@@ -272,7 +272,7 @@ describe("the adapter endpoints", () => {
     const slowSong = { ...seededSong, inference_steps: 8, batch_size: 1 };
     const alone = await client.download(await client.makeOne(slowSong));
     const rendering = await client.submit(slowSong);
-    await client.begun(rendering);
+    await client.untilStarted(rendering);
     await change("load", { lora_path: style });
     const { item, records } = await client.finished(rendering);
     expect(item.status).to.equal(1);

@@ -16,13 +16,13 @@ export class Bench implements TaskRunner {
   /** Ids and states of ended tasks, in order. */
   readonly ends: { id: string; state: string }[] = [];
   /** Whether jobs ignore the abort. */
-  isDeaf = false;
+  ignoresAbort = false;
   #onStart: (() => void) | null = null;
 
   run(task: Task, context: RunControl): Promise<SongResult> {
     return new Promise<SongResult>((resolve, reject) => {
       context.signal.addEventListener("abort", () => {
-        if (!this.isDeaf) reject(context.signal.reason);
+        if (!this.ignoresAbort) reject(context.signal.reason);
       });
       this.started.push({ task, context, succeed: (result = makeResult()) => resolve(result), fail: reject });
       this.#onStart?.();

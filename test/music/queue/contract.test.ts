@@ -1,4 +1,4 @@
-/** Tests that every queue must pass. */
+/** Tests of the queue interface, run with each queue. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { pino } from "pino";
@@ -23,7 +23,7 @@ interface Limits {
 interface Kind {
   open(bench: Bench, limits: Required<Limits>): Promise<{ queue: TaskQueue; close(): Promise<void> }>;
   clear(): Promise<void>;
-  /** Ends its processes. */
+  /** Stops its processes. */
   end(): Promise<void>;
 }
 
@@ -180,7 +180,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await counts()).to.include({ running: 2, queued: 1 });
     });
 
-    it("lets shares take turns, each with its tasks in order of acceptance", async () => {
+    it("alternates between shares, with the tasks of each share in order of acceptance", async () => {
       await reopen({ capacity: 0 });
       const first = await submit("a");
       await bench.startedAtLeast(1);
@@ -285,7 +285,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       await open();
       const unresponsive = await submit();
       const running = await bench.startedAtLeast(1);
-      bench.isDeaf = true;
+      bench.ignoresAbort = true;
       await queue.stop(0);
       running.succeed();
       await sleep(20);

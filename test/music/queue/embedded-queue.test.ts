@@ -127,7 +127,7 @@ describe("EmbeddedQueue", () => {
   it("requeues a job that ignores the abort, and ignores its result", async () => {
     const { task } = await queue.submit(request);
     const job = await bench.startedAtLeast(1);
-    bench.isDeaf = true;
+    bench.ignoresAbort = true;
     await queue.stop(0);
     expect((await store.get(task.id))?.state).to.equal("queued");
     job.succeed();

@@ -21,7 +21,7 @@ describe("a small queue", () => {
 
   it("answers 429 with Retry-After when full, and cancels waiting and running tasks", async () => {
     const running = await client.submit(longSong);
-    await client.begun(running);
+    await client.untilStarted(running);
     const waiting = [await client.submit(longSong), await client.submit(longSong)];
     const before = (await client.get("/v1/stats")).body.data;
     expect(before).to.deep.equal({
@@ -60,7 +60,7 @@ describe("a small queue", () => {
 
   it("answers /health while a song renders", async () => {
     const id = await client.submit(longSong);
-    await client.begun(id);
+    await client.untilStarted(id);
     for (let i = 0; i < 20; i++) expect((await client.get("/health")).body.data.status).to.equal("ok");
     expect((await client.query(id)).item.status).to.equal(0);
     await client.post("/cancel_task", { task_id: id });

@@ -353,7 +353,7 @@ describe("a live server under attack", () => {
   }
 
   /** Like `send`, for incomplete requests: disconnects if the server waits for more. */
-  const prod = (...chunks: (string | Buffer)[]) => send(chunks, sleep(PATIENCE_MS));
+  const sendIncomplete = (...chunks: (string | Buffer)[]) => send(chunks, sleep(PATIENCE_MS));
 
   /** Asserts that the response is not a server error and that the next request succeeds. */
   async function survives(status: number | null): Promise<void> {
@@ -558,7 +558,7 @@ describe("a live server under attack", () => {
         async (method, target, headers, body) => {
           const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join("");
           await survives(
-            await prod(`${method} ${target} HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n${body}`),
+            await sendIncomplete(`${method} ${target} HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n${body}`),
           );
         },
       ),
@@ -592,7 +592,7 @@ describe("a live server under attack", () => {
       fc.asyncProperty(fc.array(piece, { maxLength: 25 }), fc.nat({ max: 60 }), async (pieces, missing) => {
         const body = `--b\r\n${pieces.join("")}`;
         const head = `POST /release_task HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: ${body.length + missing}\r\n\r\n`;
-        await survives(await prod(head, body));
+        await survives(await sendIncomplete(head, body));
       }),
       { numRuns: 150 },
     );

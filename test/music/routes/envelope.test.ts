@@ -71,7 +71,7 @@ describe("errors", () => {
       expect(reply.type).to.equal("application/json");
       expect(reply.body).to.deep.equal({ detail, error: detail });
       expect(faults).to.have.length(status >= 500 ? 1 : 0);
-      if (status === 507) expect(faults[0], "a shortage is no fault: no stack").to.equal(undefined);
+      if (status === 507) expect(faults[0], "a full disk is logged without a stack").to.equal(undefined);
     });
   }
 

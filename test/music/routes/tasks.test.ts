@@ -37,7 +37,7 @@ describe("the list of tasks", () => {
   async function endlessTask(): Promise<string> {
     renderMs.value = 600_000;
     const id = await client.submit(shortSong);
-    await client.begun(id);
+    await client.untilStarted(id);
     return id;
   }
 

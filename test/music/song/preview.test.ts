@@ -13,7 +13,7 @@ const PEAK = Math.round(10 ** (-1 / 20) * 32_768);
 const tone = (value: number, seconds = 0.1) => new Float32Array(2 * seconds * SAMPLE_RATE).fill(value);
 
 /** All samples of a preview. */
-async function heard(preview: Preview): Promise<Int16Array> {
+async function samplesOf(preview: Preview): Promise<Int16Array> {
   const pieces: Uint8Array[] = [];
   for await (const piece of preview.wav(new AbortController().signal)) pieces.push(piece);
   const bytes = Buffer.concat(pieces);
@@ -27,7 +27,7 @@ describe("Preview", () => {
     preview.add({ begin: 4800, audio: tone(2) });
     preview.add({ begin: 9600, audio: tone(0.5) });
     preview.complete();
-    const samples = await heard(preview);
+    const samples = await samplesOf(preview);
     expect(samples).to.have.length(3 * 9600);
     expect(samples[0]).to.equal(16_384);
     expect(samples[9599]).to.equal(16_384);
@@ -46,7 +46,7 @@ describe("Preview", () => {
       preview.add({ begin: second * SAMPLE_RATE, audio: tone(0.1, 50) });
     expect(preview.seconds).to.equal(240);
     preview.complete();
-    expect(await heard(preview)).to.have.length(240 * SAMPLE_RATE * 2);
+    expect(await samplesOf(preview)).to.have.length(240 * SAMPLE_RATE * 2);
   });
 
   it("frees previews of stalled readers, except the last two", async () => {
@@ -86,7 +86,7 @@ describe("Preview", () => {
       expect(previews.of(id)).not.to.equal(preview);
       return preview;
     });
-    const lengths = async () => Promise.all(kept.map(async (preview) => (await heard(preview)).length));
+    const lengths = async () => Promise.all(kept.map(async (preview) => (await samplesOf(preview)).length));
     expect(await lengths()).to.deep.equal([0, 0, 9600, 9600]);
     listener.abort();
     expect(await lengths()).to.deep.equal([0, 0, 0, 0]);

@@ -65,11 +65,11 @@ describe("facts stated in the prompt", () => {
 
     it("make the same song as the equivalent fields", async () => {
       const seeded = { ...shortSong, prompt: "75bpm", use_random_seed: false, seed: 5, audio_format: "wav" };
-      const hear = async (fields: object) =>
+      const audioOf = async (fields: object) =>
         (await server.client.download(await server.client.makeOne({ ...seeded, ...fields }))).toString(
           "base64",
         );
-      expect(await hear({})).to.equal(await hear({ bpm: 75 }));
+      expect(await audioOf({})).to.equal(await audioOf({ bpm: 75 }));
     });
 
     it("pick a tempo by the seed if only a pace is stated", async () => {

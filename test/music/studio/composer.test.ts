@@ -80,7 +80,7 @@ describe("the form of the studio", function () {
   it("queues several songs, shows their positions, and repeats one", async () => {
     const { client } = studio.server;
     const first = await client.submit({ ...shortSong, audio_duration: 600, batch_size: 8 });
-    await client.begun(first);
+    await client.untilStarted(first);
     const page = await studio.open();
     await page.getByText("Tempo, key, language").click();
     await page.getByLabel("Length s").fill("10");

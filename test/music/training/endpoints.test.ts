@@ -178,10 +178,14 @@ describe("the training endpoints", () => {
       (tensors) => ({ ...tensors, target_latents: { shape: [1, 2, 3], values: new Float32Array(6) } }),
       "target_latents",
     ],
-    ["NaN among the latents", (tensors) => spoiled(tensors, "target_latents", Number.NaN), "target_latents"],
+    [
+      "NaN among the latents",
+      (tensors) => withInvalidValue(tensors, "target_latents", Number.NaN),
+      "target_latents",
+    ],
     [
       "infinity among the conditions",
-      (tensors) => spoiled(tensors, "encoder_hidden_states", Number.POSITIVE_INFINITY),
+      (tensors) => withInvalidValue(tensors, "encoder_hidden_states", Number.POSITIVE_INFINITY),
       "encoder_hidden_states",
     ],
   ];
@@ -223,7 +227,7 @@ describe("the training endpoints", () => {
   });
 });
 
-function spoiled(tensors: SampleTensors, name: string, value: number): SampleTensors {
+function withInvalidValue(tensors: SampleTensors, name: string, value: number): SampleTensors {
   const { shape, values } = tensors[name] as SampleTensors[string];
   return {
     ...tensors,

@@ -17,7 +17,7 @@ class ScriptedTrainer {
     });
   };
 
-  tell(...events: TrainingEvent[]): void {
+  emit(...events: TrainingEvent[]): void {
     for (const event of events) this.call.onEvent(event);
   }
 }
@@ -82,10 +82,10 @@ describe("a training run", () => {
   });
 
   it("reports steps, rates and the remaining time from the first step on", async () => {
-    trainer.tell(started);
+    trainer.emit(started);
     await run.started;
     expect(status().state).to.equal("running");
-    trainer.tell(step(1, 3), step(2, 2));
+    trainer.emit(step(1, 3), step(2, 2));
     const tenSecondsOn = (run.record.firstStepAtMs ?? 0) + 10_000;
     expect(status(tenSecondsOn)).to.include({
       current_step: 2,
@@ -104,14 +104,14 @@ describe("a training run", () => {
   });
 
   it("counts only its own steps in the rate after it resumed", () => {
-    trainer.tell({ kind: "resumed", epoch: 1, step: 100, hasOptimizer: true }, started, step(101));
+    trainer.emit({ kind: "resumed", epoch: 1, step: 100, hasOptimizer: true }, started, step(101));
     expect(status((run.record.firstStepAtMs ?? 0) + 2000).steps_per_second).to.equal(0.5);
   });
 
   it("keeps the last 1000 finite losses and the last 15 lines", () => {
-    trainer.tell(started);
+    trainer.emit(started);
     for (let number = 1; number <= 1200; number++)
-      trainer.tell(step(number, number === 1100 ? Number.NaN : number));
+      trainer.emit(step(number, number === 1100 ? Number.NaN : number));
     const { loss_history, training_log, status: line } = status();
     expect(loss_history).to.have.length(1000);
     expect(loss_history.at(-1)).to.deep.equal({ step: 1200, loss: 1200 });
@@ -121,7 +121,7 @@ describe("a training run", () => {
   });
 
   it("reports null for a loss or norm that is not finite", () => {
-    trainer.tell(started, {
+    trainer.emit(started, {
       ...step(1, Number.NaN),
       gradientNorm: Number.POSITIVE_INFINITY,
     } as TrainingEvent);
@@ -129,7 +129,7 @@ describe("a training run", () => {
   });
 
   it("completes with the adapter's path", async () => {
-    trainer.tell(started, step(1));
+    trainer.emit(started, step(1));
     trainer.resolve({ outcome: "completed", path: "/data/out/final", steps: 1 });
     await run.ended;
     expect(status()).to.include({
@@ -144,7 +144,7 @@ describe("a training run", () => {
   });
 
   it("stops on request and keeps its record", async () => {
-    trainer.tell(started, step(1));
+    trainer.emit(started, step(1));
     run.stop();
     expect(status()).to.include({ state: "stopping", should_stop: true, status: "Stopping..." });
     expect(trainer.call.signal.aborted).to.equal(true);
@@ -165,7 +165,7 @@ describe("a training run", () => {
   });
 
   it("fails with a one-line reason, also while it stops", async () => {
-    trainer.tell(started, step(1));
+    trainer.emit(started, step(1));
     run.stop();
     trainer.reject(codedError("STORAGE", "no room\nat somewhere"));
     await run.ended;

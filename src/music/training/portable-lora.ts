@@ -12,7 +12,7 @@ export const WEIGHTS_NAME = "adapter_model.safetensors";
 export const CONFIG_NAME = "adapter_config.json";
 export const SINGLE_FILE_NAME = "comfy_lora.safetensors";
 
-export interface SharedForm {
+export interface PortableForm {
   /** Multiplies alpha / rank into lora_B and sets alpha to the rank, so that every program scales by 1. */
   foldAlpha: boolean;
   /** Writes one file with the alpha of each module as a tensor, as ComfyUI expects it. */
@@ -43,7 +43,10 @@ const LORA_B = ".lora_B.weight";
 const empty = z.strictObject({}).optional();
 const off = z.literal(false).optional();
 
-/** One rank and alpha for all modules, scaled by alpha / rank, which all programs read alike. */
+/**
+ * The only supported scaling: one rank and alpha for all modules, scaled by alpha / rank. All programs read
+ * it alike.
+ */
 const configSchema = z.object({
   r: z.int().positive(),
   lora_alpha: z.number(),
@@ -63,13 +66,13 @@ const headerSchema = z.record(
 );
 
 /**
- * Writes the LoRA of a PEFT folder to the folder `target`, which is created.
- * @throws RequestError if the LoRA is of a kind that training here does not make
+ * Writes the LoRA of a PEFT folder to the new folder `target`.
+ * @throws RequestError for a LoRA that training here cannot have made
  */
-export async function writeSharedLora(
+export async function writePortableLora(
   source: string,
   target: string,
-  { foldAlpha, comfySingleFile }: SharedForm,
+  { foldAlpha, comfySingleFile }: PortableForm,
 ): Promise<void> {
   const { config, rank, alpha, tensors } = await readLora(source);
   const shared = foldAlpha ? scaled(tensors, alpha / rank) : tensors;
@@ -109,7 +112,7 @@ async function readLora(folder: string): Promise<Lora> {
 }
 
 /** The parser's message would quote the file. */
-// biome-ignore lint/suspicious/noExplicitAny: what the text spells is checked by a schema
+// biome-ignore lint/suspicious/noExplicitAny: schemas validate the parsed value
 function parseJson(text: string, fileName: string): any {
   try {
     return JSON.parse(text);
