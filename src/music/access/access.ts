@@ -47,9 +47,9 @@ export class Authenticator {
   }
 
   /**
-   * Queue share of an authorized request: the index of its key, which does not reveal the key. "" with at
-   * most one key. Only fair turns and `Idempotency-Key`s are separate for each key; tasks, songs, adapters
-   * and data sets are shared.
+   * Queue share of an authorized request: the index of its key, which does not reveal the key. "" with at most one
+   * key. Only fair turns and `Idempotency-Key`s are separate for each key; tasks, songs, adapters and data sets are shared.
+   * In a fleet, list the keys in the same order on all gateways.
    */
   shareOf(request: IncomingMessage, bodyToken?: unknown): string {
     if (this.#keyDigests.length < 2) return "";

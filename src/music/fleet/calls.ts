@@ -1,5 +1,5 @@
 /**
- * Remote calls from a gateway to a worker while a client waits. They are not tasks, because the result is of no use
+ * Remote calls from a gateway to a worker while a client waits: to write texts and to inspect adapters. They are not tasks, because the result is of no use
  * later. BullMQ gives each call to one worker, or to another if that one dies, and returns the result.
  */
 import type { EventEmitter } from "node:events";

@@ -1,4 +1,7 @@
-/** Tasks in Redis, shared by several processes. Each change is atomic (compare and set). */
+/**
+ * Tasks in Redis, shared by several processes. Each change is a compare-and-set script that also updates the indices, so
+ * of concurrent changes one wins. API keys are never stored, and no key name contains words of a request.
+ */
 import { isOutstanding } from "../queue/callback-schedule.js";
 import { type CatalogFilter, hasEnded, pageOf, summaryOf, type TaskSummary } from "../queue/catalog.js";
 import { decodeTask, encodeTask } from "../queue/lmdb-store.js";

@@ -15,7 +15,10 @@ import { connectRedis, type FleetRedis, isDataFault, keyOf } from "./redis.js";
 import type { SharedStore } from "./shared-store.js";
 import { isRoute, PAYLOAD_VERSION, Workers } from "./workers.js";
 
-/** A worker loses its task when it does not renew the lease for this time. */
+/**
+ * A worker that does not renew its lease for this time loses the task, which goes to the front of its queue. The next
+ * worker counts an interruption (`MAX_DEATHS`). The old worker aborts the task when it notices.
+ */
 const LEASE_MS = 10_000;
 /** Checks for expired leases per lease time. */
 const CHECKS_PER_LEASE = 3;

@@ -1,5 +1,6 @@
 /**
- * Messages between the processes of a fleet, on one Redis channel. Other clients of the Redis can publish there too.
+ * Messages between the processes of a fleet, on one Redis channel. A schema validates them, since other clients of the
+ * Redis can publish there too.
  */
 import { z } from "zod";
 import type { Logger } from "../../system/log.js";

@@ -1,6 +1,8 @@
 /**
  * Moves foreign data in the fleet's keys to quarantine: damaged records, values of another type, foreign members.
- * Copies stay under `carillon:quarantine:` for a week; `carillon:quarantine` lists them.
+ * Copies stay under `carillon:quarantine:` for a week; `carillon:quarantine` lists them. If Redis rejects a command because
+ * of a key's type or content, all keys are inspected and the command runs again. Lost indices are rebuilt from the records;
+ * a task with a damaged record is reported as failed.
  */
 import type { Logger } from "../../system/log.js";
 import { type FleetRedis, keyOf, PREFIX } from "./redis.js";

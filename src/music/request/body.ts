@@ -12,7 +12,7 @@ import { LIST_NAMES } from "./schema.js";
 export interface RequestBody {
   fields: Fields;
   uploads: Uploads;
-  /** Deletes the stored files except `kept`. Must be called for every request. */
+  /** Deletes the stored files except `kept`. Call it for every request; `removeOrphanUploads` does it for killed processes. */
   dispose(kept?: readonly string[]): Promise<void>;
 }
 

@@ -1,4 +1,8 @@
-/** Parses the fields of a body into a GenerationRequest: lookup, validation, seeds, codes, recordings. */
+/**
+ * Parses the fields of a body into a GenerationRequest: lookup, validation, seeds, codes, recordings. Numbers out of range
+ * are clamped, or refused with SVC_RANGE_POLICY=refuse. Wrong types, NaN and unknown task types are always refused. Every
+ * value that is changed or ignored adds a line to `warnings`. Seeds are drawn here, so a restarted task makes the same song.
+ */
 import { isDeepStrictEqual } from "node:util";
 import { distance } from "fastest-levenshtein";
 import type { RangePolicy } from "../../config.js";
@@ -157,7 +161,8 @@ function analysisOf(parameters: GenerationParameters): Analysis | null {
 }
 
 /**
- * Codes of the client, used with `use_audio_codes`, or with `thinking` in place of generated codes.
+ * Codes of the client, used with `use_audio_codes`, or with `thinking` in place of generated codes. They replace the source of
+ * a cover, and other tasks with a source ignore them. Unused codes are not parsed.
  */
 function codesInUse(
   parameters: GenerationParameters & { analysis: Analysis | null },

@@ -1,4 +1,7 @@
-/** A folder of the service's files, optionally backed by an object store; it then holds copies and new files. */
+/**
+ * A folder of the service's files, optionally backed by an object store; it then holds copies and new files. A song is
+ * stored before its task is reported as done.
+ */
 import { access, copyFile, mkdir, readdir, rm, stat, utimes } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { PARTIAL_SUFFIX, writeAtomically } from "../../system/atomic-file.js";

@@ -17,7 +17,10 @@ export interface RunPlan {
   notices: readonly string[];
 }
 
-/** idle: no run since the process started. The last three stay until the next start. */
+/**
+ * idle -> starting -> running -> completed, stopped or failed; stopping between a stop request and the end. idle: no run since
+ * the process started. The last three stay until the next start. completed: `final/` was written.
+ */
 export type RunState = "idle" | "starting" | "running" | "stopping" | "completed" | "stopped" | "failed";
 
 /** State of a run. Losses, rates and norms are null before the first step and if they are not finite. */

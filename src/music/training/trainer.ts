@@ -1,4 +1,7 @@
-/** Adapter training: at most one run in the process. */
+/**
+ * Adapter training: at most one run in the process. A run trains on its own copy of the weights, so it does not change songs
+ * made meanwhile. A start answers just before the first step, so mistakes are an HTTP error and not a failed run.
+ */
 import { basename } from "node:path";
 import type { TrainingOptions } from "../../engine/addon.js";
 import {
@@ -33,7 +36,7 @@ type RunRequest = TrainingParameters & RunPaths;
 export class AdapterTrainer {
   /** The latest run, also after its end. */
   #run: TrainingRun | null = null;
-  /** True from the first check of a start to the end of its run or its rejection. */
+  /** True from the first check of a start to the end of its run or its rejection, so that only one of two starts is accepted. */
   #isClaimed = false;
   /** A stop during the checks of a start applies to its run. */
   #isStopRequested = false;
