@@ -1,4 +1,7 @@
-/** Downloads a model into the checkpoint directory, in the layout that the engine expects. */
+/**
+ * Downloads a model into the checkpoint directory, in the layout that the engine expects. Files in `.incomplete` are never
+ * trusted: the next run hashes them, resumes them, and removes those that the hub no longer lists.
+ */
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rename, rm, stat, statfs } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";

@@ -1,4 +1,7 @@
-/** Limits for a program that reads untrusted files, as far as this system supports them. */
+/**
+ * Confines a program that reads untrusted files, as far as this system supports it: limits of CPU time, memory and file
+ * output (`sh`), no network (`unshare`), no new privileges, killed with the server (`setpriv`).
+ */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 

@@ -1,4 +1,7 @@
-/** The data set of the endpoints: one at a time, in memory until it is saved. */
+/**
+ * The data set of the endpoints: one at a time, in memory until it is saved. A data set is immutable and gets replaced, so a
+ * running preparation keeps the one it started with.
+ */
 import { extname } from "node:path";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import { MAX_TEXT_BYTES, readRegular, UnusableFileError } from "../../system/regular-file.js";

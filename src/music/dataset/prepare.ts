@@ -1,4 +1,7 @@
-/** Converts labeled samples to the sample files of adapter training. */
+/**
+ * Converts labeled samples to the sample files of adapter training (native/core/training). Prompts are the same as for
+ * inference, without padding. The manifest is written last and lists the files.
+ */
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { z } from "zod";
