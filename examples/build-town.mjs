@@ -5,9 +5,9 @@
  */
 const [years = "3", bridge = "http://127.0.0.1:32123"] = process.argv.slice(2);
 
-/** What each row of blocks is for, from the highway on: smoke stays away from homes. */
+/** Use of each row of blocks, from the highway on; industry stays away from homes. */
 const ROWS = ["works", "works", "shops", "homes", "homes", "services", "homes", "homes"];
-/** Building for each service that people may lack. */
+/** Building for each missing service. */
 const SERVICES = {
   garbage: "Landfill Site",
   health: "Medical Clinic",
@@ -19,14 +19,14 @@ const SERVICES = {
   highSchool: "High School",
   university: "University",
 };
-/** Plant of each utility, and the share of the supply that may be in use. */
+/** Plant of each utility, and the share of its supply that may be used. */
 const PLANTS = [
   ["power", "Advanced Wind Turbine", 0.6],
   ["water", "Water Tower", 0.8],
   ["sewage", "Inland Water Treatment Plant 01", 0.8],
 ];
 const RESERVE = 5_000;
-/** Calls the bridge; a refused command changes nothing. */
+/** Calls the bridge. A rejected command changes nothing. */
 async function call(path, body) {
   const request = body && { method: "POST", body: JSON.stringify(body) };
   const answer = await (await fetch(bridge + path, request)).json();
@@ -36,19 +36,19 @@ async function call(path, body) {
 
 /** Blocks are 80 m wide. */
 const corner = (column, row) => ({ x: 400 - 80 * column, z: 460 - 80 * row });
-const laid = new Set();
+const built = new Set();
 
-/** Lays the networks of one side of a block that are not there yet. */
-async function lay(from, to, ...prefabs) {
+/** Builds the missing networks on one side of a block. */
+async function buildMissing(from, to, ...prefabs) {
   for (const roadPrefab of prefabs) {
     const side = `${roadPrefab} ${from} ${to}`;
-    if (laid.has(side)) continue;
-    laid.add(side);
+    if (built.has(side)) continue;
+    built.add(side);
     await call("/commands/build-road", { roadPrefab, start: corner(...from), end: corner(...to) });
   }
 }
 
-/** Blocks in each row. */
+/** Number of blocks in each row. */
 const lengths = ROWS.map(() => 0);
 
 /** Adds a block with streets, a pipe and a power line to the shortest row of a district. Returns two of its corners. */
@@ -56,15 +56,18 @@ async function addBlock(district) {
   const rows = [...ROWS.keys()].filter((row) => ROWS[row] === district);
   const [row] = rows.sort((a, b) => lengths[a] - lengths[b]);
   const [near, far] = [lengths[row], ++lengths[row]];
-  await lay([near, row], [far, row], "Basic Road", "Water Pipe", "Power Line");
-  await lay([near, row + 1], [far, row + 1], "Basic Road");
-  for (const each of ROWS.keys()) await lay([far, each], [far, each + 1], "Basic Road");
+  await buildMissing([near, row], [far, row], "Basic Road", "Water Pipe", "Power Line");
+  await buildMissing([near, row + 1], [far, row + 1], "Basic Road");
+  for (const each of ROWS.keys()) await buildMissing([far, each], [far, each + 1], "Basic Road");
   return { from: corner(near, row), to: corner(far, row + 1) };
 }
 
 const balance = async () => (await call("/state/budget?history=false")).balance;
 
-/** Builds on free ground near a place, and adds a block to a district where none is free. Returns whether the money lasts. */
+/**
+ * Builds on free ground near a place, or adds a block to a district if none is free. Returns false if there is not enough
+ * money.
+ */
 async function build(buildingPrefab, near, district) {
   const plan = { buildingPrefab, position: near, suggest: true };
   const { suggestions, constructionCost } = await call("/commands/place-building", plan);
@@ -80,8 +83,8 @@ async function zone(name, district) {
   await call("/commands/zone-rectangle", { zone: name, ...(await addBlock(district)) });
 }
 
-/** Builds a plant for each utility that is nearly used up. Returns whether the money lasts. */
-async function keepSupply() {
+/** Builds a plant for each utility that is nearly used up. Returns false if there is not enough money. */
+async function buildPlants() {
   const { totals } = await call("/state/utilities?limit=0");
   for (const [utility, plant, share] of PLANTS) {
     const { supply, demand } = totals[utility];
@@ -90,8 +93,8 @@ async function keepSupply() {
   return true;
 }
 
-/** Builds what households wish for, the gravest wish first. Returns whether the money lasts. */
-async function serve() {
+/** Builds the services that households lack, the worst lack first. Returns false if there is not enough money. */
+async function buildServices() {
   const { advice } = await call("/state/advice?limit=100");
   for (const { topic, unit, position } of advice) {
     if (unit === "households" && !(await build(SERVICES[topic], position, "services"))) return false;
@@ -106,14 +109,15 @@ async function zoneByDemand({ residential, commercial, workplace }, citizens) {
   if (workplace > 20) await zone("Industrial", "works");
 }
 
-// The two carriageways of the highway of every new city.
+// Both carriageways of the highway of every new city.
 await call("/commands/build-road", { start: corner(0, 0), end: { x: 422.737, z: 522.957 } });
 await call("/commands/build-road", { start: corner(0, 0), end: { x: 423.614, z: 554.945 } });
-for (const row of ROWS.keys()) await lay([0, row], [0, row + 1], "Basic Road", "Water Pipe", "Power Line");
+for (const row of ROWS.keys())
+  await buildMissing([0, row], [0, row + 1], "Basic Road", "Water Pipe", "Power Line");
 await addBlock("works");
 for (let week = 0; week <= 52 * years; week++) {
   const { citizens, demand } = await call("/state/summary");
   if (week % 26 === 0) console.log(`Week ${week}: ${citizens.count} citizens, balance ${await balance()}`);
-  if ((await keepSupply()) && (await serve())) await zoneByDemand(demand, citizens.count);
+  if ((await buildPlants()) && (await buildServices())) await zoneByDemand(demand, citizens.count);
   await call("/commands/advance", { weeks: 1 });
 }

@@ -1,6 +1,6 @@
 /**
- * The native core only, with typed arrays: the language model plans audio codes, the renderer makes audio from them
- * and encodes it again.
+ * The native core only, with typed arrays. The language model plans audio codes, the renderer makes audio from them and
+ * encodes it again.
  *
  * node examples/native.mjs "slow bossa nova, nylon guitar" song.wav
  */
@@ -30,8 +30,8 @@ const codes = await plan();
 console.log(`planned ${codes.length} audio codes`);
 const planar = await render(codes);
 await writeFile(file, wav(planar, renderer.info.sampleRate));
-const heard = await renderer.encodeCodes(planar, call);
-console.log(`${planar.length / 2} samples per channel, encoded to ${heard.length} audio codes`);
+const encoded = await renderer.encodeCodes(planar, call);
+console.log(`${planar.length / 2} samples per channel, encoded to ${encoded.length} audio codes`);
 await renderer.close();
 
 /** Plans five codes per second with the language model. */
@@ -40,14 +40,14 @@ async function plan() {
   const tokenizer = await Tokenizer.load(tokenizerDirectory);
   const vocabulary = tokenizer.vocabulary(tokenizer.size, renderer.info.codebookSize);
   const options = { ...placement, model, maxContextTokens: 1024, vocabulary };
-  const writer = await addon.loadLanguageModel(options, call);
+  const languageModel = await addon.loadLanguageModel(options, call);
   const count = 5 * seconds;
   const promptTokenIds = await tokenizer.encode(codesPrompt(caption, lyrics, "bpm: 90"));
   const sampling = { temperature: 0.85, topK: 0, topP: 0.9, minP: 0, repetitionPenalty: 1, cfgScale: 1 };
   const program = [{ kind: "codes", count }];
   const job = { promptTokenIds, program, seeds: [1n], maxNewTokens: count, stage: "codes", ...sampling };
-  const [{ tokenIds }] = await writer.generate([job], call);
-  await writer.close();
+  const [{ tokenIds }] = await languageModel.generate([job], call);
+  await languageModel.close();
   await tokenizer.close();
   return tokenizer.audioCodes(tokenIds[0]);
 }
@@ -64,9 +64,9 @@ async function render(audioCodes) {
     plainText: null,
   };
   await tokenizer.close();
-  const heard = { source: null, referenceAudio: null, adapters: [] };
+  const recordings = { source: null, referenceAudio: null, adapters: [] };
   const samples = seconds * renderer.info.sampleRate;
-  const job = { task: "text2music", prompts, samples, audioCodes: [audioCodes], seeds: [1n], ...heard };
+  const job = { task: "text2music", prompts, samples, audioCodes: [audioCodes], seeds: [1n], ...recordings };
   const { audio } = await renderer.render({ ...job, ...renderParametersOf({}) }, call);
   return audio[0];
 }
