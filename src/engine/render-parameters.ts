@@ -163,7 +163,7 @@ export const renderParameters = {
     coverNofsq: parameter(
       "cover_nofsq",
       flag.default(false),
-      "A cover hears its source in full instead of through its audio codes, and stays close to it.",
+      "Cover from the full source instead of its audio codes, which stays closer to it.",
     ),
   }),
 };

@@ -73,7 +73,7 @@ describe("recordings of requests", () => {
     await cancel(running);
     expect((await client.finished(done)).item.status).to.equal(1);
     const { item } = await client.finished(failed);
-    expect([item.status, item.error]).to.deep.equal([2, "src_audio holds no audio that can be decoded"]);
+    expect([item.status, item.error]).to.deep.equal([2, "src_audio contains no decodable audio"]);
     while (readdirSync(uploads).length > 1) await sleep(10);
     const { parameters, uploads: gone } = (await client.get(`/v1/tasks/${done}`)).body.data;
     expect([parameters.src_audio_path, gone]).to.deep.equal([`upload:${readdirSync(uploads)[0]}`, []]);
@@ -153,11 +153,11 @@ describe("recordings of requests", () => {
     const picture = join(directory, "picture.png");
     runFfmpeg(["-f", "lavfi", "-i", "color=red:s=16x16", "-frames:v", "1", picture]);
     for (const path of [text, empty, playlist, picture]) {
-      expectRefusal(await sendUpload(path), /^src_audio holds no audio/, path);
+      expectRefusal(await sendUpload(path), /^src_audio contains no decodable audio/, path);
       const byPath = await client.post("/release_task", { ...cover, src_audio_path: path });
-      expectRefusal(byPath, /^src_audio holds no audio/, path);
+      expectRefusal(byPath, /^src_audio contains no decodable audio/, path);
       const reference = { prompt: "a song", reference_audio: uploadOf(path) };
-      expectRefusal(await client.postForm("/release_task", reference), /^reference_audio holds no/, path);
+      expectRefusal(await client.postForm("/release_task", reference), /^reference_audio contains no/, path);
     }
   });
 
@@ -245,7 +245,7 @@ describe("recordings of requests", () => {
           ["/no/such/file.wav", "names a path that does not exist"],
           ["../absent.wav", "names a path that does not exist"],
           [directory, "names a path that is a directory"],
-          ["/etc/passwd", "holds no audio"],
+          ["/etc/passwd", "contains no decodable audio"],
           ["/v1/audio?path=%2Fno%2Fsuch.mp3", "names a path that does not exist"],
         ] as const) {
           for (const answer of await sendEach(fields(path))) {

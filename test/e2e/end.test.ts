@@ -33,7 +33,7 @@ describe("a server that exits", () => {
     const id = await server.client.submit(shortSong);
     await server.client.untilStarted(id);
     expect(await server.end("SIGUSR2")).to.equal(1);
-    expect(server.log.split("\n").filter((line) => line.includes("nobody caught this"))).to.have.length(1);
+    expect(server.log.split("\n").filter((line) => line.includes("an uncaught error"))).to.have.length(1);
 
     const second = await ServedProcess.startStub(directory, 0);
     expect((await second.client.finished(id)).item.status).to.equal(1);

@@ -83,9 +83,9 @@ describe("a fleet of processes", function () {
       "deleted",
     );
     expect(readdirSync(join(storage, "api_audio"))).to.have.length(9);
-    const { jobs, workers: told } = (await near.client.get("/v1/stats")).body.data;
+    const { jobs, workers: announced } = (await near.client.get("/v1/stats")).body.data;
     expect(jobs).to.deep.equal({ total: 9, queued: 0, running: 0, succeeded: 9, failed: 0 });
-    expect(told[0].models).to.deep.equal([{ name: "stub", slot: 1, is_loaded: true }]);
+    expect(announced[0].models).to.deep.equal([{ name: "stub", slot: 1, is_loaded: true }]);
 
     const refused = await near.client.post("/release_task", { ...shortSong, model: "another" });
     expect(refused).to.deep.include({ status: 400 });

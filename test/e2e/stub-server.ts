@@ -12,7 +12,7 @@ const renderMs = Number(process.argv[2] ?? 50);
 const model = process.argv[3];
 const config = loadConfig(process.env);
 
-process.on("SIGUSR2", () => void Promise.reject(new Error("nobody caught this")));
+process.on("SIGUSR2", () => void Promise.reject(new Error("an uncaught error")));
 
 const log = createLogger(config.logLevel);
 const start = async (add: (service: Service) => void) => {

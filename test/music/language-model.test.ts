@@ -184,7 +184,7 @@ describe("songs with the language model", () => {
     expect(unasked.warnings).to.deep.equal([]);
   });
 
-  it("are sung in the language of the client, or that of the lyrics", async () => {
+  it("are sung in the requested language, or in the language of the lyrics", async () => {
     const lyrics = "[Verse]\nIch gehe heute durch den Regen\nund denke an dich";
     expect(await client.makeOne({ ...seeded, lyrics })).to.include({ vocal_language: "de" });
     const named = await client.makeOne({ ...seeded, lyrics, vocal_language: "nl" });

@@ -57,15 +57,15 @@ describe("metrics and log", () => {
     expect(await sample('carillon_gpu_memory_bytes{device="cuda:0",state="used"}')).to.equal(1e9);
     expect(await sample("process_resident_memory_bytes")).to.be.above(1e6);
     expect(await sample("nodejs_eventloop_lag_seconds")).to.be.at.least(0);
-    const told = lines.filter((line) => line.task === task);
-    expect(told.map(({ msg }) => msg)).to.include.members([
+    const taskLines = lines.filter((line) => line.task === task);
+    expect(taskLines.map(({ msg }) => msg)).to.include.members([
       "task accepted",
       "task started",
       "stage begins",
       "stage ended",
       "task ended",
     ]);
-    for (const line of told) expect(line.request, String(line.msg)).to.equal(request);
+    for (const line of taskLines) expect(line.request, String(line.msg)).to.equal(request);
     expect(JSON.stringify(lines)).to.not.include("k1");
   });
 });

@@ -68,7 +68,7 @@ AdapterLocation find_in(const fs::path& folder) {
   }
   if (files.size() == 1) return {files[0], std::nullopt};
   if (files.empty()) {
-    fail(ErrorCode::kBadCheckpoint, folder.string() + ": there is no adapter here (looked for " + kPeftConfig +
+    fail(ErrorCode::kBadCheckpoint, folder.string() + ": no adapter found (looked for " + kPeftConfig +
                                         " here and in " + kPeftFolder + "/, " + kLokrWeights +
                                         ", and any .safetensors file)");
   }

@@ -331,7 +331,7 @@ TEST("adapter file: a place without an adapter says what was looked for") {
   std::filesystem::remove(folder + "/adapter_model.safetensors");
   EXPECT_THROWS(read(folder), "there is no adapter_model.safetensors or adapter_model.bin");
   EXPECT_THROWS(read(folder + "/absent"), "there is no such file or folder");
-  EXPECT_THROWS(read(fixture_directory()), "there is no adapter here");
+  EXPECT_THROWS(read(fixture_directory()), "no adapter found");
   const std::string text = fixture_directory() + "/notes.txt";
   write_file(text, "notes");
   EXPECT_THROWS(read(text), "adapters are read from .safetensors and .bin files");

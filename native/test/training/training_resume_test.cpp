@@ -301,5 +301,5 @@ TEST("training resume: an adapter without a state that does not fit is refused, 
   tensors.erase(peft_key("layers.1.cross_attn.k_proj", "lora_A"));
   tensors.erase(peft_key("layers.1.cross_attn.k_proj", "lora_B"));
   refused(write_peft(tensors, config), kLora, "it changes 15 of the 16 projections that are trained");
-  refused(fixture_directory(), kLora, "there is no adapter here");
+  refused(fixture_directory(), kLora, "no adapter found");
 }

@@ -196,7 +196,7 @@ function decodeFailure(error: unknown, name: string): unknown {
     const message = `${name} took longer than ${TIMEOUT_SECONDS} seconds to decode`;
     return new DecodeError(error.code, message, { cause: error });
   }
-  return new DecodeError("UNDECODABLE", `${name} holds no audio that can be decoded`, { cause: error });
+  return new DecodeError("UNDECODABLE", `${name} contains no decodable audio`, { cause: error });
 }
 
 /** Streaming parser of AU files with big-endian floats, the only format whose header contains the channel count. */

@@ -8,7 +8,7 @@ const message = z.object({ message: text });
 
 export const errorAnswer = z
   .object({
-    detail: text.meta({ description: "what is wrong and how to fix it, one line" }),
+    detail: text.meta({ description: "one line: the fault and how to fix it" }),
     error: z
       .union([text, z.object({ message: text, type: text, param: z.null(), code: z.int() })])
       .optional()

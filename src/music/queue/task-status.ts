@@ -130,8 +130,8 @@ const EMPTY_RECORD = {
 };
 
 /**
- * Answer for an unknown id. The API has no status for it, so clients keep polling. The stage and the progress text tell
- * it apart from a waiting task.
+ * Answer for an unknown id. The API has no status for it, so clients keep polling. The stage and the progress text
+ * distinguish it from a waiting task.
  */
 export function unknownTask(id: string): TaskStatusItem {
   return {

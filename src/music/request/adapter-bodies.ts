@@ -39,7 +39,7 @@ export const parseAdapterLoad = strictParser({
   doraEpsilon: parameter(
     "dora_epsilon",
     doraEpsilon.default("float32"),
-    "Epsilon of LyCORIS' DoRA: that of float32 as in training, or bfloat16 to match programs that cast adapters first.",
+    "Epsilon of LyCORIS' DoRA: float32 as in training, or bfloat16 to match programs that cast adapters first.",
   ),
 });
 

@@ -242,7 +242,7 @@ export const generationSchema = z.object({
   instruction: parameter(
     "instruction",
     customInstruction.nullable().default(null),
-    "Instruction for the model; unset: that of the task type.",
+    "Instruction for the model; unset: the instruction of the task type.",
   ),
   referenceAudioPath: parameter(
     ["reference_audio_path", "ref_audio_path", "referenceAudioPath", "refAudioPath"],

@@ -120,7 +120,7 @@ async function adapterAt(path: string): Promise<{ folder: string; entry: string;
   if (found === null) throw new EngineError("ADAPTER", `${path}: there is no such file or folder`);
   if (found.isDirectory()) {
     const names = await adapterFilesIn(path);
-    if (names.length === 0) throw new EngineError("ADAPTER", `${path}: there is no adapter here`);
+    if (names.length === 0) throw new EngineError("ADAPTER", `${path}: no adapter found`);
     return { folder: path, entry: "", names };
   }
   if (![SAFETENSORS, ...PICKLES].includes(extname(path))) {

@@ -102,7 +102,7 @@ describe("input recordings of tasks", () => {
     ["a file URL", () => "file:///tmp/a.wav", /not a URL/],
     ["a path that starts with ~", () => "~/a.wav", /not a path that starts with ~/],
     ["a broken URL", () => "/v1/audio?path=%zz", /not a valid result URL/],
-    ["text in a file of music", () => at("music", "song.mp3"), /^src_audio holds no audio/],
+    ["text in a file of music", () => at("music", "song.mp3"), /^src_audio contains no decodable audio/],
   ];
   for (const [what, path, detail] of refused) {
     it(`are rejected from ${what}`, async () => {
@@ -119,7 +119,7 @@ describe("input recordings of tasks", () => {
     expect((await inputs.admit(cover(at("outside", "a b.wav")), caller)).sourceAudio?.path).to.equal(
       at("outside", "a b.wav"),
     );
-    expect(await refusalOf(cover("/etc/passwd"), anywhere)).to.match(/^src_audio holds no audio/);
+    expect(await refusalOf(cover("/etc/passwd"), anywhere)).to.match(/^src_audio contains no decodable audio/);
     expect(await refusalOf(cover("/dev/zero"), anywhere)).to.match(
       /names a path that is not a regular file$/,
     );

@@ -111,7 +111,7 @@ describe("decoding recordings", () => {
       const { code, message } = await failureOf(at(name));
       expect([code, message], name).to.deep.equal([
         "UNDECODABLE",
-        "src_audio holds no audio that can be decoded",
+        "src_audio contains no decodable audio",
       ]);
     }
   });
@@ -123,7 +123,7 @@ describe("decoding recordings", () => {
 
   it("rejects a file without samples", async () => {
     runFfmpeg(["-f", "lavfi", "-i", "anullsrc=r=48000", "-t", "0", at("empty.wav")]);
-    expect((await failureOf(at("empty.wav"))).message).to.match(/^src_audio (is empty|holds no audio)/);
+    expect((await failureOf(at("empty.wav"))).message).to.match(/^src_audio (is empty|contains no decodable audio)/);
   });
 
   it("opens no other file that a file names", async () => {

@@ -90,7 +90,7 @@ describe("scanning a folder", () => {
     expect(dataSet.samples.map(({ filename }) => filename)).to.deep.equal(["a.wav"]);
     expect(warnings).to.have.length(3);
     expect(warnings.find((line) => line.includes("link.wav"))).to.contain("is outside");
-    expect(warnings.find((line) => line.includes("song.mp3"))).to.contain("no audio that can be decoded");
+    expect(warnings.find((line) => line.includes("song.mp3"))).to.contain("no decodable audio");
   });
 
   it("follows no link to a description outside the root", async () => {
@@ -110,7 +110,7 @@ describe("scanning a folder", () => {
     expect(await refusal({ directory: "file" })).to.equal("Not a directory: file");
     expect(await refusal({})).to.match(/^No audio files found in .*; supported: \.flac, /);
     writeFileSync(join(root, "song.mp3"), "text");
-    expect(await refusal({})).to.match(/^No usable audio in .*: song\.mp3 holds no audio/);
+    expect(await refusal({})).to.match(/^No usable audio in .*: song\.mp3 contains no decodable audio/);
     expect(await refusal({ directory: ".." })).to.contain("Rejected unsafe path");
   });
 });

@@ -222,10 +222,10 @@ describe("the adapter endpoints", () => {
     });
 
     const refused: [what: string, loras: unknown, mentions: string][] = [
-      ["a name that no adapter has", [{ name: "x" }], 'No adapter is named "x"; loaded: none'],
+      ["an unknown adapter name", [{ name: "x" }], 'No adapter is named "x"; loaded: none'],
       ["a path to nothing", [{ path: join(folder, "absent") }], "there is no such file or folder"],
       ["a path out of the root", [{ path: "../../.." }], "Rejected unsafe path"],
-      ["a folder without an adapter", [{ path: empty }], "there is no adapter here"],
+      ["a folder without an adapter", [{ path: empty }], "no adapter found"],
       [
         "neither path nor name",
         [{ scale: 1 }],
@@ -236,7 +236,7 @@ describe("the adapter endpoints", () => {
       ["an unknown field", [{ path: style, weight: 1 }], 'loras [0] Unrecognized key: "weight"'],
       ["one adapter twice", [{ path: style }, { path: style }], "loras [1] names the same adapter"],
       ["too many", Array(9).fill({ path: style }), "loras must hold at most 8 adapters and holds 9"],
-      ["text that is no JSON", "style", "loras must be a list"],
+      ["text that is not JSON", "style", "loras must be a list"],
     ];
     for (const [what, loras, mentions] of refused) {
       it(`are refused with 400 for ${what}`, async () => {
@@ -314,7 +314,7 @@ describe("the adapter endpoints", () => {
     ["a load without a path", "load", () => ({}), "lora_path is required"],
     ["a path to nothing", "load", () => ({ lora_path: join(folder, "absent") }), "no such file or folder"],
     ["a path out of the root", "load", () => ({ lora_path: "../../.." }), "Rejected unsafe path"],
-    ["a folder without an adapter", "load", () => ({ lora_path: empty }), "there is no adapter here"],
+    ["a folder without an adapter", "load", () => ({ lora_path: empty }), "no adapter found"],
     ["a folder without its config", "load", () => ({ lora_path: bare() }), "there is no adapter_config.json"],
     ["an adapter of another model", "load", () => ({ lora_path: foreign() }), "made for another model"],
     ["a damaged file", "load", () => ({ lora_path: damaged() }), "damaged.safetensors"],
@@ -328,9 +328,9 @@ describe("the adapter endpoints", () => {
     ["a scale without a value", "scale", () => ({}), "scale must be a number"],
     ["a scale above 2", "scale", () => ({ scale: 2.1 }), "scale must be from -2 to 2"],
     ["a scale below -2", "scale", () => ({ scale: -2.1 }), "scale must be from -2 to 2"],
-    ["a scale that is no number", "scale", () => ({ scale: "NaN" }), "scale must be"],
+    ["a scale that is not a number", "scale", () => ({ scale: "NaN" }), "scale must be"],
     [
-      "a name that no adapter has",
+      "an unknown adapter name",
       "scale",
       () => ({ scale: 1, adapter_name: "x" }),
       'No adapter is named "x"',

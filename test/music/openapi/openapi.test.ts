@@ -96,8 +96,8 @@ describe("the OpenAPI document", () => {
     expect(new Set(ids).size).to.equal(ids.length);
     for (const { path, parameters } of operations) {
       const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-      const told = parameters.filter((parameter) => parameter.in === "path").map(({ name }) => name);
-      expect(told, path).to.deep.equal(named);
+      const described = parameters.filter((parameter) => parameter.in === "path").map(({ name }) => name);
+      expect(described, path).to.deep.equal(named);
     }
   });
 });

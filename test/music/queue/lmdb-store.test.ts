@@ -33,7 +33,7 @@ describe("LmdbTaskStore", () => {
   });
 
   it("finds nothing for invalid ids", async () => {
-    for (const id of ["nobody", "", "x".repeat(5000)]) expect(await store.get(id)).to.equal(undefined);
+    for (const id of ["unknown", "", "x".repeat(5000)]) expect(await store.get(id)).to.equal(undefined);
   });
 
   it("applies concurrent updates one after the other", async () => {
@@ -59,8 +59,8 @@ describe("LmdbTaskStore", () => {
   });
 
   it("does not create a task when it updates an unknown id", async () => {
-    expect(await store.update("nobody", (task) => task)).to.equal(undefined);
-    expect(await store.get("nobody")).to.equal(undefined);
+    expect(await store.update("unknown", (task) => task)).to.equal(undefined);
+    expect(await store.get("unknown")).to.equal(undefined);
   });
 
   it("scans all tasks and no removed ones", async () => {

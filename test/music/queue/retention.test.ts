@@ -79,7 +79,7 @@ describe("Retention", () => {
     expect(await Promise.all(tasks.map(isKept))).to.deep.equal([true, false, true]);
   });
 
-  it("forecasts what is removed when", async () => {
+  it("forecasts which tasks are removed, and when", async () => {
     const old = await finishedTask(30, 40);
     const starred = await finishedTask(20, 40);
     await store.update(starred.id, (task) => ({ ...task, favorite: true }));

@@ -81,12 +81,12 @@ describe("adapters in a shared storage", () => {
     expect(entry).to.equal("adapter_model.bin");
   });
 
-  it("are rejected if the path holds no adapter", async () => {
+  it("are rejected if there is no adapter at the path", async () => {
     expect(await refusal(join(folder, "absent"))).to.include("there is no such file or folder");
     expect(await refusal(join(folder, "first", "notes.txt"))).to.include(
       "adapters are read from .safetensors",
     );
     mkdirSync(join(folder, "empty"));
-    expect(await refusal(join(folder, "empty"))).to.include("there is no adapter here");
+    expect(await refusal(join(folder, "empty"))).to.include("no adapter found");
   });
 });
