@@ -181,7 +181,7 @@ export const notFound: RequestHandler = () => {
   throw new HttpError(404, "Not Found");
 };
 
-/** For `router.all(path)` after the routes of that path. */
+/** Answers 405. Register it with `router.all(path)` after the routes of that path. */
 export function methodNotAllowed(...allowed: string[]): RequestHandler {
   return () => {
     throw new HttpError(405, "Method Not Allowed", { Allow: allowed.join(", ") });

@@ -5,7 +5,7 @@ import { detailFor } from "../../src/music/errors.js";
 describe("messages to clients of a server with a key", () => {
   const shown = detailFor(loadConfig({ SVC_API_KEY: "key", SVC_TMPDIR: "/data/t+m", SVC_HOME: "/data" }));
 
-  it("name the setting in place of each path, and leave longer names alone", () => {
+  it("replace each server path by the name of its setting, and leave longer paths unchanged", () => {
     const names: [message: string, shown: string][] = [
       ["/data/t+m/songs/1.wav: gone", "SVC_TMPDIR/songs/1.wav: gone"],
       ["cannot write to /data/t+m. Free some space.", "cannot write to SVC_TMPDIR. Free some space."],

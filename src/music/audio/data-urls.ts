@@ -21,7 +21,7 @@ interface OpenSong {
 export class DataUrls {
   private constructor(private readonly songs: readonly OpenSong[]) {}
 
-  /** Opens the files, so that songs removed meanwhile can still be sent. Must be closed. */
+  /** Opens the files, so that songs deleted meanwhile can still be sent. The caller closes them. */
   static async open(paths: readonly string[]): Promise<DataUrls> {
     const songs: OpenSong[] = [];
     try {

@@ -104,7 +104,7 @@ async function ask(socketPath: string, { signal, ...program }: Program): Promise
   if (program.stdin === "ignore") asked.end();
   else asked.flushHeaders();
   const [response] = (await once(asked, "response")) as [IncomingMessage];
-  // Later errors are reported by the response.
+  // Errors after the start of the response are reported by the response.
   asked.on("error", () => {});
   const { failure } = response.headers;
   if (failure !== undefined) {

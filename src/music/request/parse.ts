@@ -105,7 +105,7 @@ function parseParameters(
   const taskType = parseField(generationSchema.shape.taskType, sources, context.rangePolicy, []);
   const schema = generationSchemaFor(context.slotOf(model).isTurbo, taskType);
   const parameters = parseObject(schema, sources, context.rangePolicy, warnings);
-  return { parameters, chosen: chosenOf(parameters, context.uploads) };
+  return { parameters, chosen: changedParameters(parameters, context.uploads) };
 }
 
 /** Path parameter of each kind of upload. */
@@ -117,7 +117,7 @@ const UPLOAD_KEYS: Partial<Record<keyof GenerationParameters, keyof Uploads>> = 
 };
 
 /** Parameters that differ from their defaults. An upload counts as its path parameter. */
-function chosenOf(parameters: GenerationParameters, uploads: Uploads): (keyof GenerationParameters)[] {
+function changedParameters(parameters: GenerationParameters, uploads: Uploads): (keyof GenerationParameters)[] {
   const keys = Object.keys(generationSchema.shape) as (keyof GenerationParameters)[];
   return keys.filter((key) => {
     const kind = UPLOAD_KEYS[key];

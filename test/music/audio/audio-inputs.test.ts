@@ -119,7 +119,9 @@ describe("input recordings of tasks", () => {
     expect((await inputs.admit(cover(at("outside", "a b.wav")), caller)).sourceAudio?.path).to.equal(
       at("outside", "a b.wav"),
     );
-    expect(await refusalOf(cover("/etc/passwd"), anywhere)).to.match(/^src_audio contains no decodable audio/);
+    expect(await refusalOf(cover("/etc/passwd"), anywhere)).to.match(
+      /^src_audio contains no decodable audio/,
+    );
     expect(await refusalOf(cover("/dev/zero"), anywhere)).to.match(
       /names a path that is not a regular file$/,
     );

@@ -109,10 +109,7 @@ describe("decoding recordings", () => {
     runFfmpeg(["-f", "lavfi", "-i", "color=red:s=16x16:d=1", "-c:v", "mpeg4", at("silent.mp4")]);
     for (const name of ["song.mp3", "noise.wav", "nothing.flac", "silent.mp4"]) {
       const { code, message } = await failureOf(at(name));
-      expect([code, message], name).to.deep.equal([
-        "UNDECODABLE",
-        "src_audio contains no decodable audio",
-      ]);
+      expect([code, message], name).to.deep.equal(["UNDECODABLE", "src_audio contains no decodable audio"]);
     }
   });
 
@@ -123,7 +120,9 @@ describe("decoding recordings", () => {
 
   it("rejects a file without samples", async () => {
     runFfmpeg(["-f", "lavfi", "-i", "anullsrc=r=48000", "-t", "0", at("empty.wav")]);
-    expect((await failureOf(at("empty.wav"))).message).to.match(/^src_audio (is empty|contains no decodable audio)/);
+    expect((await failureOf(at("empty.wav"))).message).to.match(
+      /^src_audio (is empty|contains no decodable audio)/,
+    );
   });
 
   it("opens no other file that a file names", async () => {

@@ -89,7 +89,7 @@ describe("a fleet of real engines", () => {
     await untilWorkers(1);
     expect((await song()).equals(styled)).to.equal(true);
 
-    // Tasks accepted before keep their adapters.
+    // Tasks that were accepted earlier keep their adapters.
     const ids = [await gateway.submit(seededSong), await gateway.submit(seededSong)];
     await change("unload", {});
     for (const id of ids) {

@@ -55,7 +55,7 @@ describe("the store of a fleet", () => {
     expect(readdirSync(join(directory, "fleet"))).to.have.length(1);
   });
 
-  it("is rejected with both settings if another server has a different one", async () => {
+  it("is rejected if another server has a different one, with an error that names both", async () => {
     const [first, second] = [temporaryDirectory(), temporaryDirectory()];
     await enter(first, "s3://songs");
     const other = await refusal(enter(second, "s3://other"));

@@ -329,12 +329,7 @@ describe("the adapter endpoints", () => {
     ["a scale above 2", "scale", () => ({ scale: 2.1 }), "scale must be from -2 to 2"],
     ["a scale below -2", "scale", () => ({ scale: -2.1 }), "scale must be from -2 to 2"],
     ["a scale that is not a number", "scale", () => ({ scale: "NaN" }), "scale must be"],
-    [
-      "an unknown adapter name",
-      "scale",
-      () => ({ scale: 1, adapter_name: "x" }),
-      'No adapter is named "x"',
-    ],
+    ["an unknown adapter name", "scale", () => ({ scale: 1, adapter_name: "x" }), 'No adapter is named "x"'],
   ];
 
   function bare(): string {

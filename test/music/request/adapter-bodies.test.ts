@@ -182,7 +182,7 @@ describe("training requests", () => {
     );
   });
 
-  it("switch LoKr options on, and DoRA off", () => {
+  it("enable the LoKr options, and disable DoRA", () => {
     const values = parseLokrTraining({
       tensor_dir: "t",
       lokr_decompose_both: true,

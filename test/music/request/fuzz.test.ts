@@ -289,7 +289,7 @@ describe("request bodies under random input", () => {
     });
   }
 
-  it("cut off anywhere leave no files and do not affect later requests", async () => {
+  it("leave no files and do not affect later requests if they are cut off anywhere", async () => {
     const { port } = server.address() as AddressInfo;
     await fc.assert(
       fc.asyncProperty(multipart, fc.nat(), async (bytes, at) => {
