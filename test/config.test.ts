@@ -61,7 +61,7 @@ describe("configuration", () => {
     }
   });
 
-  it("reads the idle time of models in minutes, or leaves it to the device", () => {
+  it("reads the idle time of models in minutes; unset: depends on the device", () => {
     expect(loadConfig({}).modelIdleSeconds).to.equal(null);
     expect(loadConfig({ SVC_MODEL_IDLE_MINUTES: "Auto" }).modelIdleSeconds).to.equal(null);
     expect(loadConfig({ SVC_MODEL_IDLE_MINUTES: "0" }).modelIdleSeconds).to.equal(0);
@@ -69,7 +69,7 @@ describe("configuration", () => {
     expect(refusal({ SVC_MODEL_IDLE_MINUTES: "-1" }).message).to.include("SVC_MODEL_IDLE_MINUTES");
   });
 
-  it("reads how many songs are planned at once, or leaves it to memory", () => {
+  it("reads the maximum number of songs planned at once; unset: limited by memory", () => {
     expect(loadConfig({}).batchMax).to.equal(null);
     expect(loadConfig({ SVC_BATCH_MAX: "3" }).batchMax).to.equal(3);
     for (const wrong of ["0", "9", "many", "1.5"])

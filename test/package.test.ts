@@ -573,7 +573,7 @@ describe("packages", () => {
     );
   });
 
-  it("are removed completely", () => {
+  it("leave nothing behind when they are uninstalled", () => {
     expect(npm("uninstall", "carillon").status).to.equal(0);
     expect(existsSync(installed)).to.equal(false);
     expect(existsSync(prebuilt)).to.equal(false);

@@ -23,7 +23,7 @@ const messageSchema = z.discriminatedUnion("type", [
     request: z.string().optional(),
   }),
   z.object({ type: z.literal("ended"), id }),
-  /** To the worker that runs the task. */
+  /** Asks the worker that runs the task to abort it. */
   z.object({ type: z.literal("cancel"), id }),
   /** The list of workers has changed. */
   z.object({ type: z.literal("workers") }),

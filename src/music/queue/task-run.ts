@@ -100,8 +100,7 @@ interface Work {
 }
 
 /**
- * Waits `graceSeconds` for jobs and aborts the rest; `stopping` aborts then too. Jobs that ignore the abort are
- * abandoned.
+ * Waits `graceSeconds` for jobs, then aborts the rest and fires `stopping`. Jobs that ignore the abort are abandoned.
  */
 export async function stopRuns<W extends Work>(
   running: ReadonlyMap<string, W>,

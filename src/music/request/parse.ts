@@ -117,7 +117,10 @@ const UPLOAD_KEYS: Partial<Record<keyof GenerationParameters, keyof Uploads>> = 
 };
 
 /** Parameters that differ from their defaults. An upload counts as its path parameter. */
-function changedParameters(parameters: GenerationParameters, uploads: Uploads): (keyof GenerationParameters)[] {
+function changedParameters(
+  parameters: GenerationParameters,
+  uploads: Uploads,
+): (keyof GenerationParameters)[] {
   const keys = Object.keys(generationSchema.shape) as (keyof GenerationParameters)[];
   return keys.filter((key) => {
     const kind = UPLOAD_KEYS[key];

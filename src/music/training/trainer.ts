@@ -38,7 +38,7 @@ export class AdapterTrainer {
   #run: TrainingRun | null = null;
   /** True from the first check of a start to the end of its run or its rejection, so that only one of two starts is accepted. */
   #isClaimed = false;
-  /** A stop during the checks of a start applies to its run. */
+  /** Set by a stop request during the checks of a start; stops its run. */
   #isStopRequested = false;
   #isClosed = false;
 
