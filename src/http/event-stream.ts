@@ -14,7 +14,7 @@ export function eventText(data: string, { id, event }: { id?: string; event?: st
   return `${fields.filter(Boolean).join("\n")}\n\n`;
 }
 
-/** Writes `text` at an interval unless the client reads too slowly. Returns the stop; closing the response stops it too. */
+/** Writes `text` at an interval unless the client reads too slowly. Returns a function that stops it; closing the response stops it, too. */
 export function startHeartbeat(response: ServerResponse, text: string, intervalMs: number): () => void {
   const timer = setInterval(() => {
     if (!response.writableNeedDrain) response.write(text);

@@ -6,7 +6,7 @@ const BACKSLASH = 0x5c;
 const OPENING = [0x5b, 0x7b];
 const CLOSING = [0x5d, 0x7d];
 
-/** Levels of nesting, and the number of values or a little more. */
+/** Nesting depth, and an upper bound of the number of values. */
 export function measureJson(text: string): { depth: number; values: number } {
   let level = 0;
   let depth = 0;

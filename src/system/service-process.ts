@@ -50,7 +50,7 @@ export async function serveUntilStopped(
     void end(1, FAILURE_SECONDS, 0);
   };
   // Services keep running when stdout is a full disk or a closed pipe.
-  process.stdout.on("error", (err) => log.warn({ err }, "stdout did not take a line"));
+  process.stdout.on("error", (err) => log.warn({ err }, "could not write a line to stdout"));
   // Unhandled rejections arrive here too.
   process.on("uncaughtException", (err) => fail(err, "uncaught error: the server stops"));
   const stop = (reason: string) => {

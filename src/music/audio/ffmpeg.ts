@@ -19,7 +19,7 @@ export const STATIC_PACKAGE = "@ffmpeg-installer/ffmpeg";
 const CPU_SECONDS = 120;
 /** Ten times what real recordings need. */
 const MEMORY_BYTES = 512 * 2 ** 20;
-/** Value for arguments in place of `FfmpegOptions.input`. */
+/** Path in the arguments that stands for `FfmpegOptions.input`. */
 export const INPUT_PATH = `/dev/fd/${INPUT_DESCRIPTOR}`;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2000;

@@ -13,7 +13,7 @@ const LENGTH_BYTES = 8;
 const VALUE_BYTES = 4;
 /** Ten times the longest song of the published models. */
 const MAX_BYTES = 64 * 2 ** 20;
-/** Of one latent frame at SAMPLE_RATE. */
+/** Samples of one latent frame at SAMPLE_RATE. */
 const SAMPLES_PER_FRAME = 1920;
 
 /** Name of the extension, without the dot. */
@@ -107,7 +107,7 @@ function shapeOf(entry: unknown): number[] | null {
   return isObject(entry) && Array.isArray(entry.shape) && entry.shape.every(isSize) ? entry.shape : null;
 }
 
-/** Null for other types, sizes and places than the entry states. */
+/** Values of a tensor; null if its type is not supported or its offsets do not match its size. */
 function floatsOf(entry: unknown, count: number, data: Buffer): Float32Array | null {
   if (!isObject(entry) || !Array.isArray(entry.data_offsets)) return null;
   const [begin, end] = entry.data_offsets;
@@ -122,7 +122,7 @@ function floatsOf(entry: unknown, count: number, data: Buffer): Float32Array | n
   return new Float32Array(words.buffer);
 }
 
-/** The stated length, or that of whole frames; null if it does not end within the last frame. */
+/** The length in the metadata, or the length of all frames; null if it does not end within the last frame. */
 function samplesOf(metadata: unknown, frames: number): number | null {
   const whole = frames * SAMPLES_PER_FRAME;
   const stated = isObject(metadata) ? metadata.samples : undefined;

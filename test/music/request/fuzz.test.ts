@@ -92,7 +92,7 @@ describe("request parsers under random input", () => {
     });
   }
 
-  it("are deterministic, and equal for values and their text", () => {
+  it("give the same result every time, and for values sent as text", () => {
     const scalar = fc.oneof(
       fc.integer({ min: -5, max: 700 }),
       fc.boolean(),
@@ -216,7 +216,7 @@ describe("request bodies under random input", () => {
     );
   });
 
-  it("of any type and content get a response and leave no files", async () => {
+  it("get a response and leave no files, whatever their type and content", async () => {
     await fc.assert(
       fc.asyncProperty(
         path,
