@@ -154,6 +154,7 @@ describe("the six task types over HTTP", () => {
       is_default: false,
       is_loaded: true,
       supported_task_types: ["text2music", "cover", "repaint"],
+      infer_methods: ["ode", "sde", "heun", "dpm3m", "stork4"],
       sings: true,
     });
     const warningsOf = async (model: string, task_type: string) => {
