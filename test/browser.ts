@@ -11,6 +11,8 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
+  // A microphone that beeps once a second.
+  "--use-fake-device-for-media-stream",
 ];
 
 export async function launchBrowser(): Promise<Browser> {

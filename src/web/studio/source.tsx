@@ -5,6 +5,7 @@ import type { Parameters } from "./api.js";
 import { type Draft, hasSource, taskOf, withSource, withTask, withValues } from "./draft.js";
 import { Group, NumberField, SelectField, TextField } from "./fields.js";
 import { t } from "./language.js";
+import { Recorder } from "./recorder.js";
 import { tenths, Wave, type Window } from "./wave.js";
 import { clock } from "./words.js";
 
@@ -37,10 +38,13 @@ export function Source({ draft, onChange, onDescribe }: WorkProps) {
   if (hasSource(draft)) return <Work draft={draft} onChange={onChange} onDescribe={onDescribe} />;
   const take = (file: File) => onChange(withSource(draft, file));
   return (
-    <Drop id="source" label={t("Recording to work on")} onFile={take}>
-      {t("Drop a recording to cover, repaint or extend it, or")}{" "}
-      <span class="link">{t("choose a file")}</span>
-    </Drop>
+    <div>
+      <Drop id="source" label={t("Recording to work on")} onFile={take}>
+        {t("Drop a recording to cover, repaint or extend it, or")}{" "}
+        <span class="link">{t("choose a file")}</span>
+      </Drop>
+      <Recorder label={t("Record something to work on")} onFile={take} />
+    </div>
   );
 }
 
@@ -65,9 +69,12 @@ export function Reference({ draft, onChange }: SourceProps) {
       summary={name === undefined ? t("none") : String(name)}
     >
       {name === undefined ? (
-        <Drop id="reference" label={t("Reference recording")} onFile={take}>
-          {t("Drop a recording whose sound you like, or")} <span class="link">{t("choose a file")}</span>
-        </Drop>
+        <>
+          <Drop id="reference" label={t("Reference recording")} onFile={take}>
+            {t("Drop a recording whose sound you like, or")} <span class="link">{t("choose a file")}</span>
+          </Drop>
+          <Recorder label={t("Record a reference")} onFile={take} />
+        </>
       ) : (
         <button type="button" aria-label={t("Remove {name}", { name: String(name) })} onClick={() => take()}>
           {t("Remove")}
