@@ -108,7 +108,20 @@ export function parametersOf(draft: Draft): Parameters {
   const task = hasSource(draft) ? taskOf(draft) : "text2music";
   const used = Object.entries(draft.values).filter(([name]) => TASK_PARAMETERS[name]?.includes(task) ?? true);
   const { task_type: _, ...values } = Object.fromEntries(used);
-  return hasSource(draft) ? { ...values, task_type: task } : values;
+  return hasSource(draft) ? { ...withAllWindows(values), task_type: task } : values;
+}
+
+/** With several parts to repaint, the selected one is one of them: the API takes the list or a single one. */
+function withAllWindows(values: Parameters): Parameters {
+  const {
+    repainting_windows: windows,
+    repainting_start: start = 0,
+    repainting_end: end = 0,
+    ...others
+  } = values;
+  if (!Array.isArray(windows)) return values;
+  const isSelected = start !== 0 || end !== 0;
+  return { ...others, repainting_windows: isSelected ? [...windows, [start, end]] : windows };
 }
 
 /** Draft with another task. A stem belongs to the task that it was chosen for. */

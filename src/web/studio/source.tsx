@@ -7,6 +7,7 @@ import { Group, NumberField, SelectField, TextField } from "./fields.js";
 import { t } from "./language.js";
 import { Recorder } from "./recorder.js";
 import { tenths, Wave, type Window } from "./wave.js";
+import { Windows } from "./windows.js";
 import { clock } from "./words.js";
 
 /** Tasks that work on a recording. */
@@ -217,6 +218,7 @@ function Work({ draft, onChange, onDescribe }: WorkProps) {
                 {t("Extend the end")}
               </button>
             </div>
+            <Windows values={values} window={window} set={set} />
           </>
         )}
         {(task === "lego" || task === "extract") && (

@@ -139,9 +139,44 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
       </button>
       <div ref={container} class="canvas" />
       <span class="faint time">{length > 0 ? clock(length) : ""}</span>
+      {length > 0 && <Zoom wave={wave} length={length} />}
       <SpectrogramButton wave={wave} label={label} />
       {failure !== "" && <p class="faint">{failure}</p>}
     </div>
+  );
+}
+
+const MAX_ZOOM = 32;
+
+/** Stretches the waveform, which then scrolls. */
+function Zoom({ wave, length }: { wave: WaveSurfer | null; length: number }) {
+  const [zoom, setZoom] = useState(1);
+  useEffect(() => {
+    if (wave === null) return;
+    // Without a zoom the waveform fills its place.
+    wave.zoom(zoom === 1 ? 0 : (zoom * wave.getWidth()) / length);
+  }, [wave, zoom, length]);
+  return (
+    <span class="row">
+      <button
+        type="button"
+        class="tag"
+        aria-label={t("Zoom out")}
+        disabled={zoom === 1}
+        onClick={() => setZoom(zoom / 2)}
+      >
+        −
+      </button>
+      <button
+        type="button"
+        class="tag"
+        aria-label={t("Zoom in")}
+        disabled={zoom === MAX_ZOOM}
+        onClick={() => setZoom(zoom * 2)}
+      >
+        +
+      </button>
+    </span>
   );
 }
 

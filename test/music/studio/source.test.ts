@@ -39,6 +39,40 @@ describe("recordings in the studio", function () {
     });
   }
 
+  it("have several parts replaced, selected at full width or zoomed", async () => {
+    const page = await studio.open();
+    await button(page, "More of a short song").last().click();
+    await button(page, "Edit").click();
+    await page.getByText("0:10", { exact: true }).waitFor();
+    const wave = page.locator(".source .canvas > div");
+    /** Drags over a part of the waveform in view. */
+    const drag = async (from: number, to: number) => {
+      const { x, y, width, height } = (await wave.boundingBox()) as {
+        x: number;
+        y: number;
+        width: number;
+        height: number;
+      };
+      await page.mouse.move(x + from * width, y + height / 2);
+      await page.mouse.down();
+      await page.mouse.move(x + to * width, y + height / 2, { steps: 5 });
+      await page.mouse.up();
+    };
+    await drag(0.1, 0.3);
+    const start = page.getByLabel("From");
+    expect(Number(await start.inputValue())).to.be.closeTo(1, 0.11);
+    await button(page, "Keep this part, select another").click();
+    await button(page, /^Remove 0:01 – 0:03$/).waitFor();
+    await button(page, "Zoom in").click();
+    await drag(0.5, 0.75);
+    // Half of the recording is in view.
+    expect(Number(await start.inputValue())).to.be.closeTo(2.5, 0.3);
+    const { parameters, task_type } = await make(page, "two new parts");
+    expect(task_type).to.equal("repaint");
+    expect(parameters.repainting_windows).to.have.length(2);
+    expect(parameters.repainting_windows[1][0]).to.be.closeTo(2.5, 0.3);
+  });
+
   for (const [what, field, wanted] of [
     ["Add a stem", "track_name", { task_type: "lego", track_name: "bass" }],
     ["Extract a stem", "track_name", { task_type: "extract", track_name: "bass" }],

@@ -1,0 +1,51 @@
+/** Several parts of a recording that one repaint replaces. */
+import type { Parameters } from "./api.js";
+import { t } from "./language.js";
+import type { Window } from "./wave.js";
+import { clock } from "./words.js";
+
+/** Start and end in seconds, as the API takes them; an end of 0 is the end of the recording. */
+type Pair = readonly [start: number, end: number];
+
+interface WindowsProps {
+  values: Parameters;
+  /** The part that is selected now. */
+  window: Window;
+  set: (change: Parameters) => void;
+}
+
+export function Windows({ values, window, set }: WindowsProps) {
+  const windows = (values.repainting_windows ?? []) as readonly Pair[];
+  const isSelected = window.start !== 0 || window.end !== 0;
+  return (
+    <div class="row wide">
+      {windows.map(([start, end], index) => {
+        const name = `${clock(start)} – ${end === 0 ? t("end") : clock(end)}`;
+        return (
+          <button
+            type="button"
+            class="tag"
+            key={name}
+            aria-label={t("Remove {name}", { name })}
+            onClick={() => set({ repainting_windows: windows.filter((_, other) => other !== index) })}
+          >
+            {name} ✕
+          </button>
+        );
+      })}
+      <button
+        type="button"
+        disabled={!isSelected}
+        onClick={() =>
+          set({
+            repainting_windows: [...windows, [window.start, window.end]],
+            repainting_start: null,
+            repainting_end: null,
+          })
+        }
+      >
+        {t("Keep this part, select another")}
+      </button>
+    </div>
+  );
+}
