@@ -4,11 +4,13 @@ import { call, type Parameters } from "./api.js";
 import { Group, NumberField, SelectField, TextField } from "./fields.js";
 import { t } from "./language.js";
 
-/** Parameters that have their own fields in the form. */
+/** Parameters that have their own controls, and `lm_backend`, which has no effect. */
 const PLAIN_FIELDS = new Set(
   `prompt lyrics thinking get_lrc vocal_language audio_format bpm key_scale time_signature audio_duration batch_size task_type
    src_audio_path reference_audio_path track_name track_classes repainting_start repainting_end audio_cover_strength
-   audio_code_string use_audio_codes model`.split(/\s+/),
+   audio_code_string use_audio_codes model sample_mode sample_query repainting_windows lm_backend`.split(
+    /\s+/,
+  ),
 );
 
 interface Schema {
@@ -26,6 +28,28 @@ interface Description {
     string,
     { post: { requestBody: { content: Record<string, { schema: { properties: Record<string, Schema> } }> } } }
   >;
+}
+
+/** Groups of settings and the names that belong to them; the first match counts. */
+const GROUPS: readonly (readonly [title: () => string, names: RegExp])[] = [
+  [() => t("Planner"), /^(lm_|use_cot|constrained|allow_lm|use_format)/],
+  [() => t("Guidance"), /^(guidance|cfg|use_adg|dcw)/],
+  [
+    () => t("Source"),
+    /^(repaint|chunk_mask|cover|src_|ref_|instruction|global_caption|extract_|full_analysis)/,
+  ],
+  [() => t("File"), /^(mp3|sample_rate|normalization|fade|return_|get_scores)/],
+  [() => t("Model"), /^(inference|shift|timesteps|infer_|latent|seed|use_random_seed|loras)/],
+  [() => t("Other settings"), /./],
+];
+
+function grouped(schemas: readonly [string, Schema][]): [string, [string, Schema][]][] {
+  const groups = GROUPS.map(([title]): [string, [string, Schema][]] => [title(), []]);
+  for (const entry of schemas) {
+    const index = GROUPS.findIndex(([, names]) => names.test(entry[0]));
+    groups[index]?.[1].push(entry);
+  }
+  return groups.filter(([, fields]) => fields.length > 0);
 }
 
 interface AdvancedProps {
@@ -58,17 +82,25 @@ export function Advanced({ values, set }: AdvancedProps) {
       onToggle={setOpen}
     >
       {failure !== "" && <p class="failed">{failure}</p>}
-      <div class="grid">
-        {schemas.map(([name, schema]) => (
-          <SchemaField key={name} name={name} schema={schema} values={values} set={set} />
-        ))}
-      </div>
+      {grouped(schemas).map(([title, fields]) => (
+        <fieldset class="settings" key={title}>
+          <legend>{title}</legend>
+          <div class="grid">
+            {fields.map(([name, schema]) => (
+              <div key={name}>
+                <SchemaField name={name} schema={schema} values={values} set={set} />
+                <p class="faint help">{schema.description}</p>
+              </div>
+            ))}
+          </div>
+        </fieldset>
+      ))}
     </Group>
   );
 }
 
 function SchemaField({ name, schema, values, set }: { name: string; schema: Schema } & AdvancedProps) {
-  const { description: help = "", default: fallback } = schema;
+  const { default: fallback } = schema;
   const options = schema.anyOf?.filter(({ type }) => type !== "null") ?? [schema];
   const { type, enum: choices, minimum, maximum } = options[0] ?? schema;
   const kinds = Array.isArray(type) ? type.filter((kind) => kind !== "null") : [type];
@@ -79,7 +111,6 @@ function SchemaField({ name, schema, values, set }: { name: string; schema: Sche
     values,
     set,
     open: isOpen ? t("auto") : String(fallback),
-    help,
   };
   if (kinds[0] === "boolean") return <FlagField {...common} />;
   if (choices !== undefined)
@@ -94,10 +125,9 @@ interface FlagFieldProps extends AdvancedProps {
   label: string;
   name: string;
   open: string;
-  help: string;
 }
 
-function FlagField({ label, name, open, help, values, set }: FlagFieldProps) {
+function FlagField({ label, name, open, values, set }: FlagFieldProps) {
   const written = { ...values, [name]: values[name] === undefined ? "" : values[name] ? "yes" : "no" };
   const inWords = open === "true" ? t("yes (default)") : open === "false" ? t("no (default)") : open;
   return (
@@ -109,7 +139,6 @@ function FlagField({ label, name, open, help, values, set }: FlagFieldProps) {
         ["no", t("no")],
       ]}
       open={inWords}
-      help={help}
       values={written}
       set={(change) => set({ [name]: change[name] === "" ? null : change[name] === "yes" })}
     />

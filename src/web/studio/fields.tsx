@@ -34,7 +34,6 @@ interface FieldProps {
   set: (change: Parameters) => void;
   /** Placeholder: meaning of an empty field. */
   open?: string;
-  help?: string;
 }
 
 interface NumberFieldProps extends FieldProps {
@@ -45,9 +44,9 @@ interface NumberFieldProps extends FieldProps {
 }
 
 export function NumberField(props: NumberFieldProps) {
-  const { label, unit, name, min, max, step = 1, open = t("auto"), values, set, help } = props;
+  const { label, unit, name, min, max, step = 1, open = t("auto"), values, set } = props;
   return (
-    <label class="field" title={help}>
+    <label class="field">
       <span>
         {label} {unit && <span class="faint">{unit}</span>}
       </span>
@@ -73,11 +72,11 @@ interface SelectFieldProps extends FieldProps {
   options: readonly (string | [string, string])[];
 }
 
-export function SelectField({ label, name, options, open = t("auto"), values, set, help }: SelectFieldProps) {
+export function SelectField({ label, name, options, open = t("auto"), values, set }: SelectFieldProps) {
   const pairs = options.map((option) => (typeof option === "string" ? ([option, option] as const) : option));
   const value = String(values[name] ?? "");
   return (
-    <label class="field" title={help}>
+    <label class="field">
       <span>{label}</span>
       <select name={name} value={value} onChange={(event) => set({ [name]: event.currentTarget.value })}>
         {open !== "" && <option value="">{open}</option>}
@@ -94,10 +93,10 @@ export function SelectField({ label, name, options, open = t("auto"), values, se
   );
 }
 
-export function TextField({ label, name, open = "", values, set, help }: FieldProps) {
+export function TextField({ label, name, open = "", values, set }: FieldProps) {
   const value = values[name];
   return (
-    <label class="field wide" title={help}>
+    <label class="field wide">
       <span>{label}</span>
       <input
         name={name}
