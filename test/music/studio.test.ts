@@ -240,6 +240,7 @@ describe("the studio", function () {
     await button("Unload").click();
     await page.getByText("Adapter unloaded.").waitFor();
     expect((await status()).lora_loaded).to.equal(false);
+    await page.locator("datalist#adapters option[value='flutes/final']").waitFor({ state: "attached" });
     await page.getByLabel("Adapter on the server").fill("flutes/final");
     await button("Load adapter").click();
     await page.getByText("The adapter is loaded.").waitFor();

@@ -179,6 +179,7 @@ export const adapterStatus = z.object({
   enabled_adapters: z.array(text),
   synthetic_default_mode: z.boolean(),
 });
+export const availableAdapters = z.object({ adapters: z.array(text) });
 export const loadedAdapter = message.extend({ lora_path: text, adapter_name: text });
 export const unloadedAdapter = message;
 export const toggledAdapter = message.extend({ use_lora: z.boolean() });

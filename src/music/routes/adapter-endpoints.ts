@@ -8,6 +8,7 @@ import * as answers from "../openapi/answers.js";
 import * as adapters from "../request/adapter-bodies.js";
 import * as dataSets from "../request/data-set-bodies.js";
 import { exportAdapter } from "../training/export.js";
+import { savedAdapters } from "../training/saved-adapters.js";
 import { command, type RouteContext, reading, section } from "./route.js";
 
 /** Adapters of slot 1. */
@@ -40,6 +41,11 @@ export const ADAPTER_ENDPOINTS = section("Adapters", {
     summary: "List loaded adapters",
     answer: answers.adapterStatus,
     run: ({ service }) => service.adapters.status(),
+  }),
+  "GET /v1/lora/available": reading({
+    summary: "List adapters in the training root",
+    answer: answers.availableAdapters,
+    run: async ({ service }) => ({ adapters: await savedAdapters(service.trainingRoot.directory) }),
   }),
 });
 

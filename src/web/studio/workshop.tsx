@@ -1,6 +1,6 @@
 /** Models and their slots, adapters, and the training of adapters. */
 import { useState } from "preact/hooks";
-import { type AdapterStatus, call } from "./api.js";
+import { type AdapterStatus, type AvailableAdapters, call } from "./api.js";
 import { t } from "./language.js";
 import { Models } from "./models.js";
 import { type Attempt, Part, useAnswer } from "./part.js";
@@ -24,6 +24,7 @@ export function Workshop({ attempt }: { attempt: Attempt }) {
 
 function Adapters({ attempt }: { attempt: Attempt }) {
   const [status] = useAnswer<AdapterStatus>("/v1/lora/status");
+  const [available] = useAnswer<AvailableAdapters>("/v1/lora/available");
   const [path, setPath] = useState("");
   const change = (endpoint: string, body: object, done = "") =>
     attempt(() => call("POST", `/v1/lora/${endpoint}`, body), done);
@@ -32,10 +33,16 @@ function Adapters({ attempt }: { attempt: Attempt }) {
       <div class="row">
         <input
           aria-label={t("Adapter on the server")}
+          list="adapters"
           placeholder={t("Path on the server, such as zydeco/final")}
           value={path}
           onInput={(event) => setPath(event.currentTarget.value)}
         />
+        <datalist id="adapters">
+          {available?.adapters.map((each) => (
+            <option key={each} value={each} />
+          ))}
+        </datalist>
         <button
           type="button"
           disabled={path.trim() === ""}

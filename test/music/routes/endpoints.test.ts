@@ -265,6 +265,7 @@ describe("a server with a key", () => {
     "/v1/stats",
     "/v1/audio",
     "/v1/lora/status",
+    "/v1/lora/available",
   ];
 
   before(async () => {

@@ -1,0 +1,30 @@
+/** Adapters in the training root. */
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { CONFIG_NAME } from "./portable-lora.js";
+
+/** Training writes a LoRA into this folder of its output. */
+const LORA_FOLDER = "adapter";
+const LOKR_NAME = "lokr_weights.safetensors";
+/** Finds `zydeco/final` and `adapters/zydeco`, but no checkpoints of a run. */
+const DEPTH = 2;
+
+/** Folders with an adapter, as paths for `POST /v1/lora/load`, sorted. Skips symbolic links and unreadable folders. */
+export async function savedAdapters(root: string): Promise<string[]> {
+  const found = await adaptersIn(root, "", DEPTH);
+  return found.sort();
+}
+
+async function adaptersIn(root: string, path: string, depth: number): Promise<string[]> {
+  const read = (folder: string) => readdir(folder, { withFileTypes: true }).catch(() => []);
+  const entries = await read(join(root, path));
+  const lora = await read(join(root, path, LORA_FOLDER));
+  const names = [...entries, ...lora].map(({ name }) => name);
+  const isAdapter = path !== "" && (names.includes(CONFIG_NAME) || names.includes(LOKR_NAME));
+  if (depth === 0) return isAdapter ? [path] : [];
+  const folders = entries.filter((entry) => entry.isDirectory() && entry.name !== LORA_FOLDER);
+  const nested = await Promise.all(
+    folders.map(({ name }) => adaptersIn(root, path === "" ? name : `${path}/${name}`, depth - 1)),
+  );
+  return [...(isAdapter ? [path] : []), ...nested.flat()];
+}

@@ -1,0 +1,39 @@
+/** Adapters found in the training root. */
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { savedAdapters } from "../../../src/music/training/saved-adapters.js";
+import { startLiveServer } from "../live-server.js";
+import { temporaryDirectory } from "../tasks.js";
+
+describe("saved adapters", function () {
+  this.timeout(60_000);
+  const root = temporaryDirectory();
+  before(() => {
+    for (const file of [
+      "zydeco/final/adapter/adapter_config.json",
+      "zydeco/checkpoints/epoch_1/adapter/adapter_config.json",
+      "adapters/waltz/lokr_weights.safetensors",
+      "songs/tune.mp3",
+    ]) {
+      mkdirSync(join(root, file, ".."), { recursive: true });
+      writeFileSync(join(root, file), "");
+    }
+  });
+
+  it("are folders of LoRA and LoKr weights, without checkpoints of runs", async () => {
+    expect(await savedAdapters(root)).to.deep.equal(["adapters/waltz", "zydeco/final"]);
+  });
+
+  it("are none in a missing folder", async () => {
+    expect(await savedAdapters(join(root, "missing"))).to.deep.equal([]);
+  });
+
+  it("are listed by GET /v1/lora/available", async () => {
+    const server = await startLiveServer(temporaryDirectory(), { SVC_TRAINING_ROOT: root });
+    const { body } = await server.client.get("/v1/lora/available");
+    await server.close();
+    expect(body.data).to.deep.equal({ adapters: ["adapters/waltz", "zydeco/final"] });
+  });
+});
