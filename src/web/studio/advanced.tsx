@@ -89,7 +89,7 @@ export function Advanced({ values, set }: AdvancedProps) {
             {fields.map(([name, schema]) => (
               <div key={name}>
                 <SchemaField name={name} schema={schema} values={values} set={set} />
-                <p class="faint help">{schema.description}</p>
+                <p class="faint help">{schema.description?.replaceAll("`", "")}</p>
               </div>
             ))}
           </div>
