@@ -124,7 +124,7 @@ describe("the studio", function () {
       .first()
       .click();
     await button("Rename").click();
-    await page.getByLabel("Title").fill("Evening");
+    await page.getByLabel("Title", { exact: true }).fill("Evening");
     await button("Save").click();
     await button("Favourite Evening").click();
     await button(/Favourites$/).click();
