@@ -99,7 +99,7 @@ Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options,
                [work = std::move(work)](const Control& control, const Tell&) { return work(control); });
 }
 
-Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options, TellingWork work) {
+Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options, WorkWithEvents work) {
   auto* const call = new Call(env);
   const auto promise = call->deferred_.Promise();
   call->channel_ = Channel::New(env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "carillon", 0, 1,
@@ -131,11 +131,11 @@ void Call::listen(Napi::Env env, const Napi::Value& options) {
       .Call(signal_.Value(), {Napi::String::New(env, "abort"), on_abort});
 }
 
-void Call::run(const TellingWork& work) {
+void Call::run(const WorkWithEvents& work) {
   try {
     const Control control(cancelled_.get(), [this](const Progress& progress) { post_progress(progress); });
     control.check();
-    make_value_ = work(control, [this](MakeValue make_event) { tell(std::move(make_event)); });
+    make_value_ = work(control, [this](MakeValue make_event) { send_event(std::move(make_event)); });
   } catch (...) {
     error_ = current_error();
     if (error_->code() == ErrorCode::kOutOfMemory) release_cached_memory();
@@ -146,7 +146,7 @@ void Call::run(const TellingWork& work) {
   channel.Release();
 }
 
-void Call::tell(MakeValue make_event) {
+void Call::send_event(MakeValue make_event) {
   channel_.BlockingCall([this, make_event = std::move(make_event)](Napi::Env env, Napi::Function) {
     if (!on_event_.IsEmpty()) on_event_.Call({make_event(env)});
   });
@@ -156,8 +156,8 @@ void Call::post_progress(const Progress& progress) {
   bool first;
   {
     const std::lock_guard lock(mutex_);
-    first = !unseen_progress_.has_value();
-    unseen_progress_ = progress;
+    first = !pending_progress_.has_value();
+    pending_progress_ = progress;
   }
   if (!first) return;
   channel_.BlockingCall([this](Napi::Env env, Napi::Function) { deliver_progress(env); });
@@ -167,7 +167,7 @@ void Call::deliver_progress(Napi::Env env) {
   std::optional<Progress> progress;
   {
     const std::lock_guard lock(mutex_);
-    progress.swap(unseen_progress_);
+    progress.swap(pending_progress_);
   }
   if (!progress || on_progress_.IsEmpty()) return;
   auto event = Napi::Object::New(env);

@@ -56,22 +56,22 @@ class Call {
   /// Runs on the lane; the returned function creates the value of the promise.
   using Work = std::function<MakeValue(const Control&)>;
   /// Calls onEvent with a value: in order, none dropped, all before the promise settles.
-  using Tell = std::function<void(MakeValue)>;
-  using TellingWork = std::function<MakeValue(const Control&, const Tell&)>;
+  using SendEvent = std::function<void(MakeValue)>;
+  using WorkWithEvents = std::function<MakeValue(const Control&, const SendEvent&)>;
 
   /// `options` is the CallOptions object of src/engine/addon.ts. Rejects with an Error whose `code` names the
   /// failure; a signal that already fired rejects before any work.
   static Napi::Promise start(Napi::Env env, Lane& lane, const Napi::Value& options, Work work);
   /// `options` is the RenderCall or the TrainingCall object.
-  static Napi::Promise start(Napi::Env env, Lane& lane, const Napi::Value& options, TellingWork work);
+  static Napi::Promise start(Napi::Env env, Lane& lane, const Napi::Value& options, WorkWithEvents work);
 
  private:
   using Channel = Napi::ThreadSafeFunction;
 
   explicit Call(Napi::Env env) : deferred_(Napi::Promise::Deferred::New(env)) {}
   void listen(Napi::Env env, const Napi::Value& options);
-  void run(const TellingWork& work);  // on the lane
-  void tell(MakeValue make_event);
+  void run(const WorkWithEvents& work);  // on the lane
+  void send_event(MakeValue make_event);
   void post_progress(const Progress& progress);
   void deliver_progress(Napi::Env env);
   void settle(Napi::Env env);
@@ -85,7 +85,7 @@ class Call {
   Napi::FunctionReference on_event_;
 
   std::mutex mutex_;
-  std::optional<Progress> unseen_progress_;  // newest undelivered one: a slow event loop skips the others
+  std::optional<Progress> pending_progress_;  // newest undelivered one: a slow event loop skips the others
 
   MakeValue make_value_;
   std::optional<Error> error_;

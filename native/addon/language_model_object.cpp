@@ -147,7 +147,7 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
   Napi::Value generate(const Napi::CallbackInfo& info) {
     const auto jobs = language_jobs(info[0]);
     return Call::start(info.Env(), Lane::language(), info[1], [loaded = loaded_, jobs](const Control& control) {
-      require(loaded != nullptr, "this language model was closed");
+      require(loaded != nullptr, "this language model is closed");
       const auto model = loaded->model.acquire(control);
       const auto results = carillon::generate(*model, loaded->vocabulary, *loaded->masks, std::span(jobs),
                                               loaded->max_context_tokens, control);
@@ -167,7 +167,7 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
     std::vector<std::vector<int32_t>> targets;
     for (uint32_t i = 0; i < array->Length(); ++i) targets.push_back(ids_of(array->Get(i), "targets"));
     return Call::start(info.Env(), Lane::language(), info[1], [=, loaded = loaded_](const Control& control) {
-      require(loaded != nullptr, "this language model was closed");
+      require(loaded != nullptr, "this language model is closed");
       const auto model = loaded->model.acquire(control);
       const auto scores = carillon::score(*model, prompt, targets, loaded->max_context_tokens, control);
       return [scores](Napi::Env env) { return to_js(env, scores); };

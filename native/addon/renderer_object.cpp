@@ -78,7 +78,7 @@ std::vector<JobAdapter> adapters_of(const Napi::Object& job) {
 }
 
 /// Throws kBadArgument for an adapter of another renderer.
-std::vector<ActiveAdapter> acting_on(const std::shared_ptr<Renderer>& renderer,
+std::vector<ActiveAdapter> active_adapters(const std::shared_ptr<Renderer>& renderer,
                                      const std::vector<JobAdapter>& adapters) {
   std::vector<ActiveAdapter> acting;
   for (const auto& [loaded, scale] : adapters) {
@@ -88,7 +88,7 @@ std::vector<ActiveAdapter> acting_on(const std::shared_ptr<Renderer>& renderer,
   return acting;
 }
 
-/// A group of src/engine/render-parameters.ts. Missing and unknown parameters are rejected.
+/// A parameter group of src/engine/render-parameters.ts. Missing and unknown parameters are rejected.
 class Group {
  public:
   Group(const Napi::Object& job, const char* name) : name_(name), object_(object_of(job, name)) {}
@@ -103,11 +103,11 @@ class Group {
   Value choice(const char* key, std::initializer_list<std::pair<const char*, Value>> choices) {
     return choice_of<Value>(with(key), key, choices);
   }
-  void refuse_others() const {
+  void reject_unknown() const {
     const auto keys = object_.GetPropertyNames();
     for (uint32_t i = 0; i < keys.Length(); ++i) {
       const std::string key = keys.Get(i).ToString();
-      if (std::find(read_.begin(), read_.end(), key) == read_.end()) refuse(key, "reaches nothing in the core");
+      if (std::find(read_.begin(), read_.end(), key) == read_.end()) refuse(key, "is not a known parameter");
     }
   }
 
@@ -154,7 +154,7 @@ Denoise denoise_of(const Napi::Object& job) {
       .cover_strength = group.number("audioCoverStrength"),
       .cover_noise_strength = group.number("coverNoiseStrength"),
   };
-  group.refuse_others();
+  group.reject_unknown();
   return denoise;
 }
 
@@ -166,7 +166,7 @@ Guidance guidance_of(const Napi::Object& job) {
       .interval_start = group.number("cfgIntervalStart"),
       .interval_end = group.number("cfgIntervalEnd"),
   };
-  group.refuse_others();
+  group.reject_unknown();
   return guidance;
 }
 
@@ -181,7 +181,7 @@ Edit edit_of(const Napi::Object& job) {
           group.choice<ChunkMask>("chunkMaskMode", {{"explicit", ChunkMask::kExplicit}, {"auto", ChunkMask::kAuto}}),
       .cover_skips_codes = group.flag("coverNofsq"),
   };
-  group.refuse_others();
+  group.reject_unknown();
   return edit;
 }
 
@@ -299,7 +299,7 @@ Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
 }
 
 void require_open(const std::shared_ptr<Renderer>& renderer) {
-  require(renderer != nullptr, "this renderer was closed");
+  require(renderer != nullptr, "this renderer is closed");
 }
 
 /// NativeRenderer.
@@ -325,19 +325,19 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
   Napi::Value render(const Napi::CallbackInfo& info) {
     auto job = render_job(info[0].As<Napi::Object>());
     const auto adapters = adapters_of(info[0].As<Napi::Object>());
-    const bool is_heard = info[1].As<Napi::Object>().Get("onEvent").IsFunction();
+    const bool has_listener = info[1].As<Napi::Object>().Get("onEvent").IsFunction();
     return Call::start(info.Env(), *lane_, info[1],
-                       [renderer = renderer_, job, adapters, is_heard](const Control& control,
-                                                                       const Call::Tell& tell) mutable {
+                       [renderer = renderer_, job, adapters, has_listener](const Control& control,
+                                                                           const Call::SendEvent& send) mutable {
                          require_open(renderer);
-                         job.adapters = acting_on(renderer, adapters);
-                         std::vector<int64_t> heard(job.seeds.size());
+                         job.adapters = active_adapters(renderer, adapters);
+                         std::vector<int64_t> sent_samples(job.seeds.size());
                          const Vae::Listener listener = [&](int64_t item, const at::Tensor& audio) {
-                           int64_t& begin = heard[static_cast<size_t>(item)];
-                           tell([=, from = begin](Napi::Env env) { return part_to_js(env, item, from, audio); });
+                           int64_t& begin = sent_samples[static_cast<size_t>(item)];
+                           send([=, from = begin](Napi::Env env) { return part_to_js(env, item, from, audio); });
                            begin += audio.size(0);
                          };
-                         const auto result = renderer->render(job, control, is_heard ? listener : nullptr);
+                         const auto result = renderer->render(job, control, has_listener ? listener : nullptr);
                          return [result](Napi::Env env) { return to_js(env, result); };
                        });
   }

@@ -168,12 +168,12 @@ Napi::Value to_js(Napi::Env env, const TrainingResult& result) {
 Napi::Value train(const Napi::CallbackInfo& info) {
   const auto object = info[0].As<Napi::Object>();
   auto work = [options = options_of(object), device = text_of(object, "device"), dtype = text_of(object, "dtype")](
-                  const Control& control, const Call::Tell& tell) mutable -> Call::MakeValue {
+                  const Control& control, const Call::SendEvent& send) mutable -> Call::MakeValue {
     options.placement = choose_placement(device, dtype);
     options.placement.weights = WeightForm::kDense;
     use_own_stream(options.placement.device, false);
-    const auto on_event = [&tell](const TrainingEvent& event) {
-      tell([event](Napi::Env env) { return std::visit(EventObject(env), event); });
+    const auto on_event = [&send](const TrainingEvent& event) {
+      send([event](Napi::Env env) { return std::visit(EventObject(env), event); });
     };
     const auto result = carillon::train(options, on_event, control);
     return [result](Napi::Env env) { return to_js(env, result); };

@@ -172,7 +172,7 @@ describe("tasks on the embedded model", () => {
     );
     const noNumbers = new Float32Array(9600).fill(Number.NaN);
     expect(await failureOf({ task: "cover", source: { audio: noNumbers, window: null } })).to.match(
-      /^BAD_ARGUMENT: the source audio holds a value that is not a number/,
+      /^BAD_ARGUMENT: the source audio contains a value that is not finite/,
     );
     expect(await failureOf({ referenceAudio: new Float32Array(3) })).to.contain("planar stereo");
   });

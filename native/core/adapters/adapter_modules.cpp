@@ -7,10 +7,10 @@
 namespace carillon {
 namespace {
 
-constexpr const char* kConvolutionOnly = "belongs to a convolution, but ";
+constexpr const char* kConvolutionOnly = "is for a convolution, but ";
 
 AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales) {
-  tensors.forbid("lora_mid", kConvolutionOnly + target.name + " is none");
+  tensors.forbid("lora_mid", kConvolutionOnly + target.name + " is not one");
   AdapterModule module{.projection = target.name, .w2 = tensors.product("lora_B", "lora_A")};
   tensors.require_fit(target, module.w2.rows(), module.w2.columns());
   const auto rank = static_cast<double>(*module.w2.rank());
@@ -40,7 +40,7 @@ void read_lycoris_magnitude(const ModuleTensors& tensors, const AdapterTarget& t
 }
 
 AdapterModule read_lokr(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales) {
-  tensors.forbid("lokr_t2", kConvolutionOnly + target.name + " is none");
+  tensors.forbid("lokr_t2", kConvolutionOnly + target.name + " is not one");
   AdapterModule module{.projection = target.name, .w1 = tensors.factor("lokr_w1"), .w2 = tensors.factor("lokr_w2")};
   tensors.require_fit(target, module.w1->rows() * module.w2.rows(), module.w1->columns() * module.w2.columns());
   // Two whole factors have no rank: their scale is 1 for any alpha.

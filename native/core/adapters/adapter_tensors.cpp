@@ -94,7 +94,7 @@ const AdapterTarget* ProjectionIndex::find(const std::string& module) const {
 
 void ModuleTensors::add(const std::string& part, const std::string& name) {
   const auto [entry, is_new] = names_.emplace(part, name);
-  if (!is_new) refuse(part, "says the same as '" + name + "'");
+  if (!is_new) refuse(part, "duplicates '" + name + "'");
 }
 
 std::optional<AdapterKind> ModuleTensors::kind() const {
@@ -103,7 +103,7 @@ std::optional<AdapterKind> ModuleTensors::kind() const {
   for (const auto& [part, name] : names_) {
     for (const auto& [beginning, its_kind] : kKinds) {
       if (!part.starts_with(beginning)) continue;
-      if (kind && its_kind != *kind) refuse(part, "and '" + first + "' are of two kinds of adapter");
+      if (kind && its_kind != *kind) refuse(part, "and '" + first + "' belong to different kinds of adapter");
       first = name;
       kind = its_kind;
     }
@@ -117,9 +117,9 @@ at::Tensor ModuleTensors::get(const std::string& part) const {
     fail(ErrorCode::kBadCheckpoint, file_.path() + ": tensor '" + module_ + "." + part + "' is missing");
   }
   const at::Tensor tensor = file_.tensor(found->second).clone();
-  if (!tensor.is_floating_point()) refuse(part, "holds no floating-point numbers");
+  if (!tensor.is_floating_point()) refuse(part, "is not floating-point");
   if (tensor.numel() == 0) refuse(part, "is empty");
-  if (!tensor.isfinite().all().item<bool>()) refuse(part, "holds NaN or infinity");
+  if (!tensor.isfinite().all().item<bool>()) refuse(part, "contains NaN or infinity");
   return tensor;
 }
 

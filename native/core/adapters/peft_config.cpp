@@ -19,15 +19,15 @@ PeftConfig PeftConfig::read(const std::string& path) {
   const auto refuse = [&](const std::string& what) { fail(ErrorCode::kBadCheckpoint, path + ": " + what); };
   const std::string type = json.at("peft_type").as_string();
   if (type != "LORA" && type != "LOHA" && type != "IA3") {
-    refuse("peft_type is " + type + "; of PEFT's adapters LORA, LOHA and IA3 can be read");
+    refuse("peft_type is " + type + "; supported are LORA, LOHA and IA3");
   }
-  if (json.get_bool("lora_bias", false)) refuse("adapters with a bias of their own (lora_bias) cannot be read");
+  if (json.get_bool("lora_bias", false)) refuse("lora_bias is true, which is not supported");
   PeftConfig config;
   const char* const alpha = type == "LORA" ? "lora_alpha" : "alpha";
   if (json.has(alpha)) config.alpha = json.get_double(alpha);
   if (json.has("alpha_pattern")) {
     for (const auto& [pattern, its_alpha] : json.at("alpha_pattern").as_object()) {
-      if (!is_plain(pattern)) refuse("alpha_pattern '" + pattern + "' is a regular expression; only names can be read");
+      if (!is_plain(pattern)) refuse("alpha_pattern '" + pattern + "' is a regular expression; only module names are supported");
       config.alpha_pattern[pattern] = its_alpha.as_double();
     }
   }

@@ -15,8 +15,7 @@ struct PeftConfig {
   /// Throws kBadCheckpoint for a missing or damaged file and for an unsupported kind of adapter.
   static PeftConfig read(const std::string& path);
 
-  /// Alpha of `module` (its name in the tensors without prefix): that of its pattern, else the common one; nullopt if
-  /// the file has none.
+  /// Alpha of `module` (its name in the tensors without prefix): alpha_pattern, else the common alpha, else nullopt.
   std::optional<double> alpha_of(const std::string& module) const;
 };
 

@@ -71,7 +71,7 @@ void add_shards(const fs::path& index_path, const Add& add) {
     }
     if (!file->has(name)) {
       fail(ErrorCode::kBadCheckpoint,
-           file->path() + ": there is no tensor '" + name + "', which " + index_path.string() + " says is there");
+           file->path() + ": there is no tensor '" + name + "', although " + index_path.string() + " lists it");
     }
     add(file, name);
   }
@@ -86,7 +86,7 @@ std::optional<fs::path> gguf_file(const fs::path& directory) {
   }
   if (found.size() > 1) {
     std::sort(found.begin(), found.end());
-    fail(ErrorCode::kBadCheckpoint, directory.string() + ": several GGUF files, of which one may stay: " +
+    fail(ErrorCode::kBadCheckpoint, directory.string() + ": more than one GGUF file, keep only one: " +
                                         found[0].filename().string() + ", " + found[1].filename().string());
   }
   return found.empty() ? std::nullopt : std::optional(found[0]);
@@ -286,7 +286,7 @@ at::Tensor read_archive(const std::string& path, int64_t channels) {
   const auto type = is_half ? at::kBFloat16 : at::kFloat;
   const size_t frame_bytes = static_cast<size_t>(channels) * at::elementSize(type);
   if (storage->size == 0 || storage->size % frame_bytes != 0) {
-    fail(ErrorCode::kBadCheckpoint, path + ": " + std::to_string(storage->size) + " bytes are no " + at::toString(type) +
+    fail(ErrorCode::kBadCheckpoint, path + ": " + std::to_string(storage->size) + " bytes are not a whole number of " + at::toString(type) +
                                         " frames of " + std::to_string(channels) + " channels");
   }
   const auto frames = static_cast<int64_t>(storage->size / frame_bytes);

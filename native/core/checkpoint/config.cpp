@@ -36,7 +36,7 @@ struct ConfigFile {
   }
   void require_heads(int64_t heads, int64_t kv_heads, int64_t head_dim) const {
     require(heads % kv_heads == 0, "num_attention_heads is not a multiple of num_key_value_heads");
-    require(head_dim % 2 == 0, "head_dim is odd, which rotary positions do not allow");
+    require(head_dim % 2 == 0, "head_dim is odd; rotary positions need an even one");
   }
   void require_model_type(const std::string& expected) const {
     const std::string type = json.get_string("model_type", expected);
@@ -90,7 +90,7 @@ std::vector<AttentionHead> read_lyric_heads(const ConfigFile& file, int64_t laye
       const int64_t index = std::strtoll(layer.c_str(), nullptr, 10), number = head.as_int();
       file.require(std::to_string(index) == layer && index >= 0 && index < layers && number >= 0 && number < heads,
                    std::string(kKey) + " names head " + std::to_string(number) + " of layer '" + layer +
-                       "', which is not there");
+                       "', which does not exist");
       found.push_back({index, number});
     }
   }
@@ -205,9 +205,9 @@ VaeConfig::SpectralEncoder read_spectral_encoder(const ConfigFile& file, const V
   file.require(lows > 0 && out.clock_channels >= 0 && out.timbre_channels >= 0 && out.pitch_classes >= 0 &&
                    out.pitch_classes <= 12 &&
                    lows + out.clock_channels + out.timbre_channels + out.pitch_classes == config.decoder_input_channels,
-               "spectral_encoder and oscillators do not share out the latent channels");
+               "channels of spectral_encoder and oscillators do not add up to the latent channels");
   const int64_t samples = config.samples_per_frame();
-  file.require(samples % 4 == 0 && samples <= 8192, "spectral_encoder hears frames of at most 8192 samples, a multiple of 4");
+  file.require(samples % 4 == 0 && samples <= 8192, "spectral_encoder needs frames of at most 8192 samples, a multiple of 4");
   return out;
 }
 
@@ -241,7 +241,7 @@ VaeConfig VaeConfig::read(const ModelSource& source) {
     const size_t count = out.oscillators.mean.size();
     file.require(count == out.oscillators.deviation.size() &&
                      count <= static_cast<size_t>(out.decoder_input_channels),
-                 "oscillators has other than one mean and deviation for each of the first latent channels");
+                 "oscillators needs one mean and one deviation for each of the first latent channels");
   }
   if (file.json.has("spectral_encoder")) out.spectral_encoder = read_spectral_encoder(file, out);
   return out;

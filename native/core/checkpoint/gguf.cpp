@@ -84,13 +84,13 @@ class Cursor {
         if (count > file_.size()) take(count);
         take(count * kSizes[element]);
       } else {
-        if (element == kArray) fail(ErrorCode::kBadCheckpoint, path_ + ": metadata with arrays in arrays");
+        if (element == kArray) fail(ErrorCode::kBadCheckpoint, path_ + ": nested arrays in metadata are not supported");
         for (uint64_t i = 0; i < count; ++i) value(element);
       }
     } else if (type < std::size(kSizes)) {
       take(kSizes[type]);
     } else {
-      fail(ErrorCode::kBadCheckpoint, path_ + ": metadata of the unknown type " + std::to_string(type));
+      fail(ErrorCode::kBadCheckpoint, path_ + ": metadata of unknown type " + std::to_string(type));
     }
     return std::nullopt;
   }
@@ -180,7 +180,7 @@ void Gguf::read_header() {
     const auto value = cursor.value(cursor.number<uint32_t>());
     if (key == "general.alignment" && value) alignment = *value;
   }
-  if (alignment == 0 || alignment % 8 != 0) fail(ErrorCode::kBadCheckpoint, path_ + ": general.alignment is no multiple of 8");
+  if (alignment == 0 || alignment % 8 != 0) fail(ErrorCode::kBadCheckpoint, path_ + ": general.alignment is not a multiple of 8");
 
   for (uint64_t i = 0; i < tensors; ++i) {
     const std::string name = cursor.text();
@@ -194,7 +194,7 @@ void Gguf::read_header() {
     entry.type = cursor.number<uint32_t>();
     entry.begin = cursor.number<uint64_t>();  // from the start of the data, so far
     if (!entries_.emplace(name, entry).second) {
-      fail(ErrorCode::kBadCheckpoint, path_ + ": tensor '" + name + "' is there twice");
+      fail(ErrorCode::kBadCheckpoint, path_ + ": tensor '" + name + "' appears twice");
     }
   }
   const size_t data = (cursor.position() + alignment - 1) / alignment * alignment;
@@ -208,7 +208,7 @@ void Gguf::read_header() {
           ", which is not supported; use F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K");
     }
     uint64_t size = static_cast<uint64_t>(block->bytes);
-    if (entry.shape.empty() && block->numbers > 1) bad("is a single number in blocks of " + std::to_string(block->numbers));
+    if (entry.shape.empty() && block->numbers > 1) bad("is a scalar, but its type has blocks of " + std::to_string(block->numbers));
     for (size_t d = 0; d < entry.shape.size(); ++d) {
       const int64_t extent = entry.shape[d];
       const bool is_row = d + 1 == entry.shape.size();
@@ -219,7 +219,7 @@ void Gguf::read_header() {
     if (data > file_->size() || entry.begin > file_->size() - data || size > file_->size() - data - entry.begin) {
       bad("lies past the end: the file is truncated");
     }
-    if (entry.begin % alignment != 0) bad("does not begin at a multiple of general.alignment");
+    if (entry.begin % alignment != 0) bad("does not start at a multiple of general.alignment");
     entry.begin += data;
     entry.size = size;
   }

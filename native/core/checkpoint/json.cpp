@@ -11,7 +11,7 @@ namespace carillon {
 namespace {
 
 constexpr int kMaxDepth = 64;  // deeper than any config; bounds the recursion on a hostile file
-constexpr size_t kMaxFileBytes = 64 << 20;  // the largest index of a checkpoint has a few
+constexpr size_t kMaxFileBytes = 64 << 20;  // the index of a large checkpoint has a few megabytes
 
 void append_utf8(std::string& out, uint32_t code_point) {
   const auto tail = [&](int shift) { out.push_back(static_cast<char>(0x80 | ((code_point >> shift) & 0x3F))); };
@@ -169,7 +169,7 @@ class JsonParser {
     uint32_t code = 0;
     const std::string_view digits = text_.substr(at_, 4);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
-    if (digits.size() != 4 || error != std::errc() || end != digits.data() + 4) bad("four hexadecimal digits expected");
+    if (digits.size() != 4 || error != std::errc() || end != digits.data() + 4) bad("expected four hexadecimal digits");
     at_ += 4;
     return code;
   }
@@ -185,18 +185,18 @@ class JsonParser {
     take('-');
     const size_t integer_begin = at_;
     const size_t integer_digits = digits();
-    if (integer_digits == 0) bad("a value expected");
+    if (integer_digits == 0) bad("expected a value");
     if (integer_digits > 1 && text_[integer_begin] == '0') bad("a number with a leading zero");
     bool integer = true;
     if (take('.')) {
       integer = false;
-      if (digits() == 0) bad("digits expected after the decimal point");
+      if (digits() == 0) bad("expected digits after the decimal point");
     }
     if (peek() == 'e' || peek() == 'E') {
       integer = false;
       ++at_;
       if (peek() == '+' || peek() == '-') ++at_;
-      if (digits() == 0) bad("digits expected in the exponent");
+      if (digits() == 0) bad("expected digits in the exponent");
     }
     const char* first = text_.data() + begin;
     const char* last = text_.data() + at_;

@@ -95,7 +95,7 @@ class Unpickler {
   void push(PickleValue value) { stack_.push_back(std::move(value)); }
   void push_text(std::string_view text) { push({std::make_shared<const std::string>(text)}); }
   PickleValue pop() {
-    if (stack_.empty() || (!marks_.empty() && stack_.size() == marks_.back())) bad("it takes more than it has");
+    if (stack_.empty() || (!marks_.empty() && stack_.size() == marks_.back())) bad("an opcode needs more values than there are");
     PickleValue value = std::move(stack_.back());
     stack_.pop_back();
     return value;
@@ -114,7 +114,7 @@ class Unpickler {
   template <typename T>
   T expect(const PickleValue& value, const char* what) const {
     const T* const found = value.as<T>();
-    if (!found) bad(std::string(what) + " is of another type");
+    if (!found) bad(std::string(what) + " has the wrong type");
     return *found;
   }
   void hold(PickleValue& holder, const PickleValue& held) const {
@@ -163,7 +163,7 @@ class Unpickler {
         return push({Opaque{}});
       case '}':
         return push_dictionary();
-      case 'a':  // to a list, of which nothing is kept
+      case 'a':  // APPEND: lists are not kept
         return void(pop());
       case 'e':
         return void(pop_to_mark());
@@ -194,7 +194,7 @@ class Unpickler {
       case 'b':  // BUILD: attributes of an OrderedDict, as state_dict() has them
         return drop_attributes(pop_many(2));
       default:
-        bad("opcode " + std::to_string(opcode) + " is not one that data is made of");
+        bad("opcode " + std::to_string(opcode) + " is not allowed");
     }
   }
 
@@ -229,7 +229,7 @@ class Unpickler {
   }
   void recall(uint32_t index) {
     const auto entry = memo_.find(index);
-    if (entry == memo_.end()) bad("it refers to a value that is not there");
+    if (entry == memo_.end()) bad("it refers to an undefined memo entry");
     push(entry->second);
   }
 
@@ -245,24 +245,24 @@ class Unpickler {
   PickleStorage storage_of(const PickleValue& id) const {
     const auto& parts = *expect<Tuple>(id, "a storage");
     if (parts.size() != 5 || *expect<Text>(parts[0], "a storage") != "storage")
-      bad("a storage is not described as one");
+      bad("a storage is malformed");
     const auto type = expect<Global>(parts[1], "the type of a storage").name;
     for (const auto& [name, dtype] : kStorages) {
       if (type != name) continue;
       return {*expect<Text>(parts[2], "the key of a storage"), dtype, expect<int64_t>(parts[4], "a storage's size")};
     }
-    bad("a storage has the type '" + type + "'");
+    bad("storage type '" + type + "' is not supported");
   }
 
   /// A function and the tuple of its arguments. Only the two calls that describe data are accepted; none is executed.
   void rebuild(const std::vector<PickleValue>& call) {
-    const auto function = expect<Global>(call[0], "what is called").name;
+    const auto function = expect<Global>(call[0], "a function").name;
     const auto& arguments = *expect<Tuple>(call[1], "a list of arguments");
     if (function == "collections OrderedDict" && arguments.empty()) return push_dictionary();
     if (function == "torch._utils _rebuild_parameter") return push_parameter(arguments);
-    if (function != "torch._utils _rebuild_tensor_v2") bad("it calls '" + function + "'");
+    if (function != "torch._utils _rebuild_tensor_v2") bad("it calls '" + function + "', which is not allowed");
     // storage, offset, sizes, strides, requires_grad, hooks, and since torch 2 metadata
-    if (arguments.size() < 6 || arguments.size() > 7) bad("a tensor has another number of parts");
+    if (arguments.size() < 6 || arguments.size() > 7) bad("a tensor has the wrong number of arguments");
     auto tensor = std::make_shared<PickleTensor>();
     tensor->storage = expect<PickleStorage>(arguments[0], "a tensor's storage");
     tensor->offset = expect<int64_t>(arguments[1], "a tensor's offset");
@@ -272,7 +272,7 @@ class Unpickler {
   }
   /// A tensor that was a parameter: tensor, requires_grad, hooks.
   void push_parameter(const std::vector<PickleValue>& arguments) {
-    if (arguments.size() != 3) bad("a parameter has another number of parts");
+    if (arguments.size() != 3) bad("a parameter has the wrong number of arguments");
     push({expect<Tensor>(arguments[0], "a parameter's tensor")});
   }
   void drop_attributes(std::vector<PickleValue> parts) {

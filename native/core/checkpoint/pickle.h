@@ -25,12 +25,12 @@ struct PickleTensor {
   std::vector<int64_t> sizes, strides;
 };
 
-/// One value of a pickle that torch.save wrote. Copies share what is below; there are no cycles.
+/// A value of a pickle by torch.save. Copies share nested values; there are no cycles.
 struct PickleValue {
   using Text = std::shared_ptr<const std::string>;
   using Tuple = std::shared_ptr<const std::vector<PickleValue>>;
   using Dictionary = std::shared_ptr<std::map<std::string, PickleValue>>;
-  /// Well-formed, but of no use here: a list, or a dictionary that is named a second time.
+  /// A valid value that no caller needs: a list, or a dictionary referenced a second time.
   struct Opaque {};
   /// The name of a Python class or function, such as "torch FloatStorage". Never called.
   struct Global {
@@ -40,7 +40,7 @@ struct PickleValue {
   std::variant<std::nullptr_t, bool, int64_t, double, Text, Tuple, Dictionary, Opaque, Global, PickleStorage,
                std::shared_ptr<const PickleTensor>>
       value = nullptr;
-  int depth = 0;  // levels of values inside; bounded
+  int depth = 0;  // nesting depth; bounded
 
   /// The value as T, or nullptr where it is another type.
   template <typename T>
@@ -49,9 +49,8 @@ struct PickleValue {
   }
 };
 
-/// Reads a pickle of protocol 2 to 5. Only what data is made of is understood: any other global, and every opcode that
-/// would call something, is refused; nothing is executed. `source` is what errors call the stream.
-/// Throws kBadCheckpoint.
+/// Reads a pickle of protocol 2 to 5 without executing anything: accepts only opcodes and globals of plain data.
+/// `source` names the stream in errors. Throws kBadCheckpoint.
 PickleValue unpickle(std::string_view bytes, const std::string& source);
 
 }  // namespace carillon

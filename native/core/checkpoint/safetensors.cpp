@@ -81,7 +81,7 @@ void Safetensors::read_header() {
     if (!type) bad("has type " + dtype + ", which is not supported; convert it to F32, F16 or BF16");
     const auto shape = fields.get_ints("shape");
     const auto offsets = fields.get_ints("data_offsets");
-    if (offsets.size() != 2 || offsets[0] < 0 || offsets[1] < offsets[0]) bad("has data_offsets that are no range");
+    if (offsets.size() != 2 || offsets[0] < 0 || offsets[1] < offsets[0]) bad("has invalid data_offsets");
     const size_t begin = static_cast<size_t>(offsets[0]), end = static_cast<size_t>(offsets[1]);
     if (end > data_size) {
       bad("ends at byte " + std::to_string(end) + " of " + std::to_string(data_size) + ": the file is truncated");

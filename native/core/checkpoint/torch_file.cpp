@@ -79,7 +79,7 @@ std::vector<StoredEntry> list_stored_zip(const MappedFile& archive, const std::s
 
 namespace {
 
-/// Limit of notes, far above those of a data set; every note is a copy of its text.
+/// Maximum number of notes, far above data sets in use; each note copies its text.
 constexpr size_t kMaxNotes = 256;
 
 /// Number of elements from the first to the last that a view reads; -1 on overflow or for a negative size.
@@ -127,7 +127,7 @@ void TorchFile::read_parts() {
   }
   for (const auto& entry : list_stored_zip(*file_, path_)) {
     const size_t folder_end = entry.name.find('/');
-    if (folder_end == std::string::npos) bad("not a torch file: entry '" + entry.name + "' lies in no folder");
+    if (folder_end == std::string::npos) bad("not a torch file: entry '" + entry.name + "' is not in a folder");
     parts_[entry.name.substr(folder_end + 1)] = {file_->data() + entry.begin, entry.size};
   }
   if (parts_.count("byteorder") > 0 && part("byteorder") != "little") bad("its numbers are not little-endian");
@@ -135,7 +135,7 @@ void TorchFile::read_parts() {
 
 std::string_view TorchFile::part(const std::string& name) const {
   const auto found = parts_.find(name);
-  if (found == parts_.end()) bad("not a whole torch file: it has no entry '" + name + "'");
+  if (found == parts_.end()) bad("incomplete torch file: it has no entry '" + name + "'");
   return found->second;
 }
 
@@ -154,11 +154,11 @@ at::Tensor TorchFile::tensor(const std::string& key) const {
   const int64_t extent = extent_of(**view), count = count_of(**view);
   if (stored != storage.elements || bytes.size() % element_size != 0) {
     bad("key '" + key + "' says its storage has " + std::to_string(storage.elements) + " elements, but the file has " +
-        std::to_string(bytes.size()) + " bytes of it");
+        std::to_string(bytes.size()) + " bytes");
   }
   // A view that repeats elements could require more memory than any file has.
   if (extent < 0 || extent > stored || count < 0 || count > stored) {
-    bad("key '" + key + "' is empty or leaves its storage of " + std::to_string(stored) + " elements");
+    bad("key '" + key + "' is empty or exceeds its storage of " + std::to_string(stored) + " elements");
   }
   // Copied, because files may be unaligned; only the range of the view, as thousands may share a storage.
   const bool is_bool = storage.dtype == at::kBool;
@@ -241,7 +241,7 @@ const char* storage_class(at::ScalarType dtype) {
     case at::kLong:
       return "LongStorage";
     default:
-      fail(ErrorCode::kBadArgument, std::string("tensors of type ") + at::toString(dtype) + " are not written");
+      fail(ErrorCode::kBadArgument, std::string("tensors of type ") + at::toString(dtype) + " cannot be written");
   }
 }
 

@@ -42,17 +42,17 @@ at::Tensor blend_edges(const at::Tensor& latents, const Repaint& repaint) {
 
 namespace {
 
-/// Conditions as the model reads them at every step.
+/// Encoded conditions, constant over the steps.
 struct PreparedConditions {
   CrossCache cross;
   ContextTokens context;
 };
 
-/// The velocity of one way to run the model: with or without rows of guidance. A GPU is asked for its launches twice; from
-/// then on it does them as a graph, whose inputs these are.
+/// Evaluates the model with or without guidance rows. On a GPU the first call runs directly, the second captures a
+/// graph, and later calls replay it on the same input tensors.
 class Evaluation {
  public:
-  /// state [B, T, C] float32, modulation of one time -> [B or 2 B, T, C] float32, to be read before the next call.
+  /// state [B, T, C] float32, modulation of one time -> [B or 2 B, T, C] float32, overwritten by the next call.
   at::Tensor operator()(const Dit& dit, const PreparedConditions& prepared, const at::Tensor& state,
                         const Modulation& modulation, bool guides) {
     if (!input_.defined()) {
@@ -109,9 +109,9 @@ class Sampler {
   Schedule schedule_;
   at::Tensor initial_noise_;  // [B, T, C]
   at::Tensor state_;          // [B, T, C]
-  Modulation modulation_;     // of every time of the schedule
+  Modulation modulation_;     // of all times of the schedule
   PreparedConditions prepared_;
-  Evaluation plain_, guided_;  // under the prepared conditions
+  Evaluation plain_, guided_;  // with prepared_
   AdaptiveProjectedGuidance projected_;
   std::unique_ptr<Solver> solver_;
 };
@@ -125,7 +125,7 @@ Sampler::Sampler(const Dit& dit, const DenoiseJob& job, Noise& noise)
       schedule_(schedule_of(job.denoise, dit.is_turbo())),
       solver_(make_solver(job.denoise.infer_method)) {
   require(job.denoise.cover_strength >= 1.0 || job.conditions_after_cover,
-          "a cover strength below 1 needs the conditions that follow");
+          "a cover strength below 1 needs conditions for the remaining steps");
   initial_noise_ = noise_.next(frames_, dit_.latent_channels(), device_);
   state_ = initial_noise_;
   if (job.denoise.cover_noise_strength > 0.0) start_from_cover();
@@ -155,7 +155,7 @@ at::Tensor Sampler::velocity(const at::Tensor& state, size_t step, bool corrects
   const auto halves = velocity.chunk(2);
   const double scale = job_.guidance.scale;
   if (job_.guidance.by_angle) return guide_by_angle(state, halves[0], halves[1], time, scale);
-  // Momentum counts steps: an evaluation that corrects one has none.
+  // Momentum is per step, so the second evaluation of a step (heun) uses plain guidance.
   if (corrects) return halves[1] + scale * (halves[0] - halves[1]);
   return projected_.guide(halves[0], halves[1], scale);
 }
@@ -182,14 +182,14 @@ void Sampler::inject(size_t step) {
   state_ = inject_source(state_, *job_.repaint, initial_noise_, next_time(schedule_, step));
 }
 
-/// Once a run, for a GPU has to finish before it can tell: what is not finite stays so.
+/// Called once per run, because it synchronises with the GPU. NaN and infinity persist through the steps.
 void Sampler::check_state() const {
   const at::Tensor facts = at::stack({state_.isfinite().all(), state_.any()}).to(at::kCPU);
   const bool* const is = facts.const_data_ptr<bool>();
   if (!is[0]) {
-    fail(ErrorCode::kNotFinite, "denoising gave a value that is not finite; the checkpoint may be damaged");
+    fail(ErrorCode::kNotFinite, "denoising produced a value that is not finite; the checkpoint may be damaged");
   }
-  if (!is[1]) fail(ErrorCode::kNotFinite, "denoising gave latents that are all zero");
+  if (!is[1]) fail(ErrorCode::kNotFinite, "denoising produced latents that are all zero");
 }
 
 at::Tensor Sampler::run(const Control& control) {

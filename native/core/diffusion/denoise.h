@@ -14,11 +14,12 @@
 
 namespace carillon {
 
-/// Keeping what lies outside a window while the inside is generated anew.
+/// Keeps the source outside a window while the inside is generated.
 struct Repaint {
   at::Tensor mask;   // [B, T] bool, true inside the window
-  at::Tensor clean;  // [B, T, C] float32, the source's latents, unmasked
-  /// Share of the steps after which the outside is put back to the source at that step's noise level.
+  at::Tensor clean;  // [B, T, C] float32, latents of the whole source
+  /// Share of the steps after which the outside is reset to the source at the noise level of the step. Turbo models
+  /// skip this after the last step.
   double injection_ratio = 0;
   /// Length of the cross-fade outside either edge, applied to the finished latents; 0: none.
   int64_t crossfade_frames = 0;
@@ -28,42 +29,43 @@ struct Repaint {
 at::Tensor inject_source(const at::Tensor& state, const Repaint& repaint, const at::Tensor& noise, double time);
 
 /// 1 inside the window, falling linearly to 0 over `frames` frames outside either edge (interior points of a line
-/// over frames + 2 points; shortened where the clip ends sooner). mask [B, T] bool -> [B, T] float32.
+/// over frames + 2 points; shortened at the ends of the clip). mask [B, T] bool -> [B, T] float32.
 at::Tensor soft_window(const at::Tensor& mask, int64_t frames);
 
-/// The finished latents mixed with the source by soft_window. Items whose window covers everything are unchanged.
+/// Mixes the finished latents with the source by soft_window. Leaves items unchanged if the window spans all frames.
 at::Tensor blend_edges(const at::Tensor& latents, const Repaint& repaint);
 
 // The groups `denoise` and `guidance` of src/engine/render-parameters.ts, which holds their defaults and ranges.
 
 struct Denoise {
   int inference_steps;
-  double shift;                                  // does not act on turbo models
+  double shift;                                  // ignored by turbo models
   std::optional<std::vector<double>> timesteps;  // descending to 0; overrides inference_steps and shift
   InferMethod infer_method;
   std::optional<WaveletCorrection> wavelets;  // after every step
-  double latent_rescale, latent_shift;        // the song's latents become latents * rescale + shift before decoding
-  /// The first int(steps * cover_strength) steps read the task's own conditions, the others those that follow.
+  double latent_rescale, latent_shift;        // latents * rescale + shift is decoded
+  /// The first int(steps * cover_strength) steps use the task's conditions, the others conditions_after_cover.
   double cover_strength;        // 0 .. 1
   double cover_noise_strength;  // 0 .. 1; above 0: denoising starts near the source
 };
 
-/// Classifier-free guidance. Turbo models have it distilled in and never use it.
+/// Classifier-free guidance. Turbo models are distilled with it and ignore these. Steps outside the interval compute
+/// only the conditional half.
 struct Guidance {
   double scale;                         // at or below 1: off
   bool by_angle;                        // angle-based (ADG), else projected
-  double interval_start, interval_end;  // flow times between which it acts, both inclusive
+  double interval_start, interval_end;  // flow times, both inclusive
 };
 
-/// The flow times of a run. Turbo models take any number of steps of the shift-3 formula, and given times snapped to
-/// those they were distilled for; others take the shift, and given times as they are. Throws kBadArgument.
+/// Flow times of a run. Turbo models use the shift-3 formula with any number of steps, and snap custom times to those
+/// of their distillation. Other models use the shift, and custom times unchanged. Throws kBadArgument.
 Schedule schedule_of(const Denoise& denoise, bool is_turbo);
 
-/// What the model is told.
+/// Inputs of the model besides its state.
 struct Conditions {
   at::Tensor encoder_states;     // [B, L, E]
   at::Tensor context;            // [B, T, 2C]: source latents, then the chunk mask
-  at::Tensor encoder_mask = {};  // [B, L] bool, false for padding that is not to be seen; undefined: all is seen
+  at::Tensor encoder_mask = {};  // [B, L] bool, false hides padding; undefined: all visible
 };
 
 /// One run of the denoising loop.
@@ -72,10 +74,10 @@ struct DenoiseJob {
   at::Tensor null_condition;  // [1, 1, E]; read only if guidance is on
   Denoise denoise;
   Guidance guidance;
-  /// What the steps beyond denoise.cover_strength use; must be there where that is below 1.
+  /// Used by the steps beyond denoise.cover_strength; required if that is below 1.
   std::optional<Conditions> conditions_after_cover;
-  /// [B, T, C]. The run starts from it at the schedule's time nearest to 1 - denoise.cover_noise_strength, where that
-  /// strength is above 0.
+  /// [B, T, C]. If denoise.cover_noise_strength is above 0, the run starts from it at the time of the schedule nearest
+  /// to 1 - cover_noise_strength.
   at::Tensor cover_source;
   std::optional<Repaint> repaint;
 };

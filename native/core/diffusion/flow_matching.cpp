@@ -22,7 +22,7 @@ std::vector<double> without_trailing_zeros(std::vector<double> times) {
   return times;
 }
 
-/// Every time of the turbo tables once, descending.
+/// All distinct times of the turbo tables, descending.
 const std::vector<double>& turbo_times() {
   static const std::vector<double> times = [] {
     std::vector<double> all;

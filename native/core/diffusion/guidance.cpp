@@ -10,14 +10,14 @@ namespace {
 // Constants of the reference implementation.
 constexpr double kMomentum = -0.75;
 constexpr double kMaxNorm = 2.5;
-constexpr double kMaxAngle = 3.14 / 6;  // radians; 3.14 and not pi, as the reference has it
+constexpr double kMaxAngle = 3.14 / 6;  // radians; 3.14 instead of pi, as in the reference
 constexpr double kScaleOffset = 1e-3;
 constexpr double kSmallestSine = 1e-3;
 constexpr int64_t kTime = 1, kChannel = 2;
 
 at::Tensor norm_over(const at::Tensor& x, int64_t dim) { return at::linalg_vector_norm(x, 2, dim, /*keepdim=*/true); }
 
-/// `x` without its part along `direction`, over time. In float64: the two are nearly parallel.
+/// Component of `x` orthogonal to `direction`, over time. In float64, because the two are nearly parallel.
 at::Tensor orthogonal_part(const at::Tensor& x, const at::Tensor& direction) {
   const at::Tensor wide = x.to(at::kDouble);
   const at::Tensor along = direction.to(at::kDouble);

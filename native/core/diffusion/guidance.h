@@ -3,9 +3,9 @@
 
 namespace carillon {
 
-/// Adaptive projected guidance (Sadat et al., 2024) with momentum: the part of the guidance that is parallel
-/// to the conditional velocity is dropped, its length limited. Norms and projections run over time, one value
-/// per item and channel. The buffer lives as long as the object: one object per denoising run.
+/// Adaptive projected guidance (Sadat et al., 2024) with momentum: drops the component of the guidance parallel to the
+/// conditional velocity and limits its norm. Norms and projections are over time, one value per item and channel. Use
+/// one object per denoising run, because it holds the momentum.
 class AdaptiveProjectedGuidance {
  public:
   /// Velocities [B, T, C] in float32; `scale` 1 returns `conditional`. The result is [B, T, C] in float32.
@@ -15,8 +15,8 @@ class AdaptiveProjectedGuidance {
   at::Tensor momentum_;  // [B, T, C], undefined before the first call
 };
 
-/// Angle-based dynamic guidance: turns the predicted data away from the unconditional prediction by a limited
-/// angle, frame by frame. `latents` [B, T, C] are the state at flow time `time`; all tensors float32.
+/// Angle-based dynamic guidance (ADG): rotates the predicted data away from the unconditional prediction by a limited
+/// angle per frame. `latents` [B, T, C] are the state at flow time `time`; all tensors float32.
 at::Tensor guide_by_angle(const at::Tensor& latents, const at::Tensor& conditional, const at::Tensor& unconditional,
                           double time, double scale);
 

@@ -9,8 +9,8 @@
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
 
-// No libm beyond square roots: its last bits differ between machines. The room is compiled without contraction
-// (a * b + c in one rounding) for the same reason.
+// Uses no libm function except sqrt, because their last bits differ between machines. For the same reason this library
+// is compiled without contraction (fused a * b + c).
 
 namespace carillon {
 namespace {
@@ -58,7 +58,7 @@ double sine(float v) {
   return quarter % 4 < 2 ? value : -value;
 }
 
-/// The first of the two normal numbers that cuRAND's Box-Muller transform makes of two words, step by step in float32.
+/// First normal number of cuRAND's Box-Muller transform of two words, with the same float32 operations.
 float normal_of(uint32_t x, uint32_t y) {
   constexpr float kInverse = 2.3283064e-10f;           // 2^-32
   constexpr float kTurn = kInverse * 6.2831855f;       // 2 pi 2^-32

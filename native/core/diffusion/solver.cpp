@@ -17,7 +17,7 @@ std::unique_ptr<Solver> make_solver(InferMethod method) {
     case InferMethod::kStork4:
       return make_stork4();
   }
-  fail(ErrorCode::kInternal, "a solver without a file");
+  fail(ErrorCode::kInternal, "unknown solver");
 }
 
 }  // namespace carillon

@@ -6,24 +6,25 @@
 
 namespace carillon {
 
-/// How the state moves from one flow time to the next. Each has a file of its own.
+/// Solver of the flow ODE or SDE; each is in a file solver_*.cpp.
 enum class InferMethod { kOde, kSde, kHeun, kDpm3m, kStork4 };
 
-/// A step from flow time `time` down to `next`; 0 after the last evaluation.
+/// A step from flow time `time` down to `next`, which is 0 in the last step. The sde of the reference uses
+/// 1 - (k + 1) / N as `next` on base models, regardless of the shift.
 struct SolverStep {
   double time, next;
-  /// A further evaluation: the velocity of a state at `next`, which is above 0. Overwrites earlier velocities.
+  /// Evaluates the velocity of a state at `next`, which must be above 0. Overwrites earlier velocities.
   std::function<at::Tensor(const at::Tensor& state)> velocity_at_next;
   /// Fresh noise in the shape of the state.
   std::function<at::Tensor()> noise;
 };
 
-/// One run of a solver; it may remember earlier steps.
+/// One run of a solver, which may keep earlier velocities.
 class Solver {
  public:
   virtual ~Solver() = default;
-  /// The state at `step.next`. state, velocity (of the state at `step.time`) [B, T, C] float32. The velocity's memory is
-  /// reused by the next evaluation.
+  /// Returns the state at `step.next`. `state` and `velocity` at `step.time`, [B, T, C] float32. The next evaluation
+  /// overwrites the memory of `velocity`.
   virtual at::Tensor advance(const at::Tensor& state, const at::Tensor& velocity, const SolverStep& step) = 0;
 };
 

@@ -5,8 +5,8 @@
 namespace carillon {
 namespace {
 
-/// The Adams-Bashforth method of third order with the weights of equal steps, as acestep.cpp names dpm3m; begins with
-/// those of first and second order. One evaluation a step.
+/// Third-order Adams-Bashforth method with the weights of equal steps, called dpm3m in acestep.cpp. The first two steps
+/// use first and second order. One evaluation per step.
 class Dpm3m final : public Solver {
  public:
   at::Tensor advance(const at::Tensor& state, const at::Tensor& velocity, const SolverStep& step) override {
@@ -23,7 +23,7 @@ class Dpm3m final : public Solver {
   }
 
  private:
-  at::Tensor last_, before_;  // velocities of the two steps before, undefined until there are any
+  at::Tensor last_, before_;  // velocities of the two previous steps, undefined at first
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace carillon {
 namespace {
 
-/// To the predicted data and back with fresh noise: t' e + (1 - t') (x - t v).
+/// Predicts the data and adds fresh noise e: t' e + (1 - t') (x - t v).
 class Sde final : public Solver {
  public:
   at::Tensor advance(const at::Tensor& state, const at::Tensor& velocity, const SolverStep& step) override {

@@ -5,10 +5,10 @@
 namespace carillon {
 namespace {
 
-/// STORK-4 (Tan et al., 2025): a stabilised Runge-Kutta method of fourth order whose stages take their velocity from a
-/// Taylor polynomial in time, of divided differences of past velocities. That polynomial is quadratic and does not
-/// depend on the state, so every method of fourth order integrates it exactly: its integral stands here, without stages.
-/// Begins with polynomials of degree 0 and 1. One evaluation a step.
+/// STORK-4 (Tan et al., 2025): a fourth-order stabilised Runge-Kutta method whose stages use a Taylor polynomial of the
+/// velocity in time, from divided differences of past velocities. The polynomial is quadratic and does not depend on
+/// the state, so a fourth-order method integrates it exactly. This code therefore computes the integral without stages.
+/// The first two steps use degrees 0 and 1. One evaluation per step.
 class Stork4 final : public Solver {
  public:
   at::Tensor advance(const at::Tensor& state, const at::Tensor& velocity, const SolverStep& step) override {
@@ -33,7 +33,7 @@ class Stork4 final : public Solver {
   }
 
  private:
-  at::Tensor last_, last_slope_;  // the last velocity, its divided difference with the one before; undefined at first
+  at::Tensor last_, last_slope_;  // previous velocity and its divided difference; undefined at first
   double last_time_ = 0, time_before_ = 0;
 };
 

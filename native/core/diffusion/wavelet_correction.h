@@ -3,16 +3,16 @@
 
 namespace carillon {
 
-/// Which bands of the state a wavelet correction moves; kPixel: all frequencies, without a wavelet.
+/// Bands of the state that a wavelet correction changes; kPixel: all frequencies, without a wavelet.
 enum class WaveletBand { kLow, kHigh, kDouble, kPixel };
 
-/// Correction of a step in the wavelet domain (DCW): moves the state away from the data that the step predicted, the low
-/// band of time by `time * low`, the high band by `(1 - time) * high`, of one level of the Haar wavelet.
+/// Correction of a step in the wavelet domain (DCW): moves the state away from the data that the step predicted, by
+/// `time * low` in the low band and `(1 - time) * high` in the high band of a one-level Haar transform over time.
 struct WaveletCorrection {
   WaveletBand band;
   double low, high;
 
-  /// state (after the step that began at `time`), data (which it predicted) [B, T, C] float32.
+  /// `state` after the step from `time`, and the `data` that it predicted, [B, T, C] float32.
   at::Tensor apply(const at::Tensor& state, const at::Tensor& data, double time) const;
 };
 

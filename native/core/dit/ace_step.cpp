@@ -30,7 +30,7 @@ AceStep AceStep::load(const ModelSource& source, const DitConfig& config, const 
 
 at::Tensor AceStep::silence_of(int64_t frames) const {
   if (frames < 0 || frames > max_frames()) {
-    fail(ErrorCode::kBadArgument, std::to_string(frames) + " latent frames were asked for, but the silence table of " +
+    fail(ErrorCode::kBadArgument, std::to_string(frames) + " latent frames were requested, but the silence table of " +
                                       "this checkpoint ends at " + std::to_string(max_frames()));
   }
   return silence.narrow(1, 0, frames);

@@ -13,7 +13,7 @@
 
 namespace carillon {
 
-/// All of one DiT checkpoint: what turns conditions and noise into latents.
+/// All models of one DiT checkpoint.
 struct AceStep {
   DitConfig config;
   Placement placement;
@@ -22,17 +22,17 @@ struct AceStep {
   AudioTokenizer tokenizer;
   AudioDetokenizer detokenizer;
   at::Tensor null_condition;                // [1, 1, E]
-  at::Tensor silence;                       // [1, frames, C], the model's dtype and device; undefined for a file without
+  at::Tensor silence;                       // [1, frames, C], the model's dtype and device; undefined if the file has none
   std::vector<std::string> unused_tensors;  // Checkpoint::unused
-  Weights decoder_weights;                  // what `dit` was loaded from: the base that adapters start from
+  Weights decoder_weights;                  // weights that `dit` was loaded from, the base of adapters
 
   /// Original or diffusers layout. Throws kBadCheckpoint; reports Stage::kLoad.
   static AceStep load(const ModelSource& source, const Placement& placement, const Control& control);
-  /// With a config other than its own.
+  /// Loads with the given config instead of the checkpoint's.
   static AceStep load(const ModelSource& source, const DitConfig& config, const Placement& placement,
                       const Control& control);
 
-  /// The first `frames` frames of silence. Throws kBadArgument beyond the table.
+  /// First `frames` frames of the silence table. Throws kBadArgument beyond the table.
   at::Tensor silence_of(int64_t frames) const;
   int64_t max_frames() const { return silence.size(1); }
 };

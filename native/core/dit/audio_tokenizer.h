@@ -36,19 +36,19 @@ class Fsq {
   int64_t codebook_size_ = 1;
 };
 
-/// Latents at 25 Hz to audio codes at 5 Hz. All of it works in float32 whatever the model's type: a code is a
-/// decision, which rounding flips, and the tokenizer is small and runs at most once a song.
+/// Latents at 25 Hz to audio codes at 5 Hz. Always computes in float32, because rounding can flip a code; the tokenizer
+/// is small and runs at most once per song.
 class AudioTokenizer {
  public:
-  /// `model` at `tokenizer.`.
+  /// Loads from `tokenizer.` of `model`.
   static AudioTokenizer load(const Weights& model, const DitConfig& config);
 
   struct Tokens {
     at::Tensor quantized;  // [B, N, E], the model's dtype
     at::Tensor indices;    // [B, N] int64
   };
-  /// latents [B, T, C], best in float32 -> N = ceil(T / frames per code) codes. A last group that is not full is
-  /// completed with the first frames of `silence` [1, F, C].
+  /// latents [B, T, C], preferably float32 -> N = ceil(T / frames per code) codes. An incomplete last group is padded
+  /// with the first frames of `silence` [1, F, C].
   Tokens tokenize(const at::Tensor& latents, const at::Tensor& silence) const;
 
   /// Indices [B, N] int64 -> [B, N, E] in the model's dtype. Throws kBadArgument outside the codebook.
@@ -62,7 +62,7 @@ class AudioTokenizer {
 
   Fsq fsq_;
   int64_t frames_per_code_;
-  at::ScalarType dtype_;  // the model's; all below is float32
+  at::ScalarType dtype_;  // of the model; the members below are float32
   nn::Linear acoustic_proj_;
   nn::Linear embed_;
   at::Tensor special_token_;  // [1, 1, E]
@@ -70,10 +70,10 @@ class AudioTokenizer {
   nn::Linear project_in_, project_out_;
 };
 
-/// Audio codes at 5 Hz back to latents at 25 Hz: the hints that stand in for source latents.
+/// Audio codes at 5 Hz back to latents at 25 Hz (hints), used as source latents.
 class AudioDetokenizer {
  public:
-  /// `weights` at `detokenizer.`.
+  /// Loads from weights below `detokenizer.`.
   static AudioDetokenizer load(const Weights& weights, const DitConfig& config);
 
   /// quantized [B, N, E] -> [B, N * frames per code, C].

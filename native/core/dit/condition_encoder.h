@@ -10,7 +10,7 @@
 namespace carillon {
 
 /// The transformer inside the lyric encoder, the timbre encoder, the audio tokenizer and the detokenizer:
-/// bidirectional pre-norm layers of the encoder's width, windowed as `layer_types` says, then a norm.
+/// bidirectional pre-norm layers of the encoder's width, with windows by `layer_types`, then a norm.
 struct EncoderStack {
   std::vector<nn::EncoderLayer> layers;
   std::vector<int64_t> windows;  // per layer; 0: full attention
@@ -26,7 +26,7 @@ struct EncoderStack {
   at::Tensor operator()(const at::Tensor& x, const at::Tensor& key_mask = {}) const;
 };
 
-/// What a batch of songs is conditioned on. Masks are bool, true for real tokens.
+/// Conditions of a batch of songs. Masks are bool, true for real tokens.
 struct ConditionInputs {
   at::Tensor text_hidden_states;  // [B, Lt, text width]
   at::Tensor text_mask;           // [B, Lt]
@@ -36,27 +36,27 @@ struct ConditionInputs {
   at::Tensor timbre_items;        // [R] int64, the batch item of each clip, non-decreasing
 };
 
-/// Sequences with their real entries in front.
+/// Sequences with padding at the end.
 struct PackedStates {
   at::Tensor states;  // [B, L, E]
   at::Tensor mask;    // [B, L] bool
 };
 
-/// Concatenates two sequences per item and moves what the masks keep to the front; order is otherwise unchanged.
+/// Concatenates two sequences per item and moves padding to the end, in stable order.
 PackedStates pack(const PackedStates& first, const PackedStates& second);
 
-/// Lyrics, reference clips and text to the sequence that the DiT attends to, in this order.
+/// Encodes lyrics, reference clips and text, in this order, to the sequence that the DiT attends to.
 class ConditionEncoder {
  public:
-  /// `weights` at `encoder.`.
+  /// Loads from weights below `encoder.`.
   static ConditionEncoder load(const Weights& weights, const DitConfig& config);
 
   PackedStates encode(const ConditionInputs& inputs) const;
 
   /// [B, L, text width], mask [B, L] -> [B, L, E]. Masked positions are not attended to but have an output.
   at::Tensor encode_lyrics(const at::Tensor& embeddings, const at::Tensor& mask) const;
-  /// One state a clip, gathered by item: [B, most clips of an item, E], zero where an item has fewer.
-  /// The state is taken at the first frame, or at a special token before it in the XL family.
+  /// One state per clip, grouped by item and padded with zeros: [B, most clips of an item, E]. The state is that of the
+  /// first frame, or in the XL family of a special token before it.
   PackedStates encode_timbre(const at::Tensor& latents, const at::Tensor& items, int64_t batch) const;
 
  private:
@@ -64,7 +64,7 @@ class ConditionEncoder {
   nn::Linear lyric_embed_;
   EncoderStack lyric_stack_;
   nn::Linear timbre_embed_;
-  at::Tensor timbre_special_token_;  // [1, 1, E]; undefined where the family does not prepend it
+  at::Tensor timbre_special_token_;  // [1, 1, E]; undefined without timbre_prepends_special_token
   EncoderStack timbre_stack_;
 };
 

@@ -131,7 +131,7 @@ void Dit::refresh() {
 
 Modulation Dit::combine(const TimeEmbedding::Output& t, const TimeEmbedding::Output& r) const {
   const at::ScalarType dtype = t.embedding.scalar_type();
-  // 1 + scale, once for all items and steps.
+  // Computes 1 + scale once for all items and steps.
   const auto one_more = [&](int64_t rows, std::initializer_list<int64_t> scales) {
     at::Tensor offset = at::zeros({rows, 1}, layer_tables_.options());
     for (const int64_t scale : scales) offset[scale].fill_(1.0);
@@ -158,7 +158,7 @@ CrossCache Dit::attend_to(const at::Tensor& encoder_states, const at::Tensor& nu
   for (const auto& layer : layers_) {
     CrossCache::Layer entry{layer.cross_attn.keys_values(context, encoder_mask), {}};
     if (null_context.defined()) {
-      // Over a single key the softmax is 1 whatever the query.
+      // With a single key the softmax is 1 for any query.
       const at::Tensor any_query = at::zeros_like(null_context);
       entry.unconditional = layer.cross_attn(any_query, layer.cross_attn.keys_values(null_context));
     }
@@ -181,9 +181,9 @@ at::Tensor Dit::velocity(const at::Tensor& state, const ContextTokens& context, 
   return output(h, modulation, state.size(1));
 }
 
-void Dit::watch(const std::vector<AttentionHead>& heads, const at::Tensor& state, const ContextTokens& context,
+void Dit::visit_attention(const std::vector<AttentionHead>& heads, const at::Tensor& state, const ContextTokens& context,
                 const Modulation& modulation, const CrossCache& cross,
-                const std::function<void(const at::Tensor& weights)>& tell) const {
+                const std::function<void(const at::Tensor& weights)>& on_weights) const {
   at::Tensor h = context.tokens + patch_in_.embed_state(state);
   int64_t at_layer = 0;
   for (const auto& [index, head] : heads) {
@@ -196,7 +196,7 @@ void Dit::watch(const std::vector<AttentionHead>& heads, const at::Tensor& state
     }
     const DitLayer& layer = layers_[static_cast<size_t>(index)];
     const at::Tensor x = layer.cross_attn_norm(layer.self_attended(h, rows(index), context.rotary));
-    tell(layer.cross_attn.weights(x, cross_of(index).conditional, head));
+    on_weights(layer.cross_attn.weights(x, cross_of(index).conditional, head));
   }
 }
 
@@ -204,7 +204,7 @@ at::Tensor Dit::velocity_by_layer(const at::Tensor& state, const ContextTokens& 
                                   const at::Tensor& encoder_states, const at::Tensor& encoder_mask,
                                   const LayerRunner& run) const {
   const at::Tensor conditions = condition_embedder_(encoder_states);
-  // Autograd sees a layer that is run later only if its input asks for a gradient.
+  // Autograd only records a checkpointed layer if its input requires a gradient.
   at::Tensor h = (context.tokens + patch_in_.embed_state(state)).detach().requires_grad_();
   for (size_t index = 0; index < layers_.size(); ++index) {
     const auto layer = [&layer = layers_[index], rotary = context.rotary, conditions, encoder_mask,

@@ -13,22 +13,22 @@
 
 namespace carillon {
 
-/// Everything that the flow time alone decides, for N times. Scales are held as 1 + scale.
+/// Shifts, scales and gates for N flow times. Scales are stored as 1 + scale. Float32 for any type of the model.
 struct Modulation {
   at::Tensor layers;  // [layers, N, 6, H]: shift, scale, gate of attention, then of the MLP
   at::Tensor output;  // [N, 2, H]: shift, scale
 
-  /// The modulation of one time, which every item of a batch shares.
+  /// Modulation of one time, for all items of a batch.
   Modulation at(int64_t index) const { return {layers.narrow(1, index, 1), output.narrow(0, index, 1)}; }
 };
 
-/// The part of the DiT's tokens that stays the same over the steps of a run.
+/// Context part of the DiT's tokens, constant over the steps of a run.
 struct ContextTokens {
   at::Tensor tokens;  // [B, S, H]
   nn::Rotary rotary;  // positions 0 .. S - 1
 };
 
-/// What cross-attention needs of one set of conditions, per layer; constant over the steps of a run.
+/// Keys and values of cross-attention for one set of conditions, per layer; constant over the steps of a run.
 struct CrossCache {
   struct Layer {
     nn::CrossAttention::KeysValues conditional;  // of R rows
@@ -37,8 +37,8 @@ struct CrossCache {
   std::vector<Layer> layers;
 };
 
-/// How training runs a layer, given as a function of its input: at once, or again in the backward pass to save memory.
-/// Beside its input a layer depends on leaves alone, so its gradients may be taken one layer at a time.
+/// A layer as a function of its input. A LayerRunner calls it directly, or again in the backward pass to save memory.
+/// Apart from its input a layer depends only on leaves of the graph, so gradients can be taken layer by layer.
 using LayerFunction = std::function<at::Tensor(const at::Tensor&)>;
 using LayerRunner = std::function<at::Tensor(const LayerFunction& layer, const at::Tensor& x)>;
 
@@ -60,7 +60,7 @@ struct DitLayer {
                         const CrossCache::Layer& cross) const;
 };
 
-/// One dense projection under its name in the checkpoint, relative to the decoder: some rows of a Linear.
+/// A dense projection of the checkpoint: a range of rows of a Linear. The name is relative to the decoder.
 struct Projection {
   std::string name;  // for example layers.0.self_attn.q_proj
   nn::Linear* linear;
@@ -70,32 +70,32 @@ struct Projection {
 };
 
 /// The diffusion transformer: velocity (noise - data) of a latent state under conditions. Dimensions, depth and
-/// windows come from the config. All functions work under autograd as well as under inference mode.
+/// windows come from the config. No function writes to its arguments, so all work with autograd and in inference mode.
 class Dit {
  public:
-  /// `weights` at `decoder.`. Reports Stage::kLoad per layer.
+  /// Loads from weights below `decoder.`. Reports Stage::kLoad per layer.
   static Dit load(const Weights& weights, const DitConfig& config, const Control& control);
 
-  /// What adapters can change: attention, MLPs, time embeddings and the condition embedder, in the order of the
-  /// forward pass. The pointers hold as long as this object stays where it is.
+  /// Projections that adapters can change: attention, MLPs, time embeddings and the condition embedder, in the order of
+  /// the forward pass. The pointers are valid until this object moves.
   std::vector<Projection> projections();
-  /// To be called after weights of projections changed: recomputes what loading derived from them.
+  /// Recomputes tensors derived from weights. Call it after weights of projections have changed.
   void refresh();
 
   bool is_turbo() const { return is_turbo_; }
   int64_t latent_channels() const { return latent_channels_; }
 
-  /// Modulation at `times` [N] float32 with r = t, as in all inference: the second time branch is then a constant.
+  /// Modulation at `times` [N] float32 with r = t, as in all inference, which makes the second time branch constant.
   Modulation modulate(const at::Tensor& times) const;
-  /// The same with a second time: `reference_times` [N], r of mean flow.
+  /// The same with `reference_times` [N], the r of mean flow.
   Modulation modulate(const at::Tensor& times, const at::Tensor& reference_times) const;
 
   /// context [B, T, context channels]: source latents, then the chunk mask.
   ContextTokens embed_context(const at::Tensor& context) const;
 
-  /// Keys and values of encoder states [B, L, E]; with `null_condition` [1, 1, E] also what a row without
-  /// conditions gets. All positions of a null sequence are equal, so attention over it is one constant vector.
-  /// `encoder_mask` [B, L] bool hides states that are padding; undefined hides none, as the reference does.
+  /// Keys and values of encoder states [B, L, E]; with `null_condition` [1, 1, E] also the output of an unconditional
+  /// row: all its keys are equal, so attention over them is one constant vector. `encoder_mask` [B, L] bool hides
+  /// padding; undefined hides nothing, as in the reference.
   CrossCache attend_to(const at::Tensor& encoder_states, const at::Tensor& null_condition = {},
                        const at::Tensor& encoder_mask = {}) const;
 
@@ -104,14 +104,14 @@ class Dit {
   at::Tensor velocity(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
                       const CrossCache& cross) const;
 
-  /// What `heads`, ascending by layer, make of the encoder states on the way to that velocity, one after the other:
-  /// CrossAttention::weights [B, S, L]. Layers behind the last of them are not run.
-  void watch(const std::vector<AttentionHead>& heads, const at::Tensor& state, const ContextTokens& context,
+  /// Calls back with the cross-attention weights [B, S, L] of each of `heads`, which are ascending by layer, during the
+  /// same forward pass. Layers after the last of them are not run.
+  void visit_attention(const std::vector<AttentionHead>& heads, const at::Tensor& state, const ContextTokens& context,
              const Modulation& modulation, const CrossCache& cross,
-             const std::function<void(const at::Tensor& weights)>& tell) const;
+             const std::function<void(const at::Tensor& weights)>& on_weights) const;
 
-  /// The same velocity for training an adapter of the attention: every layer, keys and values of the encoder states
-  /// [B, L, E] included, is run by `run`. `encoder_mask` as in attend_to.
+  /// The same velocity for training an adapter of the attention: `run` runs each layer, including keys and values of
+  /// the encoder states [B, L, E]. `encoder_mask` as in attend_to.
   at::Tensor velocity_by_layer(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
                                const at::Tensor& encoder_states, const at::Tensor& encoder_mask,
                                const LayerRunner& run) const;

@@ -7,13 +7,13 @@
 
 namespace carillon {
 
-/// Latent frames to DiT tokens. The checkpoint's strided convolution over [context | state] channels, as two linear
-/// maps over the patch: a token is embed_context + embed_state, and the context stays the same over all steps.
-/// A length that is no multiple of the patch is completed with zero frames.
+/// Latent frames to DiT tokens: the checkpoint's strided convolution over [context | state] channels as two linear maps
+/// over the patch. A token is embed_context + embed_state; the context part is constant over all steps. Lengths are
+/// padded with zero frames to a multiple of the patch.
 struct PatchEmbedding {
   int64_t patch_size = 0;
   nn::Linear context;  // [H, patch * context channels], with bias
-  nn::Linear state;    // [H, patch * latent channels], without
+  nn::Linear state;    // [H, patch * latent channels], without bias
 
   /// Reads the convolution's `weight` [H, in_channels, patch] and `bias`.
   static PatchEmbedding load(const Weights& weights, const DitConfig& config);
@@ -36,7 +36,7 @@ struct PatchOutput {
   at::Tensor operator()(const at::Tensor& x, int64_t frames) const;
 };
 
-/// A flow time as a vector, and as the six modulations of a DiT layer.
+/// Embeds a flow time as a vector and as the six modulations of a DiT layer.
 struct TimeEmbedding {
   nn::Linear linear_1, linear_2, time_proj;
 

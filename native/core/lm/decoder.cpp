@@ -33,7 +33,8 @@ class CausalDecoder : public Decoder {
  private:
   bool is_on_gpu() const { return model_.placement().device.is_cuda(); }
 
-  /// One id more for `rows`, by a graph from the second time on. The other rows are fed too, where their next id will be.
+  /// Feeds one id to each of `rows`, by a graph from the second call on. The graph feeds the other rows too, at the
+  /// position that their next id overwrites.
   at::Tensor step(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) {
     const at::AutoDispatchBelowADInplaceOrView inference;
     const at::Device device = model_.placement().device;
@@ -41,7 +42,7 @@ class CausalDecoder : public Decoder {
     inputs_.copy_(upload(inputs(ids, rows), device));
     const at::Tensor hidden = graph_ ? replay() : step_all();
     for (const int64_t row : rows) cache_.extend(row, 1);
-    // The first step has found its kernels and made their workspaces: those after it can be captured.
+    // The first step has initialised kernels and workspaces, so later steps can be captured.
     if (!std::exchange(has_stepped_, true)) graph_ = Graph::capture(device, [this] { hidden_ = step_all(); });
     if (static_cast<int64_t>(rows.size()) == cache_.rows()) return hidden;  // in their order
     return hidden.index_select(0, upload(at::tensor(rows, at::kLong), device));
@@ -54,13 +55,13 @@ class CausalDecoder : public Decoder {
     return hidden_;
   }
 
-  /// int64 [2, rows of the cache], host: ids, and the positions they go to.
+  /// Ids and their positions: int64 [2, rows of the cache] on the host.
   at::Tensor inputs(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) const {
     const at::Tensor fed = at::zeros({2, cache_.rows()}, at::kLong);
     auto* const id = fed.mutable_data_ptr<int64_t>();
     auto* const position = id + cache_.rows();
     for (int64_t row = 0; row < cache_.rows(); ++row) {
-      position[row] = std::min(cache_.length(row), cache_.max_tokens() - 1);  // a row that is done may be full
+      position[row] = std::min(cache_.length(row), cache_.max_tokens() - 1);  // a finished row may be full
     }
     for (size_t i = 0; i < rows.size(); ++i) id[rows[i]] = ids.const_data_ptr<int64_t>()[i];
     return fed;
@@ -68,8 +69,8 @@ class CausalDecoder : public Decoder {
 
   const CausalLm& model_;
   KvCache cache_;
-  at::Tensor inputs_;  // int64 [2, rows], on the device: what a step reads
-  at::Tensor hidden_;  // [rows, H]: what a replay writes
+  at::Tensor inputs_;  // int64 [2, rows] on the device: inputs of a step
+  at::Tensor hidden_;  // [rows, H]: output of a replay
   bool has_stepped_ = false;
   std::unique_ptr<Graph> graph_;
 };

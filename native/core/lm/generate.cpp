@@ -36,7 +36,7 @@ void check_segment(const Segment& segment, const Vocabulary& vocabulary) {
   }
   if (const auto* codes = std::get_if<CodesSegment>(&segment)) {
     require(codes->count.value_or(0) >= 0, "a codes segment needs a count of at least 0");
-    require(vocabulary.code_count() > 0, "a codes segment was asked of a model without audio codes");
+    require(vocabulary.code_count() > 0, "a codes segment needs a model with audio codes");
   }
 }
 
@@ -97,7 +97,7 @@ int64_t new_token_limit(const LanguageJob& job) {
 
 void check_job(const LanguageJob& job, const Vocabulary& vocabulary, int64_t max_context_tokens) {
   require(!job.prompt.empty(), "the prompt is empty");
-  require(!job.seeds.empty(), "the job has no seeds, so no rows");
+  require(!job.seeds.empty(), "the job has no seeds");
   require(job.max_new_tokens > 0, "maxNewTokens must be at least 1");
   check_sampling(job);
   check_ids(job.prompt, vocabulary, "the prompt");
@@ -118,24 +118,24 @@ struct Row {
   const LanguageJob& job;
   ProgramCursor cursor;
   uint64_t seed;
-  size_t fed = 0;  // how many of cursor.ids() the model has seen
+  size_t fed = 0;  // number of cursor.ids() that the model has processed
 
   size_t unfed() const { return cursor.ids().size() - fed; }
 };
 
-/// Hidden states of the rows that stand before a choice; unconditional ones only under guidance.
+/// Hidden states of the rows that choose next; unconditional ones only with guidance.
 struct Hidden {
   std::vector<size_t> rows;
   at::Tensor conditional, unconditional;  // [rows.size(), H]
 };
 
-/// Logits of a window of ids, a line per row of Hidden.
+/// Logits of a window of ids, one line per row of Hidden.
 struct Logits {
   int64_t first;
   at::Tensor conditional, unconditional;  // float32 [n, window]
 };
 
-/// Ids first .. last.
+/// First and last id.
 using Window = std::pair<int64_t, int64_t>;
 
 class Generation {
@@ -178,7 +178,7 @@ class Generation {
     return std::all_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.cursor.done(); });
   }
 
-  /// The prompts of all rows of the cache: conditional ones, then under guidance unconditional ones.
+  /// Prompts of all rows of the cache: conditional ones, then with guidance unconditional ones.
   std::vector<const std::vector<int32_t>*> prompts() const {
     std::vector<const std::vector<int32_t>*> all;
     for (const Row& row : rows_) all.push_back(&row.job.prompt);
@@ -186,7 +186,7 @@ class Generation {
     return all;
   }
 
-  /// Feeds every different prompt once, by itself, and copies it to the other rows that have it.
+  /// Feeds each distinct prompt once, alone, and copies its cache row to the other rows with that prompt.
   Hidden prefill() {
     const auto of_row = prompts();
     std::vector<size_t> source(of_row.size());
@@ -232,8 +232,8 @@ class Generation {
     return hidden;
   }
 
-  /// Feeds what each unfinished row has chosen: single ids in one pass for all rows. A row that stands behind a forced
-  /// run is fed in a pass of its own, so that its numbers do not depend on how far the others are.
+  /// Feeds the new ids of each unfinished row: single ids in one pass for all rows, which reads each weight once. A row
+  /// with a forced run gets its own pass, so that its rounding does not depend on the other rows.
   Hidden feed() {
     std::vector<size_t> single;
     std::vector<Hidden> parts;
@@ -259,7 +259,7 @@ class Generation {
     return all;
   }
 
-  /// Feeds rows that have equally many unfed ids.
+  /// Feeds rows with equal numbers of unfed ids.
   Hidden feed(const std::vector<size_t>& rows) {
     const size_t length = rows_[rows.front()].unfed();
     std::vector<int64_t> cache_rows, ids;
@@ -279,13 +279,13 @@ class Generation {
     return {rows, last.narrow(0, 0, count), guided_ ? last.narrow(0, count, count) : at::Tensor()};
   }
 
-  /// The lines [n, ...] of x; x itself where that is all of them in their order.
+  /// Lines [n, ...] of x; x itself for all lines.
   static at::Tensor lines_of(const at::Tensor& x, const std::vector<int64_t>& lines) {
     if (static_cast<int64_t>(lines.size()) == x.size(0)) return x;
     return x.index_select(0, upload(at::tensor(lines, at::kLong), x.device()));
   }
 
-  /// While every row chooses from one mask, be it the codes or all of text, the device goes on by itself.
+  /// Lets the device choose several tokens ahead while all rows use the same mask (audio codes, or all text).
   void run_ahead() {
     const auto device = decoder_.on_device();
     if (!device) return;
@@ -298,7 +298,7 @@ class Generation {
       if (cursor.done()) continue;
       if (row.unfed() != 1 || cursor.at_boundary() || (mask != nullptr && mask != &cursor.mask())) return;
       mask = &cursor.mask();
-      steps = std::min(steps, cursor.alike_choices());
+      steps = std::min(steps, cursor.choices_from_same_mask());
     }
     if (steps < kWorthRunningAhead) return;
     RunAhead ahead(device->model, device->cache, job_, *mask, ahead_rows, steps);
@@ -308,7 +308,7 @@ class Generation {
     }
   }
 
-  /// One id for each row, those of rows that are done to be ignored.
+  /// Appends one id to each row; finished rows ignore theirs.
   void take(const std::vector<int64_t>& ids, KvCache& cache) {
     for (size_t index = 0; index < rows_.size(); ++index) {
       Row& row = rows_[index];
@@ -320,7 +320,7 @@ class Generation {
     }
   }
 
-  /// Decides the boundaries and makes the choices of the rows whose hidden states are given.
+  /// Chooses the next id, or decides the boundary, of the rows of `hidden`.
   void choose(const Hidden& hidden) {
     if (hidden.rows.empty()) return;
     for (const auto& [window, lines] : by_window(hidden)) {
@@ -331,7 +331,7 @@ class Generation {
     }
   }
 
-  /// Lines of Hidden by the ids whose logits they need. A GPU computes one window that holds all of them.
+  /// Groups lines of Hidden by the window of ids that they need. A GPU computes one common window instead.
   std::map<Window, std::vector<int64_t>> by_window(const Hidden& hidden) const {
     std::map<Window, std::vector<int64_t>> groups;
     for (size_t line = 0; line < hidden.rows.size(); ++line) {
@@ -345,7 +345,7 @@ class Generation {
     return {{all, lines}};
   }
 
-  /// The narrowest run of ids that holds the mask; a boundary needs all ids.
+  /// Smallest range of ids that contains the mask; a boundary needs all ids.
   Window window_of(const ProgramCursor& cursor) const {
     if (cursor.at_boundary()) return {0, int64_t{vocabulary_.size()} - 1};
     return {cursor.mask().first, cursor.mask().last};
@@ -354,7 +354,7 @@ class Generation {
   void choose_within(const Window& window, const Hidden& hidden) {
     const auto logits = window_logits(window, hidden);
     decide_boundaries(hidden, logits);
-    // Rows under the same mask are one group: in the codes phase, all of them.
+    // Groups rows with the same mask; in the codes phase all rows are one group.
     std::map<std::pair<const TokenMask*, bool>, std::vector<int64_t>> groups;
     for (size_t line = 0; line < hidden.rows.size(); ++line) {
       const auto& row = rows_[hidden.rows[line]];
@@ -372,7 +372,7 @@ class Generation {
     return {first, both.narrow(0, 0, count), both.narrow(0, count, count)};
   }
 
-  /// The segment after a boundary may itself begin with one; the same logits serve it.
+  /// The segment after a boundary may begin with another boundary, which uses the same logits.
   void decide_boundaries(const Hidden& hidden, const Logits& logits) {
     for (size_t line = 0; line < hidden.rows.size(); ++line) {
       auto& cursor = rows_[hidden.rows[line]].cursor;
@@ -416,7 +416,8 @@ class Generation {
     return columns;
   }
 
-  /// On the CPU row by row: libtorch rounds an exponential otherwise near where it cuts its work.
+  /// On the CPU row by row, because libtorch rounds exponentials differently at the ends of its work ranges, which
+  /// depend on the number of rows.
   at::Tensor weights_of(const at::Tensor& scores) const {
     const auto weigh = [&](const at::Tensor& rows) {
       return candidate_weights(rows, job_.temperature, job_.top_k, job_.min_p);
@@ -443,7 +444,7 @@ class Generation {
   Decoder& decoder_;
   const Vocabulary& vocabulary_;
   const std::span<const LanguageJob> jobs_;
-  const LanguageJob& job_;  // any of them, for the sampling options that they share
+  const LanguageJob& job_;  // the first; its sampling options hold for all
   const Control& control_;
   const bool guided_;
   std::vector<Row> rows_;
@@ -500,7 +501,7 @@ std::vector<LanguageResult> generate(const CausalLm& model, const Vocabulary& vo
   if (vocabulary.size() > model.config().vocab_size) {
     fail(ErrorCode::kBadArgument, "the tokenizer has " + std::to_string(vocabulary.size()) +
                                       " tokens, but the language model " + std::to_string(model.config().vocab_size) +
-                                      ": they do not belong together");
+                                      ": tokenizer and model do not match");
   }
   require(!jobs.empty(), "the batch has no jobs");
   int64_t songs = 0;

@@ -12,46 +12,47 @@
 
 namespace carillon {
 
-/// Exactly these ids, fed in one forward pass.
+/// Forces these ids, fed in one forward pass.
 struct TokensSegment {
   std::vector<int32_t> ids;
 };
 
-/// Tokens whose bytes spell a string of the regular expression (syntax: README.md).
-/// After `max_tokens` the shortest way to a complete string is taken.
+/// Tokens whose bytes spell a string of the regular expression (syntax: README.md). After `max_tokens` the shortest
+/// completion is forced, so the string is always complete.
 struct PatternSegment {
   std::string pattern;
   bool greedy = false;
   int64_t max_tokens = 0;
 };
 
-/// Exactly `count` audio codes; without it any number, then the end token.
+/// Exactly `count` audio codes; without a count any number, then the end token.
 struct CodesSegment {
   std::optional<int64_t> count;
 };
 
-/// Ordinary tokens until an end token.
+/// Ordinary tokens (no audio codes) until an end token.
 struct TextSegment {};
 
-/// No constraint at all until an end token.
+/// Unconstrained tokens until an end token.
 struct FreeSegment {};
 
 using Segment = std::variant<TokensSegment, PatternSegment, CodesSegment, TextSegment, FreeSegment>;
 
-/// One prompt, one program, one row per seed; a batch has one or more jobs. Mirrors LanguageJob of src/engine/addon.ts.
+/// A prompt, a program of segments, and one row per seed. A batch has one or more jobs, such as the songs of a task.
+/// Mirrors LanguageJob of src/engine/addon.ts.
 struct LanguageJob {
   std::vector<int32_t> prompt;
-  std::vector<int32_t> negative_prompt;  // needed when cfg_scale is above 1
+  std::vector<int32_t> negative_prompt;  // required if cfg_scale is above 1
   std::vector<Segment> program;
   std::vector<uint64_t> seeds;
   int64_t max_new_tokens = 0;
   double temperature = 0.85;  // at or below 0: the most likely token
-  double cfg_scale = 1.0;     // 1: no unconditional rows run
+  double cfg_scale = 1.0;     // 1: no guidance, no unconditional rows
   int64_t top_k = 0;          // 0 or below: off
   double top_p = 1.0;         // 0 or below, 1 or above: off
-  double min_p = 0.0;         // least probability of a token, as a share of the likeliest's; 0: off
+  double min_p = 0.0;         // minimum probability relative to the most likely token; 0: off
   double repetition_penalty = 1.0;
-  Stage stage = Stage::kText;  // what progress is called, and the phase of the random numbers
+  Stage stage = Stage::kText;  // stage of progress reports, and phase of the random numbers
 };
 
 enum class FinishReason { kProgram, kEndToken, kLength };
@@ -60,43 +61,46 @@ enum class FinishReason { kProgram, kEndToken, kLength };
 const char* finish_reason_name(FinishReason reason);
 
 struct LanguageResult {
-  std::vector<std::vector<int32_t>> token_ids;  // per row, forced ids included, the end token excluded
+  std::vector<std::vector<int32_t>> token_ids;  // per row, with forced ids, without the end token
   std::vector<FinishReason> finished;           // per row
 };
 
-/// New tokens the program has when every segment's length is fixed; nothing when one is open.
+/// Number of new tokens if every segment has a fixed length, else nullopt.
 std::optional<int64_t> exact_length(const std::vector<Segment>& program);
 
-/// The most tokens a row can grow by.
+/// Maximum number of new tokens of a row.
 int64_t new_token_limit(const LanguageJob& job);
 
-/// Throws kBadArgument when the job cannot run with this vocabulary and `max_context_tokens`
-/// positions per row (prompt and new tokens together).
+/// Throws kBadArgument if the job cannot run with this vocabulary and `max_context_tokens` positions per row (prompt
+/// and new tokens).
 void check_job(const LanguageJob& job, const Vocabulary& vocabulary, int64_t max_context_tokens);
 
-/// Runs jobs in one batch: one row per seed of each job. A step reads each weight once for all rows.
-/// The jobs may differ in prompts, program, seeds and max_new_tokens; they share stage and sampling options.
-/// On the CPU a row's ids do not depend on the other rows.
-/// `max_context_tokens`: positions of a row, prompt and new tokens together.
-/// Reports kPrefill, then the stage per token of the longest row; the total is known when every program's length is.
-/// Throws kBadArgument for a job that cannot run (check_job), kOutOfMemory if the cache does not fit (check_cache),
-/// kCancelled, kNotFinite.
+/// Runs jobs in one batch: one row per seed of each job. A step reads each weight once for all rows. The jobs may
+/// differ in prompts, program, seeds and max_new_tokens; they share stage and sampling options.
+///
+/// On the CPU a row does not depend on the other rows, bit for bit: products of up to 16 rows sum every row in the same
+/// order, prompts and forced runs are fed alone, and each row's logits cover the ids that it needs alone. On a GPU the
+/// kernels depend on the number of rows, so another batch size may round differently and change a plan.
+///
+/// `max_context_tokens`: positions of a row, prompt and new tokens. Reports kPrefill, then the stage for each token of
+/// the longest row; the total is known if every program has a fixed length. Throws kBadArgument for a job that cannot
+/// run (check_job), kOutOfMemory if the cache does not fit (check_cache), kCancelled, kNotFinite.
 std::vector<LanguageResult> generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks,
                                      std::span<const LanguageJob> jobs, int64_t max_context_tokens,
                                      const Control& control);
-/// One job.
+/// Runs one job.
 LanguageResult generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
                         int64_t max_context_tokens, const Control& control);
 
-/// The loop itself over any decoder with a row per seed, and as many again (unconditional) when
-/// cfg_scale is above 1. The jobs have passed check_job.
+/// The same with any decoder, which has one row per seed, followed by as many unconditional rows if cfg_scale is above
+/// 1. Jobs must have passed check_job.
 std::vector<LanguageResult> generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks,
                                      std::span<const LanguageJob> jobs, const Control& control);
 LanguageResult generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
                         const Control& control);
 
-/// Throws kOutOfMemory unless caches of `rows` rows of `row_bytes` fit `free_bytes`. The message names how many songs
-/// would fit; `rows_per_song`: 2 with guidance.
+/// Throws kOutOfMemory unless `rows` cache rows of `row_bytes` fit into `free_bytes`. The message contains the number
+/// of songs that would fit. `rows_per_song` is 2 with guidance.
 void check_cache(int64_t rows, int64_t rows_per_song, int64_t row_bytes, int64_t free_bytes);
 
 }  // namespace carillon

@@ -18,7 +18,7 @@ Pattern::Pattern(std::string_view text) : nfa_(parse_pattern(text)) {
   start_ = intern({nfa_.start});
 }
 
-/// Bytes that no node tells apart share a class, which keeps the transition rows short.
+/// Puts bytes that all nodes treat alike into one class, which keeps the transition table small.
 void Pattern::classify_bytes() {
   std::array<bool, 257> boundary{};
   for (const auto& node : nfa_.nodes) {
@@ -34,7 +34,7 @@ void Pattern::classify_bytes() {
   class_count_ = size_t{current} + 1;
 }
 
-/// Breadth first from the accepting node against the edges; a split costs nothing, a byte one.
+/// Breadth-first search backwards from the accepting node; a split costs 0, a byte 1.
 void Pattern::measure_distances() {
   std::vector<std::vector<int32_t>> sources(nfa_.nodes.size());
   std::deque<int32_t> queue;
@@ -66,7 +66,7 @@ void Pattern::measure_distances() {
   }
 }
 
-/// The state for everything reachable from `entries` without reading a byte.
+/// State of all nodes reachable from `entries` without reading a byte (epsilon closure).
 int32_t Pattern::intern(const std::vector<int32_t>& entries) {
   std::vector<bool> seen(nfa_.nodes.size());
   std::vector<int32_t> open(entries), nodes;

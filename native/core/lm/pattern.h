@@ -8,7 +8,7 @@
 
 namespace carillon {
 
-/// A nondeterministic automaton over bytes. Every node reaches the accepting one.
+/// A nondeterministic finite automaton over bytes. The accepting node is reachable from every node.
 struct ByteNfa {
   enum class Kind : uint8_t { kBytes, kSplit, kAccept };
   struct Node {
@@ -22,40 +22,39 @@ struct ByteNfa {
 };
 
 /// Compiles a pattern (syntax: README.md) by Thompson's construction.
-/// Throws kBadArgument naming the fault and its byte position in `pattern`.
+/// Throws kBadArgument with the error and its byte position in `pattern`.
 ByteNfa parse_pattern(std::string_view pattern);
 
-/// The deterministic automaton of a regular expression over bytes, built state by state as it is
-/// walked. From every state but kDead a complete string can still be reached.
-/// Not for several threads at once.
+/// Lazily built deterministic finite automaton of a regular expression over bytes. A complete string is reachable from
+/// every state except kDead. Not thread-safe.
 class Pattern {
  public:
   static constexpr int32_t kDead = -1;
 
-  /// Throws kBadArgument naming the fault and its position (syntax: README.md).
+  /// Throws kBadArgument with the error and its position (syntax: README.md).
   explicit Pattern(std::string_view text);
 
   int32_t start() const { return start_; }
 
-  /// The state after one more byte. Throws kBadArgument when the pattern has too many states.
+  /// State after one more byte. Throws kBadArgument if the pattern has too many states.
   int32_t step(int32_t state, uint8_t byte) {
     const int32_t known = transitions_[static_cast<size_t>(state) * class_count_ + byte_class_[byte]];
     return known != kUnknown ? known : build_step(state, byte);
   }
-  /// The state after all of `bytes`.
+  /// State after all of `bytes`.
   int32_t walk(int32_t state, std::string_view bytes);
 
-  /// True when the bytes that led here are a complete string.
+  /// Whether the bytes read so far are a complete string.
   bool accepting(int32_t state) const { return states_[state].to_accept == 0; }
 
-  /// The shortest bytes that lead from `state` to a complete string; the lowest bytes among equals.
+  /// Shortest bytes from `state` to a complete string; the lexicographically first of equal length.
   std::string shortest_completion(int32_t state);
 
  private:
   static constexpr int32_t kUnknown = -2;
 
   struct State {
-    std::vector<int32_t> nodes;  // the byte-reading and accepting nodes, ascending
+    std::vector<int32_t> nodes;  // byte-reading and accepting nodes, ascending
     int32_t to_accept;           // bytes of the shortest completion
   };
 

@@ -18,7 +18,7 @@ struct Expression {
   Kind kind;
   std::string literal = {};     // kLiteral: bytes
   std::bitset<128> ascii = {};  // kClass
-  bool beyond_ascii = false;    // kClass: every well-formed character above U+007F too
+  bool beyond_ascii = false;    // kClass: also all characters above U+007F
   std::vector<Expression> children = {};
   int min = 0;  // kRepeat
   int max = 0;  // kRepeat; -1: no limit
@@ -43,7 +43,7 @@ class Parser {
   bool at_end() const { return position_ == text_.size(); }
   bool next_is(char c) const { return !at_end() && text_[position_] == c; }
   char take(const char* wanted) {
-    if (at_end()) error(std::string("the pattern ends where ") + wanted + " is missing");
+    if (at_end()) error(std::string("the pattern ends, expected ") + wanted);
     return text_[position_++];
   }
 
@@ -92,7 +92,7 @@ class Parser {
     }
   }
 
-  /// The whole UTF-8 character that starts at `begin`, so that a repetition applies to all of it.
+  /// The UTF-8 character that starts at `begin`; a repetition applies to all of its bytes.
   std::string character(size_t begin) {
     const auto lead = static_cast<uint8_t>(text_[begin]);
     const size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
@@ -124,7 +124,7 @@ class Parser {
   uint8_t class_member() {
     char c = take("']'");
     if (c == '\\') c = escaped();
-    if (static_cast<uint8_t>(c) >= 128) error_at(position_ - 1, "a class holds ASCII only; write the others as (a|b)");
+    if (static_cast<uint8_t>(c) >= 128) error_at(position_ - 1, "a class supports ASCII only; write other characters as (a|b)");
     return static_cast<uint8_t>(c);
   }
 
@@ -201,7 +201,7 @@ class Parser {
   size_t position_ = 0;
 };
 
-/// Builds the automaton from its end: compile(e, next) gives the node that reads e and goes on at `next`.
+/// Builds the automaton backwards: compile(e, next) returns the node that reads e and continues at `next`.
 class Compiler {
  public:
   ByteNfa compile(const Expression& expression) {
@@ -282,7 +282,7 @@ class Compiler {
   }
 
   ByteNfa nfa_;
-  int parts_ = 0;  // with repetitions written out
+  int parts_ = 0;  // counting each copy of a repetition
 };
 
 }  // namespace

@@ -43,9 +43,9 @@ bool ProgramCursor::advance(const PatternSegment& segment) {
   const auto& mask = masks_->mask(state_);
   if (mask.count == 0) {
     if (complete) return next_segment();
-    fail(ErrorCode::kBadArgument, "the vocabulary has no token that goes on with the pattern " + segment.pattern);
+    fail(ErrorCode::kBadArgument, "the vocabulary has no token that continues the pattern " + segment.pattern);
   }
-  at_boundary_ = complete && !goes_on_;
+  at_boundary_ = complete && !continues_;
   if (at_boundary_) return true;
   greedy_ = segment.greedy;
   return choose_from(mask);
@@ -77,12 +77,12 @@ bool ProgramCursor::choose_from(const TokenMask& mask) {
 void ProgramCursor::decide(int32_t most_likely) {
   at_boundary_ = false;
   const auto bytes = vocabulary_.bytes(most_likely);
-  goes_on_ = !bytes.empty() && masks_->pattern().walk(state_, bytes) != Pattern::kDead;
-  if (!goes_on_) next_segment();
+  continues_ = !bytes.empty() && masks_->pattern().walk(state_, bytes) != Pattern::kDead;
+  if (!continues_) next_segment();
   settle();
 }
 
-int64_t ProgramCursor::alike_choices() const {
+int64_t ProgramCursor::choices_from_same_mask() const {
   const int64_t room = max_new_tokens_ - static_cast<int64_t>(ids_.size());
   const Segment& segment = program_[segment_];
   if (std::holds_alternative<PatternSegment>(segment)) return 1;
@@ -103,10 +103,10 @@ void ProgramCursor::append(int32_t id) {
   ids_.push_back(id);
   ++used_;
   if (masks_) state_ = masks_->pattern().walk(state_, vocabulary_.bytes(id));
-  goes_on_ = false;
+  continues_ = false;
 }
 
-/// Forced ids are data: an end token among them ends nothing.
+/// Forced ids are data: an end token among them does not end the row.
 void ProgramCursor::append(std::span<const int32_t> ids) {
   const auto room = static_cast<size_t>(max_new_tokens_) - ids_.size();
   if (ids.size() > room) finished_ = FinishReason::kLength;
@@ -118,7 +118,7 @@ bool ProgramCursor::next_segment() {
   ++segment_;
   used_ = 0;
   masks_.reset();
-  goes_on_ = false;
+  continues_ = false;
   return false;
 }
 

@@ -10,10 +10,10 @@
 
 namespace carillon {
 
-/// Executes a job's program for one row. It stands either at a choice among `mask()`, or at a
-/// boundary (a pattern that is complete but could go on), or it is done. Ids that leave no choice are
-/// appended without asking: token segments, states with one allowed token, the way out of a pattern
-/// that used up its tokens. The program, vocabulary and cache must outlive it.
+/// Executes a job's program for one row. It is at a choice among `mask()`, at a boundary (a pattern that is complete
+/// but could continue), or done. Forced ids are appended without a choice: token segments, states with one allowed
+/// token, and the completion of a pattern that has used up its tokens. The program, vocabulary and cache must outlive
+/// it.
 class ProgramCursor {
  public:
   ProgramCursor(const std::vector<Segment>& program, int64_t max_new_tokens, const Vocabulary& vocabulary,
@@ -22,24 +22,24 @@ class ProgramCursor {
   bool done() const { return finished_.has_value(); }
   FinishReason finished() const { return *finished_; }
 
-  /// Every new id, chosen or forced; the end token is not among them.
+  /// All new ids, chosen or forced, without the end token.
   const std::vector<int32_t>& ids() const { return ids_; }
 
   bool at_boundary() const { return at_boundary_; }
-  /// At a boundary: the most likely of all ids decides. Where the pattern allows it, the pattern goes
-  /// on and a choice follows; otherwise the segment ends.
+  /// At a boundary: takes the most likely of all ids by raw logits. If the pattern allows it, the pattern continues
+  /// with a choice; otherwise the segment ends.
   void decide(int32_t most_likely);
 
-  /// At a choice: what is allowed, and whether the most likely of it is taken instead of a sample.
+  /// At a choice: the allowed ids, and whether the most likely one is taken instead of a sample.
   const TokenMask& mask() const { return *mask_; }
   bool greedy() const { return greedy_; }
-  /// At a choice: at least so many, unless an end token comes, are made from the same mask, this one included.
-  int64_t alike_choices() const;
-  /// At a choice: takes an id of `mask()`.
+  /// At a choice: number of choices from the same mask, including this one, unless an end token is chosen.
+  int64_t choices_from_same_mask() const;
+  /// At a choice: appends an id of `mask()`.
   void push(int32_t id);
 
  private:
-  // Each goes on with its segment as far as no choice is needed; true: a choice or decision is.
+  // Each advances within its segment up to the next choice. Returns true at a choice or boundary.
   bool advance(const TokensSegment& segment);
   bool advance(const PatternSegment& segment);
   bool advance(const CodesSegment& segment);
@@ -60,9 +60,9 @@ class ProgramCursor {
   std::optional<FinishReason> finished_;
   size_t segment_ = 0;
   int64_t used_ = 0;                     // tokens of the current segment
-  std::shared_ptr<PatternMasks> masks_;  // of the current segment when it is a pattern
+  std::shared_ptr<PatternMasks> masks_;  // if the current segment is a pattern
   int32_t state_ = 0;                    // of its automaton
-  bool goes_on_ = false;                 // the boundary at state_ was decided for the pattern
+  bool continues_ = false;                 // the boundary at state_ was decided: the pattern continues
   bool at_boundary_ = false;
   const TokenMask* mask_ = nullptr;
   bool greedy_ = false;

@@ -15,9 +15,9 @@
 namespace carillon {
 namespace {
 
-/// Steps that the device has before it when the host reads one: more would be for nothing where rows end.
+/// Steps queued on the device beyond the one that the host reads. More would be wasted when rows end.
 constexpr int64_t kAhead = 4;
-/// Steps for which a graph is worth its capture.
+/// Minimum number of steps for which a graph is captured.
 constexpr int64_t kWorthGraph = 16;
 constexpr std::chrono::microseconds kPoll{50};
 
@@ -44,7 +44,7 @@ at::Tensor used_ids(const std::vector<AheadRow>& rows, const TokenMask& mask) {
   return used;
 }
 
-/// One row under another when there is guidance.
+/// Repeats the rows for guidance.
 at::Tensor doubled(const at::Tensor& x, bool is_guided) { return is_guided ? at::cat({x, x}) : x; }
 
 }  // namespace
@@ -62,7 +62,7 @@ RunAhead::RunAhead(const CausalLm& model, KvCache& cache, const LanguageJob& job
   std::vector<int64_t> ids, positions;
   for (const AheadRow& row : rows) ids.push_back(row.unfed_id);
   for (int64_t row = 0; row < cache.rows(); ++row) {
-    positions.push_back(std::min(cache.length(row), cache.max_tokens() - 1));  // a row that is done may be full
+    positions.push_back(std::min(cache.length(row), cache.max_tokens() - 1));  // a finished row may be full
   }
   ids_ = upload(doubled(at::tensor(ids, at::kLong), is_guided_), device);
   positions_ = upload(at::tensor(positions, at::kLong), device);
@@ -97,7 +97,7 @@ void RunAhead::step() {
           ? most_likely_columns(scores)
           : draw_columns(candidate_weights(scores, job_.temperature, job_.top_k, job_.min_p), job_.top_p,
                          uniforms_.index_select(1, count_).squeeze(1));
-  // A failed row goes on with some id, and the host learns of it.
+  // A row with non-finite logits continues with id 0; the host reads -1 and throws.
   const at::Tensor column = columns.clamp_min(0);
   const at::Tensor ids = mask_.id_tensor.defined() ? mask_.id_tensor.index_select(0, column) : column + mask_.first;
   if (is_used_.defined()) is_used_.scatter_(1, (ids - mask_.first).unsqueeze(1), true);
@@ -118,7 +118,7 @@ void RunAhead::start_step() {
     const c10::impl::VirtualGuardImpl guard(chosen_.device().type());
     copied_[static_cast<size_t>(started_ % (kAhead + 1))].record(guard.getStream(chosen_.device()));
   }
-  // The first step has found its kernels and made their workspaces: those after it can be captured.
+  // The first step has initialised kernels and workspaces, so later steps can be captured.
   if (started_++ == 0 && steps_ >= kWorthGraph) graph_ = Graph::capture(chosen_.device(), [this] { step(); });
 }
 

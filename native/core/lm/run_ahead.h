@@ -14,24 +14,25 @@
 
 namespace carillon {
 
-/// A row that goes on by itself: the id to feed next, its seed, and every new id so far, that one included.
+/// State of a row: the id to feed next, its seed, and all new ids so far, including that one.
 struct AheadRow {
   int32_t unfed_id;
   uint64_t seed;
   std::span<const int32_t> ids;
 };
 
-/// Tokens that a device chooses one after another while every row has the same mask: ids, positions, random numbers and the
-/// ids of the repetition penalty lie there, so that a step has no argument. It is captured as a graph where there are
-/// graphs, and the host reads the ids some steps late, without stopping the device. The same ids as the host would choose.
+/// Chooses tokens on the device while all rows have the same mask. Ids, positions, random numbers and the flags of the
+/// repetition penalty are on the device, so a step has no arguments and can be captured as a graph. The host reads the
+/// ids some steps later without stalling the device. The ids are those that the host would choose, because random
+/// numbers are a function of seed and position.
 class RunAhead {
  public:
-  /// A row of the cache for each of `rows`, and as many again (unconditional) when job.cfg_scale is above 1. At most
-  /// `steps` tokens are chosen. What is passed must outlive it.
+  /// The cache has a row for each of `rows`, followed by as many unconditional rows if job.cfg_scale is above 1.
+  /// Chooses at most `steps` tokens. The arguments must outlive it.
   RunAhead(const CausalLm& model, KvCache& cache, const LanguageJob& job, const TokenMask& mask,
            const std::vector<AheadRow>& rows, int64_t steps);
 
-  /// The ids of the next step, one per row; all rows go on, whatever they are. Throws kNotFinite.
+  /// Ids of the next step, one per row; rows continue even after an end token. Throws kNotFinite.
   std::vector<int64_t> next();
 
  private:
@@ -47,10 +48,10 @@ class RunAhead {
   const bool is_guided_;
 
   // On the device, written in place by each step.
-  at::Tensor ids_;        // int64 [rows of the cache]: what is fed next
-  at::Tensor positions_;  // int64 [rows of the cache]: where to
-  at::Tensor chosen_;     // int64 [rows]: -1 where logits were not finite
-  at::Tensor count_;      // int64 [1]: steps done
+  at::Tensor ids_;        // int64 [rows of the cache]: ids to feed next
+  at::Tensor positions_;  // int64 [rows of the cache]: their positions
+  at::Tensor chosen_;     // int64 [rows]: -1 for logits that are not finite
+  at::Tensor count_;      // int64 [1]: finished steps
   at::Tensor uniforms_;   // float64 [rows, steps]
   at::Tensor is_used_;    // bool [rows, ids of the mask's range]; undefined without a repetition penalty
 

@@ -37,12 +37,11 @@ void fail_not_finite() {
 
 namespace {
 
-/// The columns by falling weight, equal ones by rising column, without sorting them: weights are
-/// counted into buckets by exponent and leading mantissa bits, and only one bucket is ever sorted.
-/// Columns of weight 0 are left out.
-class FallingOrder {
+/// Columns by descending weight, ties by ascending column, without a full sort: counts weights into buckets by exponent
+/// and leading mantissa bits, and sorts only one bucket. Omits columns of weight 0.
+class DescendingOrder {
  public:
-  explicit FallingOrder(std::span<const float> weights) : weights_(weights), mass_(kBuckets) {
+  explicit DescendingOrder(std::span<const float> weights) : weights_(weights), mass_(kBuckets) {
     for (const float weight : weights) {
       if (weight > 0.0f) mass_[bucket_of(weight)] += weight;
       unordered_ |= std::isnan(weight);
@@ -50,15 +49,15 @@ class FallingOrder {
     for (const double mass : mass_) total_ += mass;
   }
 
-  /// The sum of the weights; NaN when one of them is.
+  /// Sum of the weights; NaN if one of them is NaN.
   double total() const { return unordered_ ? std::numeric_limits<double>::quiet_NaN() : total_; }
 
   struct Place {
     int64_t column;
-    double mass;  // of all columns up to and including this one
+    double mass;  // cumulative, including this column
   };
 
-  /// The first column at which the running mass reaches `target`; the last one when rounding keeps it below.
+  /// First column with a cumulative mass of at least `target`; the last column if rounding keeps the mass below it.
   Place find(double target) const {
     size_t bucket = 0;
     double before = 0.0, reached = 0.0;
@@ -136,7 +135,7 @@ at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64
 }
 
 int64_t draw(std::span<const float> weights, double top_p, double uniform) {
-  const FallingOrder order(weights);
+  const DescendingOrder order(weights);
   const double total = order.total();
   if (!(total > 0.0) || !std::isfinite(total)) fail_not_finite();
   const double mass = top_p > 0.0 && top_p < 1.0 ? order.find(top_p * total).mass : total;

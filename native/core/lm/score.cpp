@@ -12,7 +12,7 @@ namespace carillon {
 namespace {
 
 constexpr int64_t kPromptChunk = 512;
-/// Logits of the whole vocabulary are held for so many tokens.
+/// Number of tokens with logits of the whole vocabulary in memory at once.
 constexpr int64_t kTargetChunk = 32;
 
 void add_scores(TokenScores& scores, const at::Tensor& logits, const at::Tensor& ids) {
@@ -39,7 +39,7 @@ std::vector<TokenScores> score(const CausalLm& model, const std::vector<int32_t>
   const auto prompt_tokens = static_cast<int64_t>(prompt.size());
   const int64_t tokens = prompt_tokens + static_cast<int64_t>(longest);
   require(tokens <= max_context_tokens, "the prompt with the text to score has " + std::to_string(tokens) +
-                                            " tokens, but the language model takes " +
+                                            " tokens, but the limit of the language model is " +
                                             std::to_string(max_context_tokens));
   KvCache cache = model.make_cache(1, tokens);
   const auto line_of = [](const std::vector<int32_t>& ids) { return at::tensor(ids, at::kInt).to(at::kLong); };

@@ -7,10 +7,10 @@
 
 namespace carillon {
 
-/// How likely a model finds each token of a given text, among all of its vocabulary.
+/// Likelihood of each token of a given text under a model, over its whole vocabulary.
 struct TokenScores {
   std::vector<float> log_probabilities;
-  std::vector<int32_t> ranks;  // 1 for the likeliest
+  std::vector<int32_t> ranks;  // 1 for the most likely
 };
 
 /// Scores each of `targets` as the continuation of the prompt, by teacher forcing. Throws kBadArgument for an empty

@@ -20,14 +20,14 @@ Vocabulary::Vocabulary(std::vector<uint8_t> bytes, std::vector<int32_t> offsets,
   const auto require = [](bool condition, const char* message) {
     if (!condition) fail(ErrorCode::kBadArgument, std::string("vocabulary: ") + message);
   };
-  require(offsets_.size() > 1, "there are no tokens");
+  require(offsets_.size() > 1, "has no tokens");
   require(offsets_.front() == 0 && offsets_.back() == static_cast<int64_t>(bytes_.size()) &&
               std::is_sorted(offsets_.begin(), offsets_.end()),
-          "the offsets do not ascend from 0 to the number of bytes");
-  require(!end_ids_.empty(), "there is no end token");
-  for (const int32_t id : end_ids_) require(id >= 0 && id < size(), "an end token lies outside");
+          "offsets must ascend from 0 to the number of bytes");
+  require(!end_ids_.empty(), "has no end token");
+  for (const int32_t id : end_ids_) require(id >= 0 && id < size(), "an end token is out of range");
   require(code_count_ >= 0 && first_code_ >= 0 && int64_t{first_code_} + code_count_ <= size(),
-          "the audio codes lie outside");
+          "audio codes are out of range");
   build_trie();
 }
 
@@ -99,11 +99,11 @@ std::vector<int32_t> Vocabulary::spell(std::string_view text) const {
 
 namespace {
 
-// Up to here gathering columns is cheaper than masking a whole window of them.
+// Up to this many ids, gathering columns is cheaper than masking a window.
 constexpr size_t kMaxListed = 4096;
 constexpr size_t kMaxPatterns = 64;
 
-/// `ids` are different, in any order.
+/// `ids` are distinct, in any order.
 TokenMask make_mask(std::vector<int64_t> ids, at::Device device) {
   TokenMask mask;
   mask.count = static_cast<int64_t>(ids.size());
@@ -154,7 +154,7 @@ const TokenMask& PatternMasks::mask(int32_t state) {
   return *mask;
 }
 
-/// Walks the trie in depth-first order with the automaton; a dead state skips the subtree.
+/// Walks trie and automaton together, depth-first; a dead state skips the subtree.
 std::vector<int64_t> PatternMasks::allowed_ids(int32_t state) {
   const auto nodes = vocabulary_.nodes();
   const auto sorted = vocabulary_.sorted_ids();
@@ -187,7 +187,7 @@ MaskCache::MaskCache(const Vocabulary& vocabulary, at::Device device) : vocabula
 std::shared_ptr<PatternMasks> MaskCache::pattern(const std::string& text) {
   auto known = patterns_.find(text);
   if (known != patterns_.end()) return known->second;
-  // A service uses a handful of patterns; only a caller that invents new ones meets the bound.
+  // A service uses few patterns; the limit only bounds memory for callers with many.
   if (patterns_.size() >= kMaxPatterns) patterns_.clear();
   auto masks = std::make_shared<PatternMasks>(text, vocabulary_, device_);
   patterns_.emplace(text, masks);

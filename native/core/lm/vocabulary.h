@@ -14,28 +14,28 @@
 
 namespace carillon {
 
-/// What constrained decoding knows of the tokenizer. Ordinary tokens have bytes; special tokens and
-/// audio codes have none. Immutable.
+/// Token table of the tokenizer for constrained decoding. Ordinary tokens have bytes; special tokens and audio codes
+/// have none, so no pattern allows them. Immutable.
 class Vocabulary {
  public:
-  /// A node of the byte trie over the ordinary tokens. Nodes stand in depth-first order, so a
-  /// subtree is skipped by adding `subtree`, and the tokens of node i are
-  /// sorted_ids[nodes[i].first_token .. nodes[i + 1].first_token) (a sentinel ends the list).
+  /// A node of the byte trie over the ordinary tokens. Nodes are in depth-first order, so adding `subtree` skips a
+  /// subtree. The tokens of node i are sorted_ids[nodes[i].first_token .. nodes[i + 1].first_token); the last node is a
+  /// sentinel.
   struct Node {
-    uint32_t subtree;      // nodes of the subtree, this one included
+    uint32_t subtree;      // nodes of the subtree, including this one
     uint32_t first_token;  // index into sorted_ids()
-    uint16_t depth;        // bytes from the root to here, at least 1
+    uint16_t depth;        // bytes from the root, at least 1
     uint8_t byte;
   };
 
-  /// bytes: of every token, end to end; offsets: size + 1 ascending positions in it.
-  /// end_ids: any of them ends a row, the first is the one constrained text may produce.
-  /// Audio codes are the ids first_code .. first_code + code_count - 1. Throws kBadArgument.
+  /// `bytes`: those of all tokens, concatenated; `offsets`: size + 1 ascending positions in it. Any of `end_ids` ends a
+  /// row; constrained text may only produce the first. Audio codes are ids first_code .. first_code + code_count - 1.
+  /// Throws kBadArgument.
   Vocabulary(std::vector<uint8_t> bytes, std::vector<int32_t> offsets, std::vector<int32_t> end_ids, int32_t first_code,
              int32_t code_count);
 
   int32_t size() const { return static_cast<int32_t>(offsets_.size()) - 1; }
-  /// The bytes of a token; empty for special tokens and audio codes.
+  /// Bytes of a token; empty for special tokens and audio codes.
   std::string_view bytes(int32_t id) const;
   bool is_end(int32_t id) const;
   int32_t end_id() const { return end_ids_.front(); }
@@ -44,11 +44,11 @@ class Vocabulary {
 
   /// The trie; the last node is the sentinel.
   std::span<const Node> nodes() const { return nodes_; }
-  /// Ids of the ordinary tokens in the order of their bytes.
+  /// Ids of the ordinary tokens, sorted by their bytes.
   std::span<const int32_t> sorted_ids() const { return sorted_ids_; }
   size_t longest_token() const { return longest_token_; }
 
-  /// Splits `text` into the longest tokens from the left. Throws kBadArgument when no token fits.
+  /// Splits `text` greedily into the longest tokens. Throws kBadArgument if no token fits.
   std::vector<int32_t> spell(std::string_view text) const;
 
  private:
@@ -64,33 +64,33 @@ class Vocabulary {
   size_t longest_token_ = 0;
 };
 
-/// The token ids a row may take next. All lie in first .. last.
+/// Token ids that a row may take next, all within first .. last.
 struct TokenMask {
   int64_t count = 0;
   int64_t first = 0, last = -1;
-  /// The ids themselves, ascending: [count] int64, on the host and on the model's device. Only when they are few.
+  /// The ids, ascending: [count] int64, on the host and on the model's device. Empty if they are many.
   std::vector<int64_t> ids;
   at::Tensor id_tensor;
-  /// bool [last - first + 1] on the model's device, true where an id is not allowed. Only when the
-  /// ids are many and have gaps; with neither form every id of first .. last is allowed.
+  /// bool [last - first + 1] on the model's device, true for ids that are not allowed. Only defined if the ids are many
+  /// and have gaps; without both forms every id in first .. last is allowed.
   at::Tensor blocked;
 
-  /// The allowed columns of logits [n, C] whose column 0 is id `window_first`: [n, K].
+  /// Allowed columns of logits [n, C] that start at id `window_first`: [n, K].
   at::Tensor columns(const at::Tensor& logits, int64_t window_first) const;
-  /// Puts minus infinity where [n, K] scores of columns() belong to ids that are not allowed.
+  /// Sets scores [n, K] of columns() to minus infinity for ids that are not allowed.
   at::Tensor block(const at::Tensor& scores) const;
-  /// The id of column `column` of columns().
+  /// Id of a column of columns().
   int64_t id(int64_t column) const { return ids.empty() ? first + column : ids[column]; }
 };
 
-/// A pattern together with the masks of the states met so far.
+/// A pattern with the cached masks of its states.
 class PatternMasks {
  public:
   PatternMasks(const std::string& text, const Vocabulary& vocabulary, at::Device device)
       : pattern_(text), vocabulary_(vocabulary), device_(device) {}
 
   Pattern& pattern() { return pattern_; }
-  /// The ordinary tokens after which a complete string can still be reached.
+  /// Ordinary tokens whose bytes can be read and after which a complete string is still reachable.
   const TokenMask& mask(int32_t state);
 
  private:
@@ -102,13 +102,13 @@ class PatternMasks {
   std::unordered_map<int32_t, std::unique_ptr<TokenMask>> masks_;
 };
 
-/// Every mask of one model, kept from request to request. Owned by the model and used only on the
-/// language model's lane; the vocabulary must outlive it.
+/// Cache of all masks of one model, kept across requests. Used only on the language model's lane. The vocabulary must
+/// outlive it.
 class MaskCache {
  public:
   MaskCache(const Vocabulary& vocabulary, at::Device device);
 
-  /// Throws kBadArgument for a pattern that cannot be read.
+  /// Throws kBadArgument for a pattern with a syntax error.
   std::shared_ptr<PatternMasks> pattern(const std::string& text);
   const TokenMask& codes() const { return codes_; }
   const TokenMask& codes_or_end() const { return codes_or_end_; }

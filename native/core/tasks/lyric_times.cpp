@@ -9,11 +9,11 @@
 namespace carillon {
 namespace {
 
-/// Weights that are not so many times the median of their row or column are nobody's.
+/// Attention weights below this many times the median of their row or column are ignored.
 constexpr double kTimesMedian = 2.0;
 
-/// What of a head's weights stands out both ways.
-at::Tensor standing_out(const at::Tensor& weights) {
+/// Attention weights of a head that exceed the medians of both their row and their column; 0 elsewhere.
+at::Tensor salient_weights(const at::Tensor& weights) {
   at::Tensor kept = weights.softmax(1) * weights.softmax(0);
   for (const int64_t along : {1, 0}) {
     kept = (kept - kTimesMedian * std::get<0>(kept.median(along, /*keepdim=*/true))).relu();
@@ -21,15 +21,15 @@ at::Tensor standing_out(const at::Tensor& weights) {
   return kept.square();
 }
 
-/// The path from the first corner of `gain` [rows, columns] to the last that gains most, going on by a row, a column or
-/// both: for each row the first of its columns that gains anything, else the first.
+/// Dynamic time warping: the path of highest sum from the first to the last corner of `gain` [rows, columns], in steps
+/// of a row, a column or both. Returns for each row the first column on the path with a positive gain, else the first.
 std::vector<int64_t> first_columns(const at::Tensor& gain) {
   enum Move : uint8_t { kBoth, kRow, kColumn };
   const int64_t rows = gain.size(0), columns = gain.size(1);
   const float* const gains = gain.const_data_ptr<float>();
   std::vector<uint8_t> moves(static_cast<size_t>(rows * columns));
   constexpr double kNowhere = -std::numeric_limits<double>::infinity();
-  // What the best path has gained up to each place, behind a border that no path touches but at its beginning.
+  // Highest sum of a path to each cell. Element 0 is a border that only the start of the path touches.
   std::vector<double> above(static_cast<size_t>(columns) + 1, kNowhere), here(above.size());
   above[0] = 0;
   for (int64_t row = 0; row < rows; ++row) {
@@ -62,7 +62,7 @@ std::vector<int64_t> first_columns(const at::Tensor& gain) {
 }  // namespace
 
 void LyricAlignment::add(const at::Tensor& weights) {
-  const at::Tensor kept = standing_out(weights);
+  const at::Tensor kept = salient_weights(weights);
   sum_ = sum_.defined() ? sum_ + kept : kept;
   total_ += kept.sum(at::kDouble).item<double>();
   total_of_squares_ += kept.square().sum(at::kDouble).item<double>();
@@ -84,7 +84,7 @@ std::vector<int64_t> sung_patches(const AceStep& model, const at::Tensor& latent
   const at::Tensor state = (time * noise + (1.0 - time) * latents).to(model.placement.dtype);
   const at::Tensor times = at::full({1}, time, latents.options());
   LyricAlignment alignment;
-  model.dit.watch(model.config.lyric_heads, state, model.dit.embed_context(conditions.context),
+  model.dit.visit_attention(model.config.lyric_heads, state, model.dit.embed_context(conditions.context),
                   model.dit.modulate(times), model.dit.attend_to(conditions.encoder_states),
                   [&](const at::Tensor& weights) {
                     control.check();

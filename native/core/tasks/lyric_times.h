@@ -11,25 +11,23 @@
 
 namespace carillon {
 
-/// When tokens are sung, by what heads of attention make of them: `weights` [tokens, patches] float32 in 0 .. 1 for
-/// each. The path of most weight through all tokens and patches (dynamic time warping), where a weight counts that
-/// stands out among its token's and among its patch's. After the reference's lyric alignment.
+/// Aligns lyric tokens with DiT patches by the attention of selected heads, as the reference does: dynamic time warping
+/// over weights that are salient for both their token and their patch.
 class LyricAlignment {
  public:
   void add(const at::Tensor& weights);
-  /// Of each token, ascending: the first patch of its part of the path at which it is heard, else of that part. Empty
-  /// where no token is heard at all.
+  /// For each token the first patch of its part of the path, preferably one with a salient weight. Ascending; empty if
+  /// no weight is salient.
   std::vector<int64_t> first_patches() const;
 
  private:
-  at::Tensor sum_;  // [tokens, patches] of what stood out
+  at::Tensor sum_;  // [tokens, patches] salient weights
   double total_ = 0, total_of_squares_ = 0, heads_ = 0;
 };
 
-/// When each token of the span is sung, in the first `patches` of the DiT, read from how the model listens to the
-/// lyrics of one song: its finished latents [1, T, C] float32 with as much `noise` as a last of `steps` steps has,
-/// under the conditions that it was rendered of. Empty where the model hears none. The model must have lyric heads.
-/// Checks for cancellation between them.
+/// DiT patch (of the first `patches`) at which each token of the span is sung; empty if the alignment finds none.
+/// Evaluates the model once on the finished `latents` [1, T, C] float32 with the `noise` level of the last of `steps`
+/// steps, under the song's conditions. The model must have lyric heads. Checks for cancellation after each head.
 std::vector<int64_t> sung_patches(const AceStep& model, const at::Tensor& latents, const at::Tensor& noise,
                                   const Conditions& conditions, const LyricSpan& lyrics, int steps, int64_t patches,
                                   const Control& control);

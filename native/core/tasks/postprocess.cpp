@@ -14,7 +14,7 @@ namespace {
 float peak_of(const at::Tensor& audio) {
   const auto [low, high] = at::aminmax(audio);
   const float peak = std::max(std::abs(low.item<float>()), std::abs(high.item<float>()));
-  if (!std::isfinite(peak)) fail(ErrorCode::kNotFinite, "the decoded audio holds a value that is not a number");
+  if (!std::isfinite(peak)) fail(ErrorCode::kNotFinite, "the decoded audio contains a value that is not finite");
   return peak;
 }
 

@@ -89,7 +89,7 @@ at::Tensor window_mask(const FrameRange& range, int64_t frames, at::Device devic
 
 namespace {
 
-/// Seconds as a person writes them.
+/// Seconds in shortest form, such as 2.5.
 std::string text_of(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", seconds);
@@ -115,12 +115,12 @@ void check_length(const std::string& what, int64_t samples, const RendererInfo& 
 void check_codes(const RenderJob& job, const RendererInfo& info) {
   const std::string task = task_name(job.task);
   require(job.task == Task::kText2Music || job.task == Task::kCover,
-          "audio codes would take the place of the source that " + task + " works on");
+          "audio codes cannot be combined with the source that " + task + " works on");
   const std::string items = std::to_string(job.audio_codes.size()), seeds = std::to_string(job.seeds.size());
   require(items == seeds, "there are audio codes for " + items + " items and seeds for " + seeds);
   for (const auto& codes : job.audio_codes) {
     require(!codes.empty(), "an item's audio codes are empty");
-    require(codes.size() == job.audio_codes[0].size(), "the items' audio codes differ in length");
+    require(codes.size() == job.audio_codes[0].size(), "audio codes of the items differ in length");
     for (const int32_t code : codes) {
       require(code >= 0 && code < info.codebook_size, "audio code " + std::to_string(code) + " is outside 0 .. " +
                                                           std::to_string(info.codebook_size - 1) + " of this model");
@@ -135,7 +135,7 @@ void check_window(const RenderJob& job, const RendererInfo& info) {
   const int64_t samples = source_samples(job);
   const double seconds = static_cast<double>(samples) / static_cast<double>(info.sample_rate);
   const std::string window = "the window of " + text_of(start) + " to " + text_of(end) + " seconds";
-  require(std::isfinite(start) && std::isfinite(end), window + " has no numbers for its ends");
+  require(std::isfinite(start) && std::isfinite(end), window + " has an end that is not finite");
   require(start < end, window + " ends before it begins");
   require(start <= seconds && end >= 0.0, window + " does not touch the source, which has " + text_of(seconds));
   check_length("the source with " + window, song_samples(job, info), info);
@@ -162,7 +162,7 @@ void check_reference(const RenderJob& job, const RendererInfo& info) {
   if (!job.reference_audio.defined()) return;
   const at::Tensor& audio = job.reference_audio;
   require(audio.dim() == 2 && audio.size(1) > 0, "the reference audio has no samples");
-  require(audio.isfinite().all().item<bool>(), "the reference audio holds a value that is not a number");
+  require(audio.isfinite().all().item<bool>(), "the reference audio contains a value that is not finite");
   require(!is_silent(audio), "the reference audio is silent");
 }
 
@@ -171,7 +171,7 @@ void check_reference(const RenderJob& job, const RendererInfo& info) {
 void check_recording(const std::string& what, const at::Tensor& audio, const RendererInfo& info) {
   require(audio.dim() == 2 && audio.scalar_type() == at::kFloat, what + " must be float32 [channels, samples]");
   check_length(what, audio.size(1), info);
-  require(audio.isfinite().all().item<bool>(), what + " holds a value that is not a number");
+  require(audio.isfinite().all().item<bool>(), what + " contains a value that is not finite");
 }
 
 void check_latents(const std::string& what, const at::Tensor& latents, const RendererInfo& info) {
@@ -190,17 +190,17 @@ void check_render_job(const RenderJob& job, const RendererInfo& info) {
   if (job.timed_lyrics) {
     const auto [first, count] = *job.timed_lyrics;
     const auto tokens = static_cast<int64_t>(job.prompts.lyrics.size());
-    require(first >= 0 && count >= 1 && count <= tokens - first, "the timed lyrics are no part of the lyric prompt");
+    require(first >= 0 && count >= 1 && count <= tokens - first, "the timed lyrics are outside the lyric prompt");
   }
   require(std::isfinite(job.denoise.latent_rescale) && std::isfinite(job.denoise.latent_shift),
-          "latent_rescale or latent_shift is not a number");
-  require(std::isfinite(job.guidance.scale), "the guidance scale is not a number");
+          "latent_rescale and latent_shift must be finite numbers");
+  require(std::isfinite(job.guidance.scale), "the guidance scale must be a finite number");
   require(job.guidance.interval_start <= job.guidance.interval_end, "the guidance interval ends before it starts");
   require_share("the repaint strength", job.edit.repaint_strength);
   require_share("the cover strength", job.denoise.cover_strength);
   require_share("the cover noise strength", job.denoise.cover_noise_strength);
   require(job.denoise.cover_strength == 1.0 || !job.prompts.plain_text.empty(),
-          "a cover strength below 1 needs the text prompt of text2music for the steps that follow");
+          "a cover strength below 1 needs the text2music prompt for the remaining steps");
   require(!job.window || job.task == Task::kRepaint || job.task == Task::kLego,
           std::string(task_name(job.task)) + " works on the whole song; only repaint and lego have a window");
   if (!job.audio_codes.empty()) {

@@ -17,14 +17,15 @@ enum class Task { kText2Music, kCover, kRepaint, kLego, kExtract, kComplete };
 /// The wire name of a task: text2music, cover, repaint, lego, extract, complete.
 const char* task_name(Task task);
 
-/// What to generate of a source, in seconds from its beginning; it may begin before 0 and end beyond the source.
+/// Part of a source to generate, in seconds; may start before 0 and end after the source.
 struct Window {
   double start_seconds, end_seconds;
 };
 
 enum class RepaintMode { kConservative, kBalanced, kAggressive };
 
-/// What the model is told of the window: exactly where it is, or that every frame is open to change.
+/// Chunk mask that the model reads: the window only, or all frames. The reference writes a 2 into a boolean mask for
+/// kAuto, so its models have only seen 0 and 1: kAuto is 1 everywhere.
 enum class ChunkMask { kExplicit, kAuto };
 
 /// The group `edit` of src/engine/render-parameters.ts, which holds its defaults and ranges.
@@ -32,48 +33,51 @@ struct Edit {
   RepaintMode repaint_mode;
   double repaint_strength;  // 0 .. 1, of the balanced mode
   ChunkMask chunk_mask;
-  bool cover_skips_codes;  // a cover reads the latents of its source, not its audio codes
+  bool cover_skips_codes;  // cover: use the latents of the source instead of its audio codes
 };
 
 /// Token ids of the text encoder's tokenizer.
 struct PromptIds {
   std::vector<int32_t> text, lyrics;
-  std::vector<int32_t> plain_text = {};  // `text` as text2music would say it; needed for a cover strength below 1
+  std::vector<int32_t> plain_text = {};  // the text2music prompt; needed for a cover strength below 1
 };
 
-/// Which tokens of the lyric prompt are words of the song: [first, first + count).
+/// Tokens [first, first + count) of the lyric prompt: the words of the song, without headings.
 struct LyricSpan {
   int64_t first, count;
 };
 
-/// One job of any task: every item shares the conditions and the length, each has its own seed and codes.
+/// A batch of songs that share task, conditions, source and length, so it has no padding and an item does not depend on
+/// the others. Seeds and audio codes are per item; only the seeds are random.
 struct RenderJob {
   Task task;
   PromptIds prompts;
-  int64_t samples;  // of the song, where no source sets them; with audio codes at most what they say, 0: all of it
-  /// text2music, cover: one list per item, all of one length; or empty.
+  int64_t samples;  // length without a source; with audio codes: at most their length, 0 for all of it
+  /// text2music, cover: one list per item, all of one length; or empty. Codes outside the codebook are rejected; codes
+  /// beyond the length of the song are cut.
   std::vector<std::vector<int32_t>> audio_codes = {};
-  at::Tensor source_audio = {};       // [channels, samples] float32 on the CPU; text2music and codes do without
-  at::Tensor source_latents = {};     // [frames, C] float32 on the CPU, in place of source_audio, as long as `samples`
-  std::optional<Window> window = {};  // repaint, lego; none: all of the source
-  at::Tensor reference_audio = {};    // as source_audio: whose timbre to take; undefined: none
-  at::Tensor reference_latents = {};  // as source_latents, in place of reference_audio
+  at::Tensor source_audio = {};       // [channels, samples] float32 on the CPU; unused by text2music and with codes
+  at::Tensor source_latents = {};     // [frames, C] float32 on the CPU, replaces source_audio; `samples` long
+  std::optional<Window> window = {};  // repaint, lego; nullopt: all of the source
+  at::Tensor reference_audio = {};    // timbre reference, as source_audio; undefined for none
+  at::Tensor reference_latents = {};  // as source_latents, replaces reference_audio
   Denoise denoise;
   Guidance guidance;
   Edit edit;
-  std::optional<LyricSpan> timed_lyrics = {};  // tells when they are sung, where the model can
-  std::vector<ActiveAdapter> adapters = {};    // which act, in the order in which they add up
-  std::vector<uint64_t> seeds;                 // one per item: their number is the batch size
+  std::optional<LyricSpan> timed_lyrics = {};  // request timestamps for these, if the model supports it
+  std::vector<ActiveAdapter> adapters = {};    // active adapters, in the order of summation
+  std::vector<uint64_t> seeds;                 // one per item; determines the batch size
 };
 
 struct RenderResult {
-  /// Per item [channels, samples], float32 on the CPU, contiguous. Peak at -1 dB, except where a window leaves
-  /// something of the source: that has its own level.
+  /// Per item [channels, samples], float32 on the CPU, contiguous. Peak at -1 dB, unless the song keeps part of a
+  /// source, which keeps its level.
   std::vector<at::Tensor> audio;
   int64_t samples_per_channel = 0;
-  /// Per item [frames, C], float32 on the CPU, contiguous: what was decoded.
+  /// Per item [frames, C], float32 on the CPU, contiguous: the decoded latents.
   std::vector<at::Tensor> latents;
-  /// Per item, when each of the timed lyrics' tokens is sung, in seconds; none where the model cannot tell.
+  /// Per item the time in seconds of each timed lyric token; empty if the model has no lyric heads or finds no
+  /// alignment.
   std::vector<std::vector<float>> lyric_seconds;
   struct {
     double conditions = 0, denoise = 0, decode = 0;  // seconds
@@ -88,33 +92,33 @@ struct RendererInfo {
   int64_t samples_per_frame;                // of one latent frame
   int64_t frames_per_code;                  // latent frames of one audio code
   int64_t codebook_size;                    // audio codes are 0 .. codebook_size - 1
-  int64_t max_frames;                       // the longest song the silence table covers
-  int64_t timbre_frames;                    // latent frames that are heard of a reference
+  int64_t max_frames;                       // length of the silence table, the limit of a song
+  int64_t timbre_frames;                    // latent frames of a reference excerpt
   std::vector<float> silent_frame;          // first frame of the silence table, which identifies the latent space
-  std::vector<std::string> unused_tensors;  // what the checkpoints hold beyond what was expected: "directory: name"
+  std::vector<std::string> unused_tensors;  // tensors that no loader reads: "directory: name"
 };
 
-/// True where the task works on a source; text2music and jobs with audio codes ignore it.
+/// Whether the task reads a source; text2music and jobs with audio codes ignore it.
 bool reads_source(const RenderJob& job);
 
-/// The length of the job's source.
+/// Length of the job's source.
 int64_t source_samples(const RenderJob& job);
 
-/// The length of a song in samples: of its source and what its window adds, else job.samples, else of its audio codes.
+/// Length of the song in samples: of its source extended by the window, else job.samples, else of its audio codes.
 int64_t song_samples(const RenderJob& job, const RendererInfo& info);
 
-/// The latent frames that hold a song, before anything is completed with silence; the last may be used in part.
+/// Latent frames of the song before padding. The last frame is rendered whole and cut to the sample after decoding.
 int64_t song_frames(const RenderJob& job, const RendererInfo& info);
 
-/// A window on a source that grows where the window leaves it. All in samples.
+/// A window in samples, on a source that is padded if the window exceeds it.
 struct WindowPlace {
-  int64_t left, right;  // silence to put before and behind the source
-  int64_t begin, end;   // the window within what comes of that
+  int64_t left, right;  // padding before and after the source
+  int64_t begin, end;   // the window within the padded source
 
   friend bool operator==(const WindowPlace&, const WindowPlace&) = default;
 };
 
-/// The window in samples, each time at the sample nearest to it; without a window all of the source.
+/// Rounds each time to the nearest sample; frames and padding follow in integers. Without a window: all of the source.
 WindowPlace place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate);
 
 /// The job's window on its source. Whole frames are put before source_latents.
@@ -131,12 +135,12 @@ FrameRange frames_inside(const WindowPlace& place, int64_t frames, int64_t sampl
 /// [1, frames] bool, true inside the range.
 at::Tensor window_mask(const FrameRange& range, int64_t frames, at::Device device);
 
-/// Throws kBadArgument for a job whose parts contradict each other or do not fit the renderer, kSongTooLong for one
-/// beyond the silence table.
+/// Throws kBadArgument for a job that is inconsistent or does not fit the renderer, kSongTooLong for one longer than
+/// the silence table.
 void check_render_job(const RenderJob& job, const RendererInfo& info);
 
 /// Throws kBadArgument unless `audio` is [channels, samples] float32 of at least one latent frame and finite,
-/// kSongTooLong where it is longer than the silence table. `what` names it.
+/// kSongTooLong if it is longer than the silence table. `what` names it in errors.
 void check_recording(const std::string& what, const at::Tensor& audio, const RendererInfo& info);
 
 /// Throws kBadArgument unless `latents` are finite and [frames, C] of this model, kSongTooLong as check_recording.

@@ -31,7 +31,7 @@ class Stopwatch {
 void require_match(const char* what, int64_t found, int64_t expected) {
   if (found == expected) return;
   fail(ErrorCode::kBadCheckpoint, std::string(what) + " has " + std::to_string(found) + " channels, the DiT expects " +
-                                      std::to_string(expected) + "; these checkpoints do not belong together");
+                                      std::to_string(expected) + "; these checkpoints do not match");
 }
 
 std::vector<float> silent_frame_of(const AceStep& model) {
@@ -39,21 +39,21 @@ std::vector<float> silent_frame_of(const AceStep& model) {
   return {frame.const_data_ptr<float>(), frame.const_data_ptr<float>() + frame.numel()};
 }
 
-/// Rescaling can take a latent beyond float32.
+/// Rescaling can overflow float32.
 void require_finite(const at::Tensor& latents) {
   if (latents.isfinite().all().item<bool>()) return;
-  fail(ErrorCode::kNotFinite, "latent_rescale and latent_shift gave latents that are not finite");
+  fail(ErrorCode::kNotFinite, "latent_rescale and latent_shift produced latents that are not finite");
 }
 
-/// The parts of Stage::kConditions: recordings, prompts, and what the model makes of both.
+/// Parts of Stage::kConditions: recordings, prompts, condition encoder.
 constexpr int64_t kConditionParts = 3;
 
-/// Ten minutes, as the tables of published models.
+/// Ten minutes, as in published silence tables.
 constexpr int64_t kSilenceFrames = 15000;
 
 }  // namespace
 
-/// The prompts of a job, and the text prompt of text2music where it follows.
+/// Encoded prompts of a job; `plain` is the text2music prompt for a cover strength below 1.
 struct Renderer::JobPrompts {
   PromptStates task;
   std::optional<PromptStates> plain;
@@ -71,7 +71,7 @@ Renderer::Renderer(const Directories& directories, const Placement& placement, c
                     residency.text_encoder_and_vae, control),
       vae_([=](const Control& call) { return Vae::load(directories.vae, placement, call); },
            residency.text_encoder_and_vae, control) {
-  // Each is loaded once in any case: a checkpoint's faults show now, and not in the first job.
+  // Loads each model once, so that a damaged checkpoint is reported now instead of in the first job.
   const auto model = model_.acquire(control);
   const auto text_encoder = text_encoder_.acquire(control);
   const auto vae = vae_.acquire(control);
@@ -139,14 +139,14 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
 
   NoiseStreams noise(job.seeds);
   at::Tensor latents = denoise(model->dit, denoising, noise, control);
-  // Where no fade joins the window to its surroundings, the decoder does.
+  // Without a cross-fade of latents, the decoder smooths the edges of the window.
   if (denoising.repaint && denoising.repaint->crossfade_frames == 0) latents = blend_edges(latents, *denoising.repaint);
   if (job.timed_lyrics && !model->config.lyric_heads.empty()) {
     result.lyric_seconds = time_lyrics(*model, job, denoising.conditions, latents, control);
   }
   latents = latents * job.denoise.latent_rescale + job.denoise.latent_shift;
   require_finite(latents);
-  model.reset();  // before the VAE arrives, where the two do not fit together
+  model.reset();  // before the VAE is loaded, in case both do not fit in memory
   result.timings.denoise = stopwatch.lap();
 
   result.samples_per_channel = song_samples(job, info_);

@@ -17,20 +17,19 @@
 
 namespace carillon {
 
-/// Songs from prompts: the text encoder, the DiT with its encoders, and the VAE, loaded together.
-/// One call at a time.
+/// Renders songs with a text encoder, a DiT with its encoders, and a VAE. Not thread-safe.
 class Renderer {
  public:
   /// Directories, or parts of files.
   struct Directories {
     ModelSource model, vae, text_encoder;
   };
-  /// What stays on the device between the stages of a job and between jobs.
+  /// Models that stay on the device between stages and jobs; others are loaded for their stage.
   struct Residency {
     bool model = true;  // the DiT and its encoders
     bool text_encoder_and_vae = true;
   };
-  /// Throws kBadCheckpoint, also where the three do not fit together. Reports Stage::kLoad.
+  /// Throws kBadCheckpoint, also if the three models do not match. Reports Stage::kLoad.
   Renderer(const Directories& directories, const Placement& placement, const Residency& residency,
            const Control& control);
   Renderer(const Renderer&) = delete;
@@ -39,14 +38,14 @@ class Renderer {
   const RendererInfo& info() const { return info_; }
 
   /// Renders all items as one batch; the VAE decodes one after the other. Reports Stage::kConditions, kDenoise and
-  /// kDecode and checks for cancellation between their parts. The result's buffers are the caller's. Exactly the job's
-  /// adapters act on it: without any it is the base model's song, whatever acted before. The listener hears
-  /// each item as it is decoded: before its level is settled, and before samples of a source take their places again.
+  /// kDecode and checks for cancellation between their parts. The caller owns the buffers of the result. Only the
+  /// adapters of this job are active; earlier jobs have no effect. The listener gets each tile as it is decoded, before
+  /// normalisation and before samples of the source are restored.
   /// Throws kBadArgument, kSongTooLong, kNotFinite, kCancelled.
   RenderResult render(const RenderJob& job, const Control& control, const Vae::Listener& listener = {});
 
-  /// Audio codes of a recording [channels, samples] float32, one for every frames_per_code frames, the last perhaps
-  /// for fewer. Reports Stage::kConditions; throws kBadArgument as check_recording does.
+  /// Audio codes of a recording [channels, samples] float32, one for every frames_per_code frames; the last may cover
+  /// fewer. Reports Stage::kConditions; throws kBadArgument as check_recording does.
   std::vector<int32_t> encode_codes(const at::Tensor& audio, const Control& control);
 
   // The steps of preparing a sample for training.
@@ -54,14 +53,15 @@ class Renderer {
   /// The VAE's posterior of audio [channels, samples] float32, an incomplete last frame dropped: [1, C, T] float32 on
   /// the CPU. Reports Stage::kConditions; throws kBadArgument below one frame.
   Vae::Posterior encode_posterior(const at::Tensor& audio, const Control& control);
-  /// What the DiT attends to for one song, [1, L, E] on the model's device; task_inputs.h says what `timbre_latents`
-  /// may be. Checks for cancellation; throws kBadArgument for a token id outside the vocabulary.
+  /// Encoder states of one song, [1, L, E] on the model's device; see encode_conditions in task_inputs.h. Checks for
+  /// cancellation; throws kBadArgument for a token id outside the vocabulary.
   PackedStates encode_conditions(const PromptIds& prompts, const at::Tensor& timbre_latents, const Control& control);
-  /// The context of text2music without codes, [1, T, 2C] on the model's device: silence, all to be generated.
+  /// Context of text2music without codes, [1, T, 2C] on the model's device: silence, with a chunk mask of 1.
   /// Throws kBadArgument beyond the silence table.
   at::Tensor silent_context(int64_t frames, const Control& control);
 
-  /// Reads an adapter for this DiT, as read_adapter does. It acts on the jobs that name it. Throws kBadCheckpoint.
+  /// Reads an adapter for this DiT, as read_adapter does. It is active only in jobs that list it. Throws
+  /// kBadCheckpoint.
   Adapter load_adapter(const std::string& path, double dora_epsilon = kLokrNormEpsilon) const {
     return read_adapter(path, adapter_targets_, dora_epsilon);
   }
@@ -81,9 +81,9 @@ class Renderer {
   void finish(at::Tensor& audio, const RenderJob& job, const std::optional<Source>& source) const;
 
   std::vector<AdapterTarget> adapter_targets_;
-  /// Merged into the model that was loaded last; nullopt: not known. Before the model: loading one changes it.
+  /// Adapters merged into the loaded model; nullopt if unknown. Declared before model_, whose loader resets it.
   std::optional<std::vector<ActiveAdapter>> merged_;
-  at::Tensor silence_;  // as the VAE hears it, for a model without a table; undefined until then
+  at::Tensor silence_;  // encoded by the VAE for a model without a silence table; undefined until needed
   Resident<AceStep> model_;
   Resident<TextEncoder> text_encoder_;
   Resident<Vae> vae_;

@@ -49,7 +49,7 @@ at::Tensor make_context(const AceStep& model, const ContextInputs& inputs) {
 
 namespace {
 
-/// Latents of the job's codes, cut or completed with silence: [B, frames, C].
+/// Latents of the job's audio codes, cut or padded with silence: [B, frames, C].
 at::Tensor code_hints(const AceStep& model, const RenderJob& job, int64_t frames) {
   std::vector<at::Tensor> rows;
   for (const auto& codes : job.audio_codes) rows.push_back(at::tensor(codes, at::kLong));
@@ -116,7 +116,7 @@ std::optional<Repaint> hold_outside(const at::Tensor& latents, const at::Tensor&
 
 namespace {
 
-/// The source's latents, completed with silence to what is rendered: [1, T, C] float32 on the model's device.
+/// Latents of the source, padded with silence to the rendered length: [1, T, C] float32 on the model's device.
 at::Tensor latents_to_render(const AceStep& model, const Source& source) {
   const int64_t total = rendered_frames(model, source.frames);
   if (!source.latents.defined()) return model.silence_of(total).to(at::kFloat);
@@ -125,25 +125,24 @@ at::Tensor latents_to_render(const AceStep& model, const Source& source) {
   return at::cat({silence(source.begin), source.latents.to(model.placement.device), silence(rest)}, 1);
 }
 
-/// The window over `frames` rendered frames, of which the song is the first `source.frames`: what is rendered beyond
-/// a song that the window reaches the end of is inside, too.
+/// The window as a mask over `frames` rendered frames. Padding after the song is inside if the window reaches its end.
 at::Tensor inside_window(const Source& source, int64_t frames, int64_t samples_per_frame, at::Device device) {
   FrameRange range = frames_inside(source.window, source.frames, samples_per_frame);
   if (range.end == source.frames) range.end = frames;
   return window_mask(range, frames, device);
 }
 
-/// Of repaint, which hears silence inside the window, so only what stays; and of lego, which hears all of the source.
+/// Inputs of repaint, which reads silence inside the window, and of lego, which reads the whole source.
 TaskInputs windowed_inputs(const AceStep& model, const RenderJob& job, const Source& source, const at::Tensor& latents,
                            int64_t samples_per_frame) {
   const at::Tensor inside = inside_window(source, latents.size(1), samples_per_frame, latents.device());
-  const at::Tensor told = inside.to(latents.scalar_type());
-  const at::Tensor chunk_mask = job.edit.chunk_mask == ChunkMask::kExplicit ? told : at::ones_like(told);
-  at::Tensor heard = latents;
+  const at::Tensor window = inside.to(latents.scalar_type());
+  const at::Tensor chunk_mask = job.edit.chunk_mask == ChunkMask::kExplicit ? window : at::ones_like(window);
+  at::Tensor input = latents;
   if (job.task == Task::kRepaint) {
-    heard = at::where(inside.unsqueeze(-1), model.silence_of(latents.size(1)).to(at::kFloat), latents);
+    input = at::where(inside.unsqueeze(-1), model.silence_of(latents.size(1)).to(at::kFloat), latents);
   }
-  return {.context = recorded_source(heard, chunk_mask),
+  return {.context = recorded_source(input, chunk_mask),
           .repaint = hold_outside(latents, inside, repaint_hold(job.edit))};
 }
 

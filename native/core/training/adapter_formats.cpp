@@ -153,7 +153,7 @@ Adapter read(const std::string& path, const TrainableAdapter& adapter) {
     return read_adapter(path, targets);
   } catch (const Error& error) {
     refuse(path,
-           std::string("there is no ") + kTrainingStateFile + " in it, and no adapter to begin with: " + error.what());
+           std::string("it has no ") + kTrainingStateFile + " and no adapter to start from: " + error.what());
   }
 }
 
@@ -193,7 +193,7 @@ void check_fit(const std::string& path, const Adapter& stored, const TrainableAd
     if (kind != trained) refuse(path, std::string("it is a ") + name_of(kind) + ", not a " + name_of(trained));
   }
   if (!stored.unmatched_tensors.empty()) {
-    refuse(path, "tensor '" + stored.unmatched_tensors[0] + "' belongs to nothing that is trained");
+    refuse(path, "tensor '" + stored.unmatched_tensors[0] + "' belongs to no trained projection");
   }
   if (stored.modules.size() != adapter.modules().size()) {
     refuse(path, "it changes " + std::to_string(stored.modules.size()) + " of the " +
@@ -213,12 +213,12 @@ void copy_module(const std::string& path, const AdapterModule& stored, const Tra
   const std::string there = describe(tensors), here = describe(trained);
   if (there != here) {
     refuse(path, stored.projection + " is " + there + " there, " + here +
-                     " here: the rank, factor, decompose_both or weight_decompose is another");
+                     " here: rank, factor, decompose_both or weight_decompose differs");
   }
   constexpr double kTolerance = 1e-6;  // alpha is stored as a float32
   if (std::abs(stored.scale - delta.scale) > kTolerance * std::abs(delta.scale)) {
     refuse(path, "the scale of " + stored.projection + " is " + std::to_string(stored.scale) + " there, " +
-                     std::to_string(delta.scale) + " here: alpha is another");
+                     std::to_string(delta.scale) + " here: alpha differs");
   }
   for (size_t i = 0; i < tensors.size(); ++i) trained[i].second.copy_(tensors[i].second);
 }

@@ -164,7 +164,7 @@ void TrainingRun::restore(const std::string& folder) {
   if (position_.epoch >= options_.epochs) {
     fail(ErrorCode::kBadArgument, folder + " has " + std::to_string(position_.epoch) +
                                       " finished epochs and train_epochs is " + std::to_string(options_.epochs) +
-                                      ": nothing is left to train, ask for more");
+                                      ": nothing is left to train; increase train_epochs");
   }
   if (notice) on_event_(training_event::Notice{*notice});
   on_event_(training_event::Resumed{position_.epoch, position_.step, has_state});
@@ -174,15 +174,15 @@ std::optional<std::string> TrainingRun::restore_state(const std::string& folder)
   const RestoredTraining restored = restore_training(folder, identity_, adapter_, optimizer_);
   position_ = restored.position;
   if (restored.is_exact) return std::nullopt;
-  return "the samples, their batches or the seed are not those of " + folder +
-         ": going on from the beginning of epoch " + std::to_string(position_.epoch + 1);
+  return "samples, batch size or seed differ from " + folder +
+         ": restarting at the beginning of epoch " + std::to_string(position_.epoch + 1);
 }
 
 std::string TrainingRun::restore_weights(const std::string& folder) {
   import_adapter(folder, adapter_);
   const int64_t epoch = epochs_in_name(folder);
   position_ = {.epoch = epoch, .step = epoch * steps_per_epoch_};
-  return folder + " holds an adapter without a training state: going on from the beginning of epoch " +
+  return folder + " contains an adapter without a training state: starting at the beginning of epoch " +
          std::to_string(epoch + 1) + " with a fresh optimiser";
 }
 

@@ -174,13 +174,14 @@ at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
 }
 
 at::Tensor Oobleck::end_in_stretches(const Signal& x, SignalPool& pool) const {
-  constexpr int64_t kStretch = 512, kContext = 3;  // rows; the last convolution hears three of its own, which are shorter
+  // In rows. The last convolution reads three samples on each side, which are shorter than three rows.
+  constexpr int64_t kStretch = 512, kContext = 3;
   const Convolution& resample = blocks.back().resample;
   std::vector<at::Tensor> parts;
   for (int64_t begin = 0; begin < x.length; begin += kStretch) {
     const int64_t from = std::max<int64_t>(begin - kContext, 0), end = std::min(begin + kStretch, x.length);
     const int64_t to = std::min(end + kContext, x.length);
-    // Its halo holds the rows around it.
+    // Its halo contains the neighbouring rows.
     const Signal stretch{x.data.narrow(0, from, to - from + 2 * Signal::kHalo), to - from};
     const at::Tensor y = last.to_float(resample(stretch, {.snake = &last_snake}, pool).snaked);
     const int64_t first_sample = (begin - from) * resample.stride();

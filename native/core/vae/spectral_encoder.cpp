@@ -13,7 +13,7 @@ namespace carillon {
 namespace {
 
 constexpr double kCycles = 17, kLongestSeconds = 0.25;  // longest window of a semitone
-constexpr int kSharpenings = 30;
+constexpr int kUpdates = 30;
 
 constexpr int64_t kMelBands = 80, kMelsPerFrame = 4, kMelWindow = 2048;
 constexpr double kLowestMelHertz = 250, kHighestMelHertz = 16000, kQuietestMel = 1e-8;
@@ -44,13 +44,13 @@ at::Tensor mel_filters(int64_t rate) {
 /// Pitch class of each bin, from A on, one-hot: [bins, classes].
 at::Tensor pitch_filters(int64_t rate) {
   const at::Tensor hertz = bin_hertz(kPitchWindow, rate);
-  const at::Tensor heard = hertz.ge(kLowestPitchHertz).logical_and(hertz.lt(kHighestPitchHertz));
+  const at::Tensor in_range = hertz.ge(kLowestPitchHertz).logical_and(hertz.lt(kHighestPitchHertz));
   const at::Tensor semitone = (12 * at::log2(hertz.clamp_min(1) / 440)).round().remainder(12);
-  return (semitone.unsqueeze(1) == at::arange(12, at::kDouble)).logical_and(heard.unsqueeze(1)).to(at::kFloat);
+  return (semitone.unsqueeze(1) == at::arange(12, at::kDouble)).logical_and(in_range.unsqueeze(1)).to(at::kFloat);
 }
 
-/// Squared magnitudes of `count` windows around the middles of stretches of `hop` samples from `begin` on: [count,
-/// bins]. That of a sine is about its squared amplitude.
+/// Squared magnitudes [count, bins] of `count` windows, each centred on a stretch of `hop` samples from `begin` on.
+/// Scaled so that a sine has about its squared amplitude.
 at::Tensor energies_around(const at::Tensor& signal, int64_t begin, int64_t count, int64_t hop, int64_t window) {
   const at::Tensor stretch = signal.narrow(0, begin - (window - hop) / 2, (count - 1) * hop + window);
   const at::Tensor bins = at::fft_rfft(stretch.unfold(0, window, hop) * at::hann_window(window));
@@ -89,7 +89,7 @@ SpectralEncoder SpectralEncoder::load(const Weights& weights, const VaeConfig& c
   const at::Tensor windowed_cosine = windows * cosine, windowed_sine = windows * sine;
   const at::Tensor real = windowed_cosine.t().matmul(cosine) + windowed_sine.t().matmul(sine);
   const at::Tensor imaginary = windowed_sine.t().matmul(cosine) - windowed_cosine.t().matmul(sine);
-  out.heard_ = ((real.square() + imaginary.square()) / 4).to(at::kFloat);
+  out.response_ = ((real.square() + imaginary.square()) / 4).to(at::kFloat);
   out.cosine_ = windowed_cosine.to(at::kFloat);
   out.sine_ = windowed_sine.to(at::kFloat);
   return out;
@@ -104,14 +104,14 @@ at::Tensor SpectralEncoder::encode(const at::Tensor& audio, const Control& contr
     for (int64_t first = 0; first < frames; first += kFramesAtOnce) {
       control.report(Stage::kConditions, item * frames + first, items * frames);
       const int64_t count = std::min(kFramesAtOnce, frames - first);
-      latents[item].narrow(0, first, count).copy_(hear(signal, first, count));
+      latents[item].narrow(0, first, count).copy_(encode_frames(signal, first, count));
     }
   }
   control.report(Stage::kConditions, items * frames, items * frames);
   return latents.transpose(1, 2).contiguous();
 }
 
-at::Tensor SpectralEncoder::hear(const at::Tensor& signal, int64_t first, int64_t count) const {
+at::Tensor SpectralEncoder::encode_frames(const at::Tensor& signal, int64_t first, int64_t count) const {
   const int64_t begin = margin_ + first * hop_ + hop_ / 2 - reach_, width = 2 * reach_ + 1;
   const at::Tensor windows = signal.narrow(0, begin, (count - 1) * hop_ + width).unfold(0, width, hop_);
   const at::Tensor clock = at::zeros({count, config_.spectral_encoder->clock_channels});
@@ -122,10 +122,10 @@ at::Tensor SpectralEncoder::hear(const at::Tensor& signal, int64_t first, int64_
 /// negative amplitudes that explain all windows (Lee and Seung, 2001).
 at::Tensor SpectralEncoder::semitones(const at::Tensor& windows) const {
   const at::Tensor energy = windows.matmul(cosine_).square() + windows.matmul(sine_).square();  // [frames, semitones]
-  const at::Tensor target = energy.matmul(heard_);
+  const at::Tensor target = energy.matmul(response_);
   const double floor = config_.oscillators.floor * config_.oscillators.floor;
   at::Tensor found = energy + floor;
-  for (int i = 0; i < kSharpenings; ++i) found = found * target / (found.matmul(heard_.t()).matmul(heard_) + 1e-12);
+  for (int i = 0; i < kUpdates; ++i) found = found * target / (found.matmul(response_.t()).matmul(response_) + 1e-12);
   return (0.5 * (found + floor).log() - low_mean_) / low_deviation_;
 }
 

@@ -8,7 +8,7 @@
 namespace carillon {
 
 /// Encoder of carillon-nano. Its latents are defined, not learnt: loudness of semitones, bands and pitch classes around
-/// every frame, as in scripts/nano/training/latent_space.py. Only the components of timbre are data.
+/// every frame, as in scripts/nano/training/latent_space.py. Only the components of timbre are stored.
 class SpectralEncoder {
  public:
   /// Reads `timbre_mean` and `timbre_components`. Throws kBadCheckpoint.
@@ -20,7 +20,7 @@ class SpectralEncoder {
 
  private:
   /// Latents [count, C] of frames from `first` on; `signal` has margins of `margin_` samples.
-  at::Tensor hear(const at::Tensor& signal, int64_t first, int64_t count) const;
+  at::Tensor encode_frames(const at::Tensor& signal, int64_t first, int64_t count) const;
   at::Tensor semitones(const at::Tensor& windows) const;
   at::Tensor timbre(const at::Tensor& signal, int64_t first, int64_t count) const;
   at::Tensor pitch_classes(const at::Tensor& signal, int64_t first, int64_t count) const;
@@ -29,7 +29,7 @@ class SpectralEncoder {
   int64_t hop_, reach_, margin_;
   at::Tensor low_mean_, low_deviation_;         // [semitones]
   at::Tensor cosine_, sine_;                    // windowed waves of semitones, [2 reach + 1, semitones]
-  at::Tensor heard_;                            // energy that window i hears of semitone j at amplitude 1, [i, j]
+  at::Tensor response_;                         // energy in window i of semitone j at amplitude 1, [i, j]
   at::Tensor mel_filters_, pitch_filters_;      // [bins, bands], [bins, classes]
   at::Tensor timbre_mean_, timbre_components_;  // [rows], [channels, rows]
 };

@@ -69,7 +69,7 @@ Vae::Posterior Vae::encode(const at::Tensor& audio, const Control& control) cons
           "audio of " + std::to_string(audio.size(2)) + " samples is shorter than one latent frame");
   if (spectral_encoder_) {
     const at::Tensor mean = spectral_encoder_->encode(audio, control);
-    return {mean, at::full_like(mean, kLeastDeviation)};  // nothing about it is uncertain
+    return {mean, at::full_like(mean, kLeastDeviation)};  // deterministic
   }
   const at::Tensor moments = encode_tiled(encoder_, audio.to(placement().device), config(), window_, control);
   const auto halves = moments.chunk(2, 1);
@@ -79,8 +79,8 @@ Vae::Posterior Vae::encode(const at::Tensor& audio, const Control& control) cons
 at::Tensor Vae::encode_silence(int64_t frames, const Control& control) const {
   // Farther from the ends than its receptive field, all frames of silence are equal.
   const int64_t reach = std::max(kSilenceReach, tile_overlap_frames(config()));
-  const int64_t heard = 2 * reach * config().samples_per_frame();
-  const at::Tensor mean = encode(at::zeros({1, config().audio_channels, heard}), control).mean.transpose(1, 2);
+  const int64_t samples = 2 * reach * config().samples_per_frame();
+  const at::Tensor mean = encode(at::zeros({1, config().audio_channels, samples}), control).mean.transpose(1, 2);
   const at::Tensor start = mean.narrow(1, 0, std::min(frames, reach));
   const at::Tensor rest = mean.narrow(1, reach - 1, 1).expand({1, frames - start.size(1), -1});
   return at::cat({start, rest}, 1);

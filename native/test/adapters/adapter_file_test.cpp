@@ -295,15 +295,15 @@ TEST("adapter file: an adapter of another model is refused, and told apart from 
 TEST("adapter file: damage is named") {
   const std::string a = peft_key(kQ, "lora_A"), b = peft_key(kQ, "lora_B");
   const std::pair<std::function<void(Tensors&)>, std::string> damages[] = {
-      {[&](Tensors& tensors) { tensors[a][0][5] = std::nan(""); }, a + "' holds NaN or infinity"},
-      {[&](Tensors& tensors) { tensors[b][0][0] = INFINITY; }, b + "' holds NaN or infinity"},
+      {[&](Tensors& tensors) { tensors[a][0][5] = std::nan(""); }, a + "' contains NaN or infinity"},
+      {[&](Tensors& tensors) { tensors[b][0][0] = INFINITY; }, b + "' contains NaN or infinity"},
       {[&](Tensors& tensors) { tensors.erase(b); }, kQ + ".lora_B' is missing"},
-      {[&](Tensors& tensors) { tensors[a] = tensors[a].to(at::kLong); }, "no floating-point numbers"},
+      {[&](Tensors& tensors) { tensors[a] = tensors[a].to(at::kLong); }, "is not floating-point"},
       {[&](Tensors& tensors) { tensors[a] = at::zeros({2, 32}); }, "the ranks differ"},
       {[&](Tensors& tensors) { tensors[a] = at::zeros({32}); }, "expected a matrix"},
       {[&](Tensors& tensors) { tensors[a] = at::zeros({0, 32}); }, "is empty"},
       {[&](Tensors& tensors) { tensors["base_model.model." + kQ + ".alpha"] = at::ones({2}); }, "expected []"},
-      {[&](Tensors& tensors) { tensors["decoder." + kQ + ".lora_A.weight"] = tensors[a]; }, "as another is"},
+      {[&](Tensors& tensors) { tensors["decoder." + kQ + ".lora_A.weight"] = tensors[a]; }, "is a duplicate"},
       {[&](Tensors& tensors) { tensors["base_model.model." + kQ + ".lora_A"] = tensors[a]; }, "says the same"}};
   for (const auto& [change, message] : damages) {
     EXPECT_THROWS(read(changed_peft(change)), message);
@@ -312,7 +312,7 @@ TEST("adapter file: damage is named") {
   EXPECT_THROWS(read(write_lokr(kQ, lokr)), lycoris_name(kQ) + ".lokr_w2_b' is missing");
   EXPECT_THROWS(read(write_lokr(kQ, {{"lokr_w2", kW2}})), lycoris_name(kQ) + ".lokr_w1' is missing");
   const Tensors tucker = {{"lokr_w1", kW1}, {"lokr_w2", kW2}, {"lokr_t2", kW2}};
-  EXPECT_THROWS(read(write_lokr(kQ, tucker)), "lokr_t2' belongs to a convolution");
+  EXPECT_THROWS(read(write_lokr(kQ, tucker)), "lokr_t2' is for a convolution");
   const Tensors magnitude = {{"lokr_w1", kW1}, {"lokr_w2", kW2}, {"dora_scale", at::ones({31, 1})}};
   EXPECT_THROWS(read(write_lokr(kQ, magnitude)), "dora_scale' has shape [31, 1], expected [32, 1] or [1, 32]");
 }

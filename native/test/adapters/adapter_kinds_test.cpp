@@ -148,15 +148,15 @@ TEST("adapter kinds: a file may mix kinds, one module may not") {
   const Adapter adapter = read(write_single(tensors));
   EXPECT(adapter.modules.at(0).kind() == AdapterKind::kLoha && adapter.modules.at(1).kind() == AdapterKind::kLora);
   tensors[lycoris_name(kGate) + ".lokr_w1"] = exact_values({2, 2}, 1);
-  EXPECT_THROWS(read(write_single(tensors)), "are of two kinds of adapter");
+  EXPECT_THROWS(read(write_single(tensors)), "belong to different kinds of adapter");
 }
 
 TEST("adapter kinds: damaged LoHa is named") {
   const std::pair<Tensors, std::string> damages[] = {
       {{{"hada_w1_a", at::zeros({32, 3})}}, "the ranks differ"},
       {{{"hada_w2_a", at::zeros({31, 2})}}, "change a weight of shape [31, 32]"},
-      {{{"hada_w1_b", at::full({2, 32}, NAN)}}, "holds NaN or infinity"},
-      {{{"hada_w2_b", at::zeros({2, 32}, at::kLong)}}, "holds no floating-point numbers"}};
+      {{{"hada_w1_b", at::full({2, 32}, NAN)}}, "contains NaN or infinity"},
+      {{{"hada_w2_b", at::zeros({2, 32}, at::kLong)}}, "is not floating-point"}};
   for (const auto& [change, message] : damages) EXPECT_THROWS(read(write_parts(with(kLoha, change))), message);
   Tensors half = kLoha;
   half.erase("hada_w2_b");

@@ -185,8 +185,8 @@ TEST("silence latent: the archive is read, transposed, with as many frames as it
 
 TEST("silence latent: what is no such archive is refused") {
   const std::string data(24, '\0');
-  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}), 5), "24 bytes are no Float frames of 5 channels");
-  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", ""}}), 2), "0 bytes are no Float frames");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}), 5), "24 bytes are not a whole number of Float frames of 5 channels");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", ""}}), 2), "0 bytes are not a whole number of Float frames");
   EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data.pkl", data}}), 2), "not a torch archive");
   EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}, {"y/data/0", data}}), 2), "more than one tensor");
   EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}, 8), 2), "entry 'x/data/0' is compressed");

@@ -75,7 +75,7 @@ TEST("config: heads that follow the lyrics are those of the file, in order, or t
   EXPECT_EQ(sized(R"("num_hidden_layers": 24, "num_attention_heads": 16)", "").size(), size_t{7});
   for (const char* followers :
        {R"({"2": [4]})", R"({"2": [-1]})", R"({"12": [0]})", R"({"-1": [0]})", R"({"two": [0]})"}) {
-    EXPECT_THROWS(sized(small, followers), "which is not there");
+    EXPECT_THROWS(sized(small, followers), "which does not exist");
   }
 }
 
@@ -153,14 +153,14 @@ TEST("config: the VAE's frame is the product of its ratios") {
   EXPECT_NEAR(quiet.oscillators.loudest, 4, 1e-9);
   EXPECT_THROWS(vae("{" + kVae + floored + "0}}"), "floor of oscillators is not positive");
   EXPECT_THROWS(vae("{" + kVae + R"(, "oscillators": {"mean": [-2], "deviation": [1, 2]}})"),
-                "oscillators has other than one mean");
+                "oscillators needs one mean");
   const std::string two = R"(, "oscillators": {"mean": [-2, -3], "deviation": [1, 2]}, "spectral_encoder": )";
   const auto listening = [&](int timbre) {
     return vae("{" + kVae + two + R"({"clock_channels": 1, "timbre_channels": )" + std::to_string(timbre) +
                R"(, "pitch_classes": 3}})");
   };
   EXPECT_EQ(listening(2).spectral_encoder->timbre_channels, 2);
-  EXPECT_THROWS(listening(3), "do not share out the latent channels");
+  EXPECT_THROWS(listening(3), "do not add up to the latent channels");
   std::string odd = "{" + kVae + two + R"({"clock_channels": 1, "timbre_channels": 2, "pitch_classes": 3}})";
   odd.replace(odd.find("[2, 4, 10]"), 10, "[1, 3, 15]");
   EXPECT_THROWS(vae(odd), "a multiple of 4");

@@ -103,7 +103,7 @@ TEST("gguf: a folder with one file is a checkpoint, and loses no leading dimensi
   EXPECT(at::equal(read_silence_latent(checkpoint, 4), table));
 
   test::write_file(directory + "/other.gguf", "GGUF");
-  EXPECT_THROWS(Checkpoint::open(directory), "several GGUF files, of which one may stay: model-BF16.gguf, other.gguf");
+  EXPECT_THROWS(Checkpoint::open(directory), "more than one GGUF file, keep only one: model-BF16.gguf, other.gguf");
 }
 
 TEST("gguf: weights keep their codes where they may stay as stored, and become numbers where not") {
@@ -129,7 +129,7 @@ TEST("gguf: files that are damaged, truncated or of unknown types are refused by
   EXPECT_THROWS(Gguf::open(written(gguf_bytes({{"w", {32}, 10, "x"}}))), "'w' has the GGUF type 10, which is not supported");
   EXPECT_THROWS(Gguf::open(written(gguf_bytes({{"w", {33}, 8, std::string(68, 'x')}}))), "impossible shape [33]");
   EXPECT_THROWS(Gguf::open(written(gguf_bytes({{"w", {32, uint64_t{1} << 60}, 8, "x"}}))), "tensor 'w'");
-  EXPECT_THROWS(Gguf::open(written(gguf_bytes({{"w", {1}, 0, "xxxx"}, {"w", {1}, 0, "xxxx"}}))), "tensor 'w' is there twice");
+  EXPECT_THROWS(Gguf::open(written(gguf_bytes({{"w", {1}, 0, "xxxx"}, {"w", {1}, 0, "xxxx"}}))), "tensor 'w' appears twice");
   for (size_t size = 0; size < whole.size(); ++size) {
     EXPECT_THROWS(Gguf::open(written(whole.substr(0, size))), "model.gguf");
   }

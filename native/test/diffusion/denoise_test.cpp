@@ -107,7 +107,7 @@ TEST("denoise: the cover switch falls at int(steps * strength)") {
   cover.denoise.cover_strength = 0.5;
   EXPECT(largest_difference(run(model, cover, {1}), run(model, other, {1})) > 1e-3);
   cover.conditions_after_cover.reset();
-  EXPECT_THROWS(run(model, cover, {1}), "conditions that follow");
+  EXPECT_THROWS(run(model, cover, {1}), "conditions for the remaining steps");
 }
 
 TEST("denoise: repaint keeps the source outside its window") {

@@ -270,7 +270,7 @@ TEST("program: a pattern the vocabulary cannot spell is an error, not a hang") {
   MaskCache cache(two, at::kCPU);
   const std::vector<Segment> program = {PatternSegment{"(a|b)c", false, 4}};
   ProgramCursor cursor(program, 10, two, cache);
-  EXPECT_THROWS(cursor.push(0), "no token that goes on with the pattern (a|b)c");
+  EXPECT_THROWS(cursor.push(0), "no token that continues the pattern (a|b)c");
 }
 
 TEST("program: greedy patterns say so, and nothing else does") {

@@ -155,9 +155,9 @@ TEST("vocabulary: spells text in the longest tokens, whatever the order of ids")
 }
 
 TEST("vocabulary: broken tables are refused") {
-  EXPECT_THROWS(Vocabulary({}, {0}, {0}, 0, 0), "there are no tokens");
+  EXPECT_THROWS(Vocabulary({}, {0}, {0}, 0, 0), "has no tokens");
   EXPECT_THROWS(Vocabulary({'a'}, {0, 2}, {0}, 0, 0), "offsets");
   EXPECT_THROWS(Vocabulary({'a'}, {0, 1}, {}, 0, 0), "no end token");
-  EXPECT_THROWS(Vocabulary({'a'}, {0, 1}, {1}, 0, 0), "an end token lies outside");
-  EXPECT_THROWS(Vocabulary({'a'}, {0, 1}, {0}, 0, 2), "the audio codes lie outside");
+  EXPECT_THROWS(Vocabulary({'a'}, {0, 1}, {1}, 0, 0), "an end token is out of range");
+  EXPECT_THROWS(Vocabulary({'a'}, {0, 1}, {0}, 0, 2), "audio codes are out of range");
 }

@@ -188,7 +188,7 @@ TEST("score: probabilities and ranks of given texts behind a prompt follow the f
     }
   }
   EXPECT_THROWS(score(model, prompt, {{}}, 64, Control()), "has no tokens");
-  EXPECT_THROWS(score(model, prompt, {longer}, 44, Control()), "45 tokens, but the language model takes 44");
+  EXPECT_THROWS(score(model, prompt, {longer}, 44, Control()), "45 tokens, but the limit of the language model is 44");
 }
 
 TEST("qwen3: what cannot be fed is refused before anything changes") {

@@ -108,6 +108,6 @@ TEST("lyric times: a model without such heads tells none, and tokens beyond the 
   for (const LyricSpan span : {LyricSpan{-1, 2}, LyricSpan{0, 0}, LyricSpan{3, 4}}) {
     RenderJob job = sung_job();
     job.timed_lyrics = span;
-    EXPECT_THROWS(renderer.render(job, Control()), "no part of the lyric prompt");
+    EXPECT_THROWS(renderer.render(job, Control()), "outside the lyric prompt");
   }
 }

@@ -55,10 +55,10 @@ TEST("render: a task without its source, or with what it cannot use, is refused"
     expect_refused(source_job(task), [](RenderJob& job) { job.source_audio.reset(); }, needs.c_str());
     const auto refused = [&](auto change, const char* fragment) { expect_refused(source_job(task), change, fragment); };
     refused([](RenderJob& job) { job.source_audio = recording(1, 1).slice(1, 1); }, "less than one latent frame");
-    refused([](RenderJob& job) { job.source_audio = recording(40, 1).fill_(std::nan("")); }, "not a number");
+    refused([](RenderJob& job) { job.source_audio = recording(40, 1).fill_(std::nan("")); }, "not finite");
     refused([](RenderJob& job) { job.source_audio = recording(40, 1).to(at::kDouble); }, "must be float32");
     if (task == Task::kCover) continue;
-    refused([](RenderJob& job) { job.audio_codes = {{1, 2}}; }, "audio codes would take the place of the source");
+    refused([](RenderJob& job) { job.audio_codes = {{1, 2}}; }, "audio codes cannot be combined with the source");
   }
 }
 
@@ -110,7 +110,7 @@ TEST("render: a reference that says nothing is refused") {
   const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job(), change, fragment); };
   refused([](RenderJob& job) { job.reference_audio = at::zeros({2, 5000}); }, "the reference audio is silent");
   refused([](RenderJob& job) { job.reference_audio = at::zeros({2, 0}); }, "the reference audio has no samples");
-  refused([](RenderJob& job) { job.reference_audio = at::full({2, 9}, std::nan("")); }, "not a number");
+  refused([](RenderJob& job) { job.reference_audio = at::full({2, 9}, std::nan("")); }, "not finite");
 }
 
 TEST("render: text2music starts from silence, at least 128 frames of it") {

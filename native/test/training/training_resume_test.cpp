@@ -295,7 +295,7 @@ TEST("training resume: an adapter without a state that does not fit is refused, 
   const std::string config = text_of(lora + "/adapter/adapter_config.json");
   tensors["base_model.model.layers.0.mlp.up_proj.lora_A.weight"] = at::ones({2, 32});
   tensors["base_model.model.layers.0.mlp.up_proj.lora_B.weight"] = at::ones({48, 2});
-  refused(write_peft(tensors, config), kLora, "up_proj.lora_A.weight' belongs to nothing that is trained");
+  refused(write_peft(tensors, config), kLora, "up_proj.lora_A.weight' belongs to no trained projection");
   tensors.erase("base_model.model.layers.0.mlp.up_proj.lora_A.weight");
   tensors.erase("base_model.model.layers.0.mlp.up_proj.lora_B.weight");
   tensors.erase(peft_key("layers.1.cross_attn.k_proj", "lora_A"));

@@ -315,7 +315,7 @@ describe("training runs", () => {
         resume_from: "epoch_2_elsewhere",
       });
       expect(loss_history[0]?.step).to.equal(5);
-      expect(training_log).to.match(/ℹ️ .*epoch_2_elsewhere holds an adapter without a training state/);
+      expect(training_log).to.match(/ℹ️ .*epoch_2_elsewhere contains an adapter without a training state/);
       expect(training_log).to.match(/✅ Resumed from epoch 2, step 4, scheduler ✓/);
       const answer = await trainer.start({ ...shortRun, lora_rank: 8, resume_from: "epoch_2_elsewhere" });
       expect(answer.status).to.equal(400);
