@@ -76,7 +76,7 @@ double distance(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs()
 
 }  // namespace
 
-TEST("adapter file: a PEFT folder gives alpha / r times B A for every module") {
+TEST("adapter file: reads alpha / r times B A for every module of a PEFT folder") {
   const Tensors tensors = peft_tensors();
   const Adapter adapter = read(write_peft(tensors));
   EXPECT(adapter.kind == Adapter::Kind::kLora);
@@ -85,7 +85,7 @@ TEST("adapter file: a PEFT folder gives alpha / r times B A for every module") {
   EXPECT(delta_of(adapter, kQ).equal(expected));
 }
 
-TEST("adapter file: every spelling of names gives the same LoRA") {
+TEST("adapter file: reads the same LoRA from every naming scheme") {
   const Adapter reference = read(write_peft(peft_tensors()));
   const auto dotted = [](const std::string& prefix, const std::string& ending) {
     return [=](const std::string& module, const std::string& part) { return prefix + module + "." + part + ending; };
@@ -119,7 +119,7 @@ TEST("adapter file: every spelling of names gives the same LoRA") {
   for (const auto& key : keys) expect_same(read(write_peft(lora_tensors(attention(), key))), reference);
 }
 
-TEST("adapter file: the folder, its adapter/ child, the file in it and a file alone are the same LoRA") {
+TEST("adapter file: reads the same LoRA by folder, adapter/ subfolder or file, with and without config") {
   const std::string folder = write_peft(peft_tensors());
   const Adapter reference = read(folder);
   expect_same(read(folder + "/adapter_model.safetensors"), reference);
@@ -134,7 +134,7 @@ TEST("adapter file: the folder, its adapter/ child, the file in it and a file al
   expect_same(read(std::filesystem::path(single).parent_path().string()), reference);
 }
 
-TEST("adapter file: every type gives the same LoRA") {
+TEST("adapter file: reads the same LoRA from every dtype") {
   const Adapter reference = read(write_peft(peft_tensors()));
   for (const auto type : {at::kHalf, at::kBFloat16}) {
     const auto convert = [&](Tensors& tensors) {
@@ -144,7 +144,7 @@ TEST("adapter file: every type gives the same LoRA") {
   }
 }
 
-TEST("adapter file: alpha comes from the tensor, else the pattern, else the config, else it is the rank") {
+TEST("adapter file: takes alpha from the tensor, else alpha_pattern, else lora_alpha, else the rank") {
   const auto scale_of = [](const std::string& path, const std::string& projection) {
     for (const auto& module : read(path).modules) {
       if (module.projection == projection) return module.scale;
@@ -164,14 +164,14 @@ TEST("adapter file: alpha comes from the tensor, else the pattern, else the conf
   EXPECT_EQ(scale_of(write_peft(own, peft_config(pattern)), kQ), 0.5);
 }
 
-TEST("adapter file: the rank is that of the tensors, whatever the config says") {
+TEST("adapter file: takes the rank from tensor shapes and ignores the config") {
   Tensors tensors;
   tensors[peft_key(kQ, "lora_A")] = exact_values({12, 32}, 1);
   tensors[peft_key(kQ, "lora_B")] = exact_values({32, 12}, 2);
   EXPECT_EQ(read(write_peft(tensors)).modules.at(0).scale, 0.5);
 }
 
-TEST("adapter file: a LoRA with magnitudes is DoRA without an epsilon") {
+TEST("adapter file: reads a LoRA with magnitudes as DoRA without epsilon") {
   const at::Tensor norms = at::arange(1, 33, at::kFloat), weight = exact_values({32, 32}, 9);
   const Tensors plain = lora_tensors({{kQ, 32, 32}}, peft_key);
   const at::Tensor expected =
@@ -185,7 +185,7 @@ TEST("adapter file: a LoRA with magnitudes is DoRA without an epsilon") {
   EXPECT_THROWS(read(write_peft(plain, peft_config(R"(, "use_dora": true)"))), kQ + ".magnitude' is missing");
 }
 
-TEST("adapter file: LoKr with whole and factored w1 and w2, scaled by alpha over the rank unless both are whole") {
+TEST("adapter file: scales LoKr by alpha / rank, and by 1 if both factors are whole") {
   const at::Tensor w1 = at::matmul(kW1Left, kW1Right), w2 = at::matmul(kW2Left, kW2Right);
   const Tensors whole_w1 = {{"lokr_w1", kW1}}, whole_w2 = {{"lokr_w2", kW2}};
   const Tensors product_w1 = {{"lokr_w1_a", kW1Left}, {"lokr_w1_b", kW1Right}};
@@ -203,14 +203,14 @@ TEST("adapter file: LoKr with whole and factored w1 and w2, scaled by alpha over
   EXPECT(delta(product_w1, product_w2).equal(at::kron(w1, w2) * 4));
 }
 
-TEST("adapter file: LoKr without alpha takes that of its metadata, and the rank where there is none either") {
+TEST("adapter file: takes LoKr alpha from the metadata if tensors have none, else the rank") {
   const Tensors parts = {{"lokr_w1", kW1}, {"lokr_w2_a", kW2Left}, {"lokr_w2_b", kW2Right}};
   EXPECT_EQ(read(write_lokr(kQ, parts, R"({\"linear_dim\": 2, \"linear_alpha\": 6})")).modules.at(0).scale, 3.0);
   EXPECT_EQ(read(write_lokr(kQ, parts)).modules.at(0).scale, 1.0);
   EXPECT_THROWS(read(write_lokr(kQ, parts, "{")), "lokr_config");
 }
 
-TEST("adapter file: DoRA of a LoKr goes along rows or columns, as its shape says") {
+TEST("adapter file: applies DoRA of a LoKr along rows or columns by the shape of the magnitude") {
   const at::Tensor weight = exact_values({32, 32}, 8), changed = weight + at::kron(kW1, kW2);
   const at::Tensor norms = at::arange(1, 33, at::kFloat);
   const auto adapted = [&](const at::Tensor& magnitude) {
@@ -222,7 +222,7 @@ TEST("adapter file: DoRA of a LoKr goes along rows or columns, as its shape says
   EXPECT(distance(row_norms(adapted(norms.view({1, 32})).t()), norms.view({32, 1})) < 1e-4);
 }
 
-TEST("adapter file: DoRA of LyCORIS is smaller with the epsilon of bfloat16, that of PEFT has none") {
+TEST("adapter file: uses the bfloat16 epsilon for LyCORIS DoRA on request, and none for PEFT DoRA") {
   const at::Tensor weight = exact_values({32, 32}, 8), norms = at::arange(1, 33, at::kFloat);
   const auto adapted = [&](const std::string& path, double epsilon) {
     return read_adapter(path, adapter_targets(model().dit), epsilon).modules.at(0).adapt(weight, 1);
@@ -243,7 +243,7 @@ TEST("adapter file: DoRA of LyCORIS is smaller with the epsilon of bfloat16, tha
   EXPECT(adapted(peft, kLokrNormEpsilonBfloat16).equal(adapted(peft, kLokrNormEpsilon)));
 }
 
-TEST("adapter file: LoKr is found in a folder by its usual name") {
+TEST("adapter file: finds lokr_weights.safetensors in a folder") {
   const std::string folder = fixture_directory();
   const Tensors tensors = {{lycoris_name(kQ) + ".lokr_w1", kW1}, {lycoris_name(kQ) + ".lokr_w2", kW2}};
   write_safetensors(folder + "/lokr_weights.safetensors", tensors);
@@ -251,7 +251,7 @@ TEST("adapter file: LoKr is found in a folder by its usual name") {
   EXPECT_EQ(read(folder).modules.at(0).projection, kQ);
 }
 
-TEST("adapter file: of several files in a folder the one with lokr_config is meant") {
+TEST("adapter file: picks the file with lokr_config if a folder has several") {
   const std::string folder = fixture_directory();
   const Tensors tensors = {{lycoris_name(kQ) + ".lokr_w1", kW1}, {lycoris_name(kQ) + ".lokr_w2", kW2}};
   write_safetensors(folder + "/a.safetensors", {{"exp_avg", kW1}});
@@ -264,7 +264,7 @@ TEST("adapter file: of several files in a folder the one with lokr_config is mea
                                   folder + "/a.safetensors");
 }
 
-TEST("adapter file: what fits nothing is named, what fits nothing and adds nothing is not") {
+TEST("adapter file: lists unmatched tensors, except those that add nothing") {
   Tensors tensors = {{lycoris_name(kQ) + ".lokr_w1", kW1}, {lycoris_name(kQ) + ".lokr_w2", kW2}};
   tensors["lycoris_proj_in_1.lokr_w1"] = kW1;
   tensors["lycoris_proj_in_1.lokr_w2"] = at::zeros({8, 3, 2});
@@ -278,21 +278,21 @@ TEST("adapter file: what fits nothing is named, what fits nothing and adds nothi
                                                                 "lycoris_layers_7_mlp_up_proj.lokr_w2"}));
 }
 
-TEST("adapter file: the encoder's layers are not the DiT's") {
+TEST("adapter file: does not match encoder layers with DiT layers") {
   const auto encoder_key = [](const std::string& module, const std::string& part) {
     return "encoder.lyric_encoder." + module + "." + part + ".weight";
   };
   EXPECT_THROWS(read(write_peft(lora_tensors(attention(), encoder_key))), "another model");
 }
 
-TEST("adapter file: an adapter of another model is refused, and told apart from its own") {
+TEST("adapter file: rejects an adapter of another model and says so") {
   const AceStep other = tiny_ace_step({.is_xl = true});
   const std::string path = write_peft(lora_tensors(attention_of(other.dit), peft_key));
   EXPECT_THROWS(read(path), "layers.0.cross_attn.k_proj of this model has [16, 32]: the adapter was made for another");
   EXPECT_EQ(read_adapter(path, adapter_targets(other.dit)).modules.size(), size_t{16});
 }
 
-TEST("adapter file: damage is named") {
+TEST("adapter file: names the damaged tensor") {
   const std::string a = peft_key(kQ, "lora_A"), b = peft_key(kQ, "lora_B");
   const std::pair<std::function<void(Tensors&)>, std::string> damages[] = {
       {[&](Tensors& tensors) { tensors[a][0][5] = std::nan(""); }, a + "' contains NaN or infinity"},
@@ -317,7 +317,7 @@ TEST("adapter file: damage is named") {
   EXPECT_THROWS(read(write_lokr(kQ, magnitude)), "dora_scale' has shape [31, 1], expected [32, 1] or [1, 32]");
 }
 
-TEST("adapter file: a place without an adapter says what was looked for") {
+TEST("adapter file: lists the searched paths if there is no adapter") {
   const std::string folder = write_peft(peft_tensors());
   write_file(folder + "/adapter_config.json", R"({"peft_type": "VERA"})");
   EXPECT_THROWS(read(folder), "peft_type is VERA");

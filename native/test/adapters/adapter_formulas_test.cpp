@@ -24,7 +24,7 @@ double distance(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs()
 
 }  // namespace
 
-TEST("adapters: a dimension splits as LyCORIS splits it") {
+TEST("adapters: splits dimensions as LyCORIS does") {
   const int64_t factors[] = {-1, 1, 2, 3, 4, 5, 6, 7, 8};
   const std::pair<int64_t, std::array<int64_t, 9>> smaller_parts[] = {
       {256, {16, 1, 2, 2, 4, 4, 4, 4, 8}},   {1024, {32, 1, 2, 2, 4, 4, 4, 4, 8}}, {2048, {32, 1, 2, 2, 4, 4, 4, 4, 8}},
@@ -56,7 +56,7 @@ TEST("adapters: LoKr stores a factor whole unless the rank is below half its lar
   EXPECT(LokrShape::of(2048, 2048, 15, -1, false).w1_is_whole);
 }
 
-TEST("adapters: the parameter counts of LoKr at the default settings") {
+TEST("adapters: LoKr has the expected parameter count at default settings") {
   int64_t count = 0, with_magnitudes = 0;
   const auto add = [&](int64_t out, int64_t modules) {
     const LokrShape shape = LokrShape::of(out, 2048, 64, -1, false);
@@ -69,14 +69,14 @@ TEST("adapters: the parameter counts of LoKr at the default settings") {
   EXPECT_EQ(count + with_magnitudes, 1'081'344);
 }
 
-TEST("adapters: the Kronecker product has w1 outside and w2 inside") {
+TEST("adapters: LoKr delta is kron(w1, w2)") {
   const at::Tensor delta = lokr_delta(kFirst, kSecond, 1);
   EXPECT(delta.equal(matrix({1, 0, -1, 2, 0, -2, 2, 1, 0, 4, 2, 0, 3, 0, -3, 4, 0, -4, 6, 3, 0, 8, 4, 0}, 6)));
   const at::Tensor x = at::arange(1, 7, at::kFloat);
   EXPECT(at::mv(lokr_delta(kFirst, kSecond, 0.5), x).equal(at::tensor({-3.0f, 15.0f, -7.0f, 32.0f})));
 }
 
-TEST("adapters: DoRA gives the rows of the changed weight the norms of its magnitude") {
+TEST("adapters: DoRA scales rows of the changed weight to the magnitudes") {
   const at::Tensor weight = base_weight(), changed = weight + lokr_delta(kFirst, kSecond, 0.5);
   EXPECT(distance(row_norms(weight).view(-1), at::tensor({0.7416f, 2.1237f, 3.5763f, 5.0388f})) < 1e-4);
   EXPECT(distance(row_norms(changed).view(-1), at::tensor({1.5652f, 4.2732f, 4.8877f, 9.9368f})) < 1e-4);
@@ -86,14 +86,14 @@ TEST("adapters: DoRA gives the rows of the changed weight the norms of its magni
   EXPECT(distance(adapted[3], at::tensor({2.4340f, 1.7241f, 1.0142f, 3.0932f, 2.1298f, 1.1663f})) < 1e-4);
 }
 
-TEST("adapters: DoRA over columns is DoRA of the transpose") {
+TEST("adapters: DoRA over columns equals DoRA over rows of the transpose") {
   const at::Tensor changed = base_weight() + lokr_delta(kFirst, kSecond, 0.5);
   const at::Tensor columns = at::arange(1, 7, at::kFloat).view({1, 6});
   EXPECT(dora_weight(changed, columns, kLokrNormEpsilon)
              .equal(dora_weight(changed.t().contiguous(), columns.t(), kLokrNormEpsilon).t()));
 }
 
-TEST("adapters: a row of zeros stays finite, and the epsilon of PEFT moves no other norm") {
+TEST("adapters: DoRA keeps zero rows finite, and the PEFT epsilon changes no other norm") {
   const at::Tensor weight = at::cat({at::zeros({1, 6}), base_weight() * 1e-6});
   const at::Tensor adapted = dora_weight(weight, row_norms(weight), kLoraNormEpsilon);
   EXPECT(adapted.isfinite().all().item<bool>());

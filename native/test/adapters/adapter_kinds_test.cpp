@@ -84,7 +84,7 @@ TEST("adapter kinds: LoHa of PEFT takes alpha from its config") {
   EXPECT_EQ(read(write_peft(tensors, config + R"("q_proj": 1}})")).modules.at(0).scale, 0.5);
 }
 
-TEST("adapter kinds: LoHa with Tucker cores multiplies through them") {
+TEST("adapter kinds: LoHa with Tucker cores includes the cores in its products") {
   const at::Tensor core1 = exact_values({2, 2}, 5), core2 = exact_values({2, 2}, 6);
   const Tensors tucker = {{"hada_t1", core1},
                           {"hada_t2", core2.view({2, 2, 1, 1})},
@@ -129,7 +129,7 @@ TEST("adapter kinds: IA3 of PEFT multiplies outputs, or inputs of feed-forward m
   EXPECT_THROWS(read(folder(kGate, at::ones({32, 1}))), "expected 48 numbers for the outputs of " + kGate);
 }
 
-TEST("adapter kinds: IA3 of LyCORIS adds its factors to 1, for inputs if on_input says so") {
+TEST("adapter kinds: IA3 of LyCORIS adds its factors to 1, along inputs if on_input is set") {
   const at::Tensor factors = exact_values({1, 32}, 7);
   const auto path = [&](const at::Tensor& on_input) {
     return write_parts({{"weight", factors}, {"on_input", on_input}});
@@ -140,7 +140,7 @@ TEST("adapter kinds: IA3 of LyCORIS adds its factors to 1, for inputs if on_inpu
   EXPECT_THROWS(read(write_parts({{"on_input", at::scalar_tensor(1, at::kLong)}})), ".ia3_weight' is missing");
 }
 
-TEST("adapter kinds: a file may mix kinds, one module may not") {
+TEST("adapter kinds: accepts several kinds in a file, but only one per module") {
   Tensors tensors;
   for (const auto& [part, tensor] : kLoha) tensors[lycoris_name(kQ) + "." + part] = tensor;
   tensors[lycoris_name(kGate) + ".lora_down.weight"] = exact_values({2, 32}, 1);
@@ -151,7 +151,7 @@ TEST("adapter kinds: a file may mix kinds, one module may not") {
   EXPECT_THROWS(read(write_single(tensors)), "belong to different kinds of adapter");
 }
 
-TEST("adapter kinds: damaged LoHa is named") {
+TEST("adapter kinds: names the damaged tensor of a LoHa") {
   const std::pair<Tensors, std::string> damages[] = {
       {{{"hada_w1_a", at::zeros({32, 3})}}, "the ranks differ"},
       {{{"hada_w2_a", at::zeros({31, 2})}}, "change a weight of shape [31, 32]"},
@@ -163,13 +163,13 @@ TEST("adapter kinds: damaged LoHa is named") {
   EXPECT_THROWS(read(write_parts(half)), ".hada_w2_b' is missing");
 }
 
-TEST("adapter kinds: a rank beyond the size of the weight is a rank like others") {
+TEST("adapter kinds: accepts a rank larger than the weight") {
   const at::Tensor a = exact_values({4096, 32}, 1, 1.0 / 64), b = exact_values({32, 4096}, 2, 1.0 / 64);
   const std::string path = write_single({{kQ + ".lora_A.weight", a}, {kQ + ".lora_B.weight", b}});
   EXPECT(distance(adapted(path), kWeight + at::matmul(b.to(at::kDouble), a.to(at::kDouble))) < 1e-4);
 }
 
-TEST("adapter kinds: a PEFT folder with a pickle is read as Python wrote it") {
+TEST("adapter kinds: reads a PEFT folder with a pickle written by Python") {
   const std::string folder = fixture_directory();
   write_file(folder + "/adapter_config.json", peft_config());
   std::filesystem::copy_file("native/test/fixtures/python_adapter.bin", folder + "/adapter_model.bin");
@@ -191,7 +191,7 @@ TEST("adapter kinds: a PEFT folder with a pickle is read as Python wrote it") {
   EXPECT_EQ(read(folder + "/adapter_model.bin").modules.size(), size_t{2});
 }
 
-TEST("adapter kinds: a pickle that would run code, or is no archive, is refused with its file") {
+TEST("adapter kinds: rejects a pickle that would run code, and a .bin that is not an archive, naming the file") {
   const std::string path = fixture_directory() + "/adapter_model.bin";
   const auto refusal = [&](const std::string& bytes) {
     write_file(path, bytes);
@@ -216,7 +216,7 @@ TEST("adapter kinds: a pickle that would run code, or is no archive, is refused 
   EXPECT(contains(refusal(zip_bytes({{"a/data.pkl", "\x80\x02}."}})), "holds no adapter"));
 }
 
-TEST("adapter kinds: an adapter of another model, and what is no adapter, is called what it is") {
+TEST("adapter kinds: identifies adapters of other models and files that are not adapters") {
   const auto refusal = [](const std::vector<std::string>& names) {
     Tensors tensors;
     for (const auto& name : names) tensors[name] = at::ones({4, 4});

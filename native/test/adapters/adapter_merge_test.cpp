@@ -120,7 +120,7 @@ AceStep with_branches(const Adapter& adapter) {
 
 }  // namespace
 
-TEST("adapter merge: merged weights do what the adapter does beside them") {
+TEST("adapter merge: merged weights give the output of weights plus adapter branch") {
   AceStep model = load();
   const Adapters adapters(model.dit);
   const at::Tensor base = velocity(model.dit);
@@ -133,7 +133,7 @@ TEST("adapter merge: merged weights do what the adapter does beside them") {
   }
 }
 
-TEST("adapter merge: the base weights come back bit for bit, after any sequence, in float32 and bfloat16") {
+TEST("adapter merge: restores base weights bit for bit after any sequence, in float32 and bfloat16") {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     AceStep model = load(dtype);
     const Adapters adapters(model.dit);
@@ -151,7 +151,7 @@ TEST("adapter merge: the base weights come back bit for bit, after any sequence,
   }
 }
 
-TEST("adapter merge: what is merged does not depend on what was merged before") {
+TEST("adapter merge: result does not depend on earlier merges") {
   AceStep model = load(), fresh = load();
   const Adapters adapters(model.dit);
   merge(model, adapters.lokr_dora, 1);
@@ -160,7 +160,7 @@ TEST("adapter merge: what is merged does not depend on what was merged before") 
   EXPECT(equal(weights_of(model.dit), weights_of(fresh.dit)));
 }
 
-TEST("adapter merge: half a strength is half the way, for DoRA too") {
+TEST("adapter merge: strength 0.5 is halfway, also with DoRA") {
   AceStep model = load();
   const Adapters adapters(model.dit);
   const auto base = weights_of(model.dit);
@@ -175,7 +175,7 @@ TEST("adapter merge: half a strength is half the way, for DoRA too") {
   }
 }
 
-TEST("adapter merge: bfloat16 weights are the float32 sum, rounded once") {
+TEST("adapter merge: bfloat16 weights are the float32 sum rounded once") {
   AceStep model = load(at::kBFloat16);
   const Adapters adapters(model.dit);
   const auto base = weights_of(model.dit);
@@ -187,7 +187,7 @@ TEST("adapter merge: bfloat16 weights are the float32 sum, rounded once") {
   }
 }
 
-TEST("adapter merge: only what the adapter names is changed, in its rows of a fused weight") {
+TEST("adapter merge: changes only the named projections, in their rows of a fused weight") {
   AceStep model = load();
   const auto base = weights_of(model.dit);
   const std::string name = "layers.1.cross_attn.v_proj";
@@ -199,7 +199,7 @@ TEST("adapter merge: only what the adapter names is changed, in its rows of a fu
   }
 }
 
-TEST("adapter merge: what derives from the time embeddings is renewed") {
+TEST("adapter merge: recomputes tensors derived from time embeddings") {
   AceStep model = load();
   const Adapters adapters(model.dit);
   const at::Tensor times = at::tensor({0.3f});
@@ -211,7 +211,7 @@ TEST("adapter merge: what derives from the time embeddings is renewed") {
   EXPECT(model.dit.modulate(times).layers.equal(before));
 }
 
-TEST("adapter merge: the base comes back in the form in which it was loaded, whatever form that is") {
+TEST("adapter merge: restores the base in the form in which it was loaded") {
   using enum WeightForm;
   const Placement placements[] = {{at::kCPU, at::kFloat, kDense},     {at::kCPU, at::kBFloat16, kDense},
                                   {at::kCPU, at::kFloat, kStored},    {at::kCPU, at::kBFloat16, kStored},
@@ -236,7 +236,7 @@ TEST("adapter merge: the base comes back in the form in which it was loaded, wha
   }
 }
 
-TEST("adapter merge: weights that only another adapter changed are the base's again") {
+TEST("adapter merge: restores weights that only the previous adapter changed") {
   AceStep model = load(), fresh = load();
   const Adapters adapters(model.dit);
   merge(model, adapters.time, 1);
@@ -245,7 +245,7 @@ TEST("adapter merge: weights that only another adapter changed are the base's ag
   EXPECT(equal(weights_of(model.dit), weights_of(fresh.dit)));
 }
 
-TEST("adapter merge: several add up what each of them changes, at its strength, LoRA, LoKr and DoRA alike") {
+TEST("adapter merge: sums the scaled changes of several adapters (LoRA, LoKr, DoRA)") {
   AceStep model = load();
   const Adapters adapters(model.dit);
   const auto base = weights_of(model.dit);
@@ -264,7 +264,7 @@ TEST("adapter merge: several add up what each of them changes, at its strength, 
   }
 }
 
-TEST("adapter merge: a merge that fails leaves the base model") {
+TEST("adapter merge: a failed merge leaves the base model") {
   AceStep model = load();
   Dit before = model.dit;
   const Adapters adapters(model.dit);
@@ -275,7 +275,7 @@ TEST("adapter merge: a merge that fails leaves the base model") {
   expect_base(model.dit, before);
 }
 
-TEST("adapter merge: modules that were not trained leave their weights on the mapped file") {
+TEST("adapter merge: keeps weights of untrained modules as views of the mapped file") {
   AceStep model = load();
   Dit before = model.dit;
   const std::string o = "layers.0.self_attn.o_proj";

@@ -46,7 +46,7 @@ void write_diffusers(const std::string& directory) {
 
 }  // namespace
 
-TEST("checkpoint: a tensor is handed out in the asked dtype, without a copy where it has it already") {
+TEST("checkpoint: returns a tensor in the requested dtype, without a copy if stored in it") {
   const std::string directory = test::fixture_directory();
   const at::Tensor stored = at::randn({2, 3}).to(at::kBFloat16);
   test::write_safetensors(directory + "/model.safetensors", {{"layers.0.w", stored}});
@@ -59,7 +59,7 @@ TEST("checkpoint: a tensor is handed out in the asked dtype, without a copy wher
   EXPECT(checkpoint.weights(kFloat32).sub("layers.0").get("w", {2, 3}).scalar_type() == at::kFloat);
 }
 
-TEST("checkpoint: a missing tensor and a wrong shape name directory, tensor and both shapes") {
+TEST("checkpoint: reports directory, tensor and both shapes for a missing tensor or wrong shape") {
   const std::string directory = test::fixture_directory();
   test::write_safetensors(directory + "/model.safetensors", {{"norm.weight", at::zeros({4})}});
   const Weights norm = Checkpoint::open(directory).weights(kFloat32).sub("norm");
@@ -67,7 +67,7 @@ TEST("checkpoint: a missing tensor and a wrong shape name directory, tensor and 
   EXPECT_THROWS(norm.get("bias", {4}), directory + ": tensor 'norm.bias' is missing");
 }
 
-TEST("checkpoint: leftovers are listed, rotary buffers are not") {
+TEST("checkpoint: lists unused tensors without rotary buffers") {
   const std::string directory = test::fixture_directory();
   const at::Tensor one = at::zeros({1});
   test::write_safetensors(directory + "/model.safetensors", {{"a", one}, {"b", one}, {"x.rotary_emb.inv_freq", one}});
@@ -76,7 +76,7 @@ TEST("checkpoint: leftovers are listed, rotary buffers are not") {
   EXPECT(checkpoint.unused() == std::vector<std::string>{"b"});
 }
 
-TEST("checkpoint: one leading model. is dropped, and a clash is an error") {
+TEST("checkpoint: drops one leading model. and rejects duplicate names") {
   const std::string directory = test::fixture_directory();
   test::write_safetensors(directory + "/model.safetensors",
                           {{"model.norm.weight", at::zeros({1})}, {"lm_head.weight", at::zeros({1})}});
@@ -86,7 +86,7 @@ TEST("checkpoint: one leading model. is dropped, and a clash is an error") {
   EXPECT_THROWS(Checkpoint::open(directory), "tensor 'w' is stored twice");
 }
 
-TEST("checkpoint: the file of a directory is chosen in the published order") {
+TEST("checkpoint: chooses the file of a directory in the documented order") {
   const std::string directory = test::fixture_directory();
   EXPECT_THROWS(Checkpoint::open(directory), directory + ": no weights here");
   const auto value = [&] { return Checkpoint::open(directory).weights(kFloat32).get("w", {1}).item<double>(); };
@@ -106,7 +106,7 @@ TEST("checkpoint: the file of a directory is chosen in the published order") {
   EXPECT_EQ(value(), 1.0);
 }
 
-TEST("checkpoint: shards are joined, and a faulty index is refused") {
+TEST("checkpoint: joins shards and rejects a broken index") {
   const std::string directory = test::fixture_directory();
   const std::string index = directory + "/model.safetensors.index.json";
   test::write_safetensors(directory + "/one.safetensors", {{"a", at::full({1}, 1.0)}, {"unlisted", at::zeros({1})}});
@@ -127,7 +127,7 @@ TEST("checkpoint: shards are joined, and a faulty index is refused") {
   EXPECT_THROWS(Checkpoint::open(directory), "model.safetensors.index.json: not JSON");
 }
 
-TEST("checkpoint: the diffusers layout opens behind the original names") {
+TEST("checkpoint: maps the diffusers layout to original names") {
   const std::string directory = test::fixture_directory();
   write_diffusers(directory);
   const auto checkpoint = Checkpoint::open(directory);
@@ -150,7 +150,7 @@ TEST("checkpoint: the diffusers layout opens behind the original names") {
   EXPECT_THROWS(Checkpoint::open(directory), "sub-folder 'audio_tokenizer' of the diffusers model holds no weights");
 }
 
-TEST("checkpoint: one larger than memory is refused in a line, whatever form its weights are to have") {
+TEST("checkpoint: rejects a checkpoint larger than memory with a one-line error, in any weight form") {
   const auto directory = test::fixture_directory();
   const auto path = directory + "/model.safetensors";
   constexpr uint64_t kBytes = uint64_t{1} << 43;
@@ -170,7 +170,7 @@ TEST("checkpoint: one larger than memory is refused in a line, whatever form its
   }
 }
 
-TEST("silence latent: the archive is read, transposed, with as many frames as it holds") {
+TEST("silence latent: reads and transposes the archive with all its frames") {
   const at::Tensor stored = at::randn({1, 3, 5});
   const std::string archive =
       test::zip_bytes({{"silence_latent/data.pkl", "pickle"}, {"silence_latent/data/0", test::bytes_of(stored)}});
@@ -183,7 +183,7 @@ TEST("silence latent: the archive is read, transposed, with as many frames as it
   EXPECT(at::equal(read_silence(half, 3), stored.to(at::kBFloat16).to(at::kFloat).transpose(1, 2)));
 }
 
-TEST("silence latent: what is no such archive is refused") {
+TEST("silence latent: rejects other archives") {
   const std::string data(24, '\0');
   EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}), 5), "24 bytes are not a whole number of Float frames of 5 channels");
   EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", ""}}), 2), "0 bytes are not a whole number of Float frames");

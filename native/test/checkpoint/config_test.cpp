@@ -31,7 +31,7 @@ VaeConfig vae(const std::string& text) { return VaeConfig::read(directory_with(t
 
 }  // namespace
 
-TEST("config: what a 2B file leaves out follows from the DiT sizes") {
+TEST("config: derives missing values of a 2B config from the DiT sizes") {
   const auto config = dit("");
   EXPECT_EQ(config.encoder_hidden_size, 48);
   EXPECT_EQ(config.encoder_intermediate_size, 96);
@@ -45,14 +45,14 @@ TEST("config: what a 2B file leaves out follows from the DiT sizes") {
   EXPECT_EQ(config.window_of_layer(10), 128);
 }
 
-TEST("config: a stated encoder_hidden_size marks the XL family, even where it equals hidden_size") {
+TEST("config: an explicit encoder_hidden_size selects the XL family, even if equal to hidden_size") {
   const auto config = dit(R"(, "encoder_hidden_size": 48, "encoder_num_attention_heads": 2,
                               "is_turbo": true, "is_lego_sft": true)");
   EXPECT(config.timbre_prepends_special_token && config.is_turbo && config.is_lego_sft);
   EXPECT_EQ(config.encoder_num_attention_heads, 2);
 }
 
-TEST("config: layer types and the sliding switch decide the windows") {
+TEST("config: layer types and use_sliding_window determine the windows") {
   const auto config =
       dit(R"(, "sliding_window": 4, "layer_types": ["full_attention", "sliding_attention", "full_attention"])");
   EXPECT_EQ(config.window_of_layer(0), 0);
@@ -60,7 +60,7 @@ TEST("config: layer types and the sliding switch decide the windows") {
   EXPECT_EQ(dit(R"(, "use_sliding_window": false)").window_of_layer(0), 0);
 }
 
-TEST("config: heads that follow the lyrics are those of the file, in order, or those of the published size") {
+TEST("config: reads lyric heads from the file in order, else uses those of the published size") {
   const auto sized = [](const std::string& layers_and_heads, const std::string& followers) {
     return DitConfig::read(
                directory_with(R"({"hidden_size": 48, "intermediate_size": 96, "head_dim": 16, "in_channels": 24,
@@ -79,7 +79,7 @@ TEST("config: heads that follow the lyrics are those of the file, in order, or t
   }
 }
 
-TEST("config: impossible DiT configs are refused by key") {
+TEST("config: names the key of an impossible DiT config") {
   EXPECT_THROWS(dit(R"(, "layer_types": ["chunked_attention"])"), "unknown layer type 'chunked_attention'");
   EXPECT_THROWS(dit(R"(, "layer_types": ["full_attention"])"), "layer_types has fewer entries than num_hidden_layers");
   EXPECT_THROWS(dit(R"(, "encoder_num_key_value_heads": 3)"), "num_attention_heads is not a multiple");
@@ -119,7 +119,7 @@ TEST("config: the diffusers layout assembles the same config from its parts") {
   EXPECT(DitConfig::read(directory).timbre_prepends_special_token);
 }
 
-TEST("config: Qwen3 finds rope_theta flat or nested and defaults head_dim to 128") {
+TEST("config: Qwen3 reads rope_theta flat or nested and defaults head_dim to 128") {
   EXPECT_EQ(qwen3(R"(, "rope_theta": 5000)").rope_theta, 5000.0);
   EXPECT_EQ(qwen3(R"(, "rope_parameters": {"rope_theta": 6000, "rope_type": "default"})").rope_theta, 6000.0);
   EXPECT_EQ(qwen3(R"(, "rope_scaling": {"rope_theta": 7000})").rope_theta, 7000.0);
@@ -127,14 +127,14 @@ TEST("config: Qwen3 finds rope_theta flat or nested and defaults head_dim to 128
   EXPECT_EQ(qwen3("").head_dim, 128);
 }
 
-TEST("config: Qwen3 variants that would compute something else are refused") {
+TEST("config: rejects unsupported Qwen3 variants") {
   EXPECT_THROWS(qwen3(R"(, "use_sliding_window": true)"), "use_sliding_window is true");
   EXPECT_THROWS(qwen3(R"(, "head_dim": 15)"), "head_dim is odd");
   EXPECT_THROWS(qwen3(R"(, "model_type": "qwen3_moe")"), "expected 'qwen3'");
   EXPECT_THROWS(qwen3(R"(, "rope_scaling": {"rope_type": "linear"})"), "asks for 'linear' rotary positions");
 }
 
-TEST("config: the VAE's frame is the product of its ratios") {
+TEST("config: samples per frame of the VAE are the product of its ratios") {
   EXPECT_EQ(vae("{" + kVae + "}").samples_per_frame(), 80);
   EXPECT_THROWS(vae("{}"), "sampling_rate is missing");
   EXPECT_THROWS(vae("[]"), "expected an object");

@@ -40,7 +40,7 @@ std::string storage_error(const Write& write) {
 
 }  // namespace
 
-TEST("mapped file: a pipe, a socket or a device is refused without waiting for it") {
+TEST("mapped file: rejects a pipe, socket or device without blocking") {
   const std::string directory = test::fixture_directory(), pipe = directory + "/pipe", link = directory + "/link";
   EXPECT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   fs::create_symlink(pipe, link);
@@ -50,11 +50,11 @@ TEST("mapped file: a pipe, a socket or a device is refused without waiting for i
   }
 }
 
-TEST("mapped file: a file that the kernel makes up is refused") {
+TEST("mapped file: rejects files of /proc") {
   EXPECT_THROWS(MappedFile::open("/proc/self/status"), "the file is empty");
 }
 
-TEST("atomic file: nothing is at the path before the commit, everything after") {
+TEST("atomic file: the file appears at commit") {
   const std::string directory = test::fixture_directory(), path = directory + "/a.txt";
   {
     AtomicFile file(path);
@@ -69,7 +69,7 @@ TEST("atomic file: nothing is at the path before the commit, everything after") 
   EXPECT_EQ(files_in(directory), size_t{1});
 }
 
-TEST("atomic file: without a commit the old file stays and nothing else is left") {
+TEST("atomic file: without a commit the old file stays and no temporary file remains") {
   const std::string directory = test::fixture_directory(), path = directory + "/a.txt";
   write_file_atomically(path, "old");
   {
@@ -79,7 +79,7 @@ TEST("atomic file: without a commit the old file stays and nothing else is left"
   EXPECT_EQ(files_in(directory), size_t{1});
 }
 
-TEST("atomic file: a refusal is a storage error with path and reason, and leaves the old file") {
+TEST("atomic file: a failed write is a storage error with path and reason, and keeps the old file") {
   const std::string directory = test::fixture_directory(), path = directory + "/a.safetensors";
   EXPECT_EQ(storage_error([&] { write_file_atomically(directory + "/none/a.txt", "x"); }),
             directory + "/none/a.txt cannot be written: No such file or directory");

@@ -58,7 +58,7 @@ const struct {
 
 }  // namespace
 
-TEST("gguf: plain tensors are views on the file, their dimensions the other way round") {
+TEST("gguf: plain tensors are views of the file with dimensions reversed") {
   const at::Tensor floats = at::randn({2, 3}), halves = at::randn({4}).to(at::kHalf),
                    bfloats = at::randn({2, 1, 5}).to(at::kBFloat16);
   const auto file = Gguf::open(written(gguf_bytes({{"w", {3, 2}, 0, bytes_of(floats)},
@@ -71,7 +71,7 @@ TEST("gguf: plain tensors are views on the file, their dimensions the other way 
   EXPECT(!file.codes("w"));
 }
 
-TEST("gguf: every type of codes says what the format's own reader says") {
+TEST("gguf: decodes every code type as the reference reader") {
   for (const auto& block : kBlocks) {
     const auto numbers = static_cast<uint64_t>(block.numbers);
     const auto file = Gguf::open(written(gguf_bytes({{"w", {numbers, 1}, block.type, from_hex(block.hex)}})));
@@ -89,7 +89,7 @@ TEST("gguf: every type of codes says what the format's own reader says") {
   }
 }
 
-TEST("gguf: a folder with one file is a checkpoint, and loses no leading dimensions of 1") {
+TEST("gguf: opens a folder with one file as a checkpoint and restores leading dimensions of 1") {
   const std::string directory = test::fixture_directory();
   const at::Tensor table = at::randn({1, 6, 4}), weight = at::randn({2, 32}).to(at::kBFloat16);
   test::write_file(directory + "/model-BF16.gguf", gguf_bytes({{"scale_shift_table", {4, 6}, 0, bytes_of(table)},
@@ -106,7 +106,7 @@ TEST("gguf: a folder with one file is a checkpoint, and loses no leading dimensi
   EXPECT_THROWS(Checkpoint::open(directory), "more than one GGUF file, keep only one: model-BF16.gguf, other.gguf");
 }
 
-TEST("gguf: weights keep their codes where they may stay as stored, and become numbers where not") {
+TEST("gguf: keeps codes if weights may stay as stored, else dequantizes") {
   const std::string directory = test::fixture_directory();
   std::string rows;
   for (int i = 0; i < 4; ++i) rows += from_hex(kBlocks[0].hex);
@@ -121,7 +121,7 @@ TEST("gguf: weights keep their codes where they may stay as stored, and become n
   EXPECT(!checkpoint.weights(Placement{}).matrix("w", 2, 64).is_quantized());
 }
 
-TEST("gguf: files that are damaged, truncated or of unknown types are refused by name") {
+TEST("gguf: rejects damaged, truncated and unsupported files by name") {
   const std::string whole = gguf_bytes({{"w", {32, 2}, 8, std::string(68, 'x')}});
   const std::string version_1 = "GGUF" + test::little_endian<uint32_t>(1) + whole.substr(8);
   EXPECT_THROWS(Gguf::open(written("GGML" + whole.substr(4))), "model.gguf: not a GGUF file");

@@ -15,7 +15,7 @@ Json parse(const std::string& text) { return Json::parse(text, "file.json"); }
 
 }  // namespace
 
-TEST("json: every type is read with its value") {
+TEST("json: reads every type") {
   const Json json = parse(R"( {"i": -12, "d": 2.5e-1, "whole": 3, "s": "a\"b\\\/\n\u00e9\ud83c\udfb9", "t": true,
                               "f": false, "n": null, "a": [1, [2], {}], "e": []} )");
   EXPECT_EQ(json.get_int("i"), -12);
@@ -29,20 +29,20 @@ TEST("json: every type is read with its value") {
   EXPECT(json.get_ints("e").empty());
 }
 
-TEST("json: integers keep all 64 bits, larger ones become reals") {
+TEST("json: keeps 64-bit integers and reads larger ones as reals") {
   EXPECT_EQ(parse("9223372036854775807").as_int(), INT64_MAX);
   EXPECT_EQ(parse("-9223372036854775808").as_int(), INT64_MIN);
   EXPECT_EQ(parse("9223372036854775808").as_double(), std::ldexp(1.0, 63));
 }
 
-TEST("json: fallbacks stand in for what is absent or null, never for what is wrong") {
+TEST("json: uses fallbacks for absent or null members only, not for wrong types") {
   const Json json = parse(R"({"n": null, "s": "x"})");
   EXPECT_EQ(json.get_int("absent", 7), 7);
   EXPECT_EQ(json.get_int("n", 7), 7);
   EXPECT_THROWS(json.get_int("s", 7), "file.json: s is a string, expected an integer");
 }
 
-TEST("json: an error names the file and the path of the value") {
+TEST("json: errors name the file and the path of the value") {
   const Json json = parse(R"({"outer": {"list": [1, "two"]}, "x": 1.5})");
   EXPECT_THROWS(json.at("outer").get_ints("list"), "file.json: outer.list[1] is a string, expected an integer");
   EXPECT_THROWS(json.at("outer").at("missing"), "file.json: outer.missing is missing");
@@ -50,7 +50,7 @@ TEST("json: an error names the file and the path of the value") {
   EXPECT_THROWS(parse("[]").at("key"), "the document is an array, expected an object");
 }
 
-TEST("json: what RFC 8259 forbids is refused") {
+TEST("json: rejects what RFC 8259 forbids") {
   for (const char* text : {"",
                            "{",
                            "[1,]",
@@ -83,7 +83,7 @@ TEST("json: what RFC 8259 forbids is refused") {
   EXPECT_THROWS(parse(std::string(100000, '[')), "nested too deeply");
 }
 
-TEST("json: a file that is not there is a bad checkpoint") {
+TEST("json: reports a missing file as a bad checkpoint") {
   try {
     Json::read_file(test::fixture_directory() + "/config.json");
     EXPECT(false);
@@ -93,14 +93,14 @@ TEST("json: a file that is not there is a bad checkpoint") {
   }
 }
 
-TEST("json: a file that is too large is refused unread") {
+TEST("json: rejects a file that is too large without reading it") {
   const std::string path = test::fixture_directory() + "/sparse.json";
   test::write_file(path, "{}");
   std::filesystem::resize_file(path, uintmax_t{1} << 40);
   EXPECT_THROWS(Json::read_file(path), "has 1099511627776 bytes, more than");
 }
 
-TEST("json text: what is written reads back") {
+TEST("json text: written values read back") {
   const std::string text =
       json_object({{"b", json_array({json_number(1e-4), json_number(-3), json_bool(false), "null"})},
                    {"a\n", json_string("\"\x01é")}},

@@ -28,7 +28,7 @@ const std::string kTensor = "ctorch._utils\n_rebuild_tensor_v2\n((" + text("stor
 
 }  // namespace
 
-TEST("pickle: numbers, text and constants of every encoding") {
+TEST("pickle: reads numbers, text and constants in every encoding") {
   EXPECT_EQ(read_as<int64_t>("K\xff"), 255);
   EXPECT_EQ(read_as<int64_t>("M\x01\x02"), 513);
   EXPECT_EQ(read_as<int64_t>("J\xfe\xff\xff\xff"), -2);
@@ -43,7 +43,7 @@ TEST("pickle: numbers, text and constants of every encoding") {
   EXPECT_EQ(*read_as<PickleValue::Text>("\x8c\x02hi"), "hi");
 }
 
-TEST("pickle: dictionaries hold what was set last, lists are passed over") {
+TEST("pickle: keeps the last value of a dictionary key and skips lists") {
   const auto values = *read_as<PickleValue::Dictionary>("}(" + text("a") + "K\x01" + text("l") + "](K\x01K\x02" + "eu" +
                                                         text("a") + "K\x05s" + text("t") + "K\x01\x85s");
   EXPECT_EQ(values.size(), size_t{3});
@@ -52,7 +52,7 @@ TEST("pickle: dictionaries hold what was set last, lists are passed over") {
   EXPECT(values.at("l").as<PickleValue::Opaque>() != nullptr);
 }
 
-TEST("pickle: a value is named once and used again") {
+TEST("pickle: resolves memo references") {
   const auto values = *read_as<PickleValue::Tuple>(text("a") + "q\x00"s + "h\x00j\x00\x00\x00\x00\x87"s);
   for (const auto& value : values) EXPECT_EQ(**value.as<PickleValue::Text>(), "a");
   const auto pair = *read_as<PickleValue::Tuple>(text("b") + "r\x00\x01\x00\x00j\x00\x01\x00\x00\x86"s);
@@ -64,7 +64,7 @@ TEST("pickle: a value is named once and used again") {
   EXPECT_EQ(**framed[2].as<PickleValue::Text>(), "a");
 }
 
-TEST("pickle: a tensor is its storage, offset, sizes and strides") {
+TEST("pickle: reads a tensor as storage, offset, sizes and strides") {
   const auto tensor = read_as<std::shared_ptr<const PickleTensor>>(kTensor);
   EXPECT_EQ(tensor->storage.key, "7");
   EXPECT(tensor->storage.dtype == at::kHalf);
@@ -73,7 +73,7 @@ TEST("pickle: a tensor is its storage, offset, sizes and strides") {
   EXPECT((tensor->sizes == std::vector<int64_t>{2, 3}) && (tensor->strides == std::vector<int64_t>{1, 4}));
 }
 
-TEST("pickle: a parameter is its tensor, and the attributes of a dictionary are passed over") {
+TEST("pickle: reads a parameter as its tensor and skips attributes of a dictionary") {
   const std::string parameter = "ctorch._utils\n_rebuild_parameter\n(" + kTensor + "\x88" "ccollections\nOrderedDict\n)RtR";
   EXPECT_EQ(read_as<std::shared_ptr<const PickleTensor>>(parameter)->storage.key, "7");
   const auto state = *read_as<PickleValue::Dictionary>("}" + text("a") + "K\x01s}" + text("_metadata") + "}sb");
@@ -82,7 +82,7 @@ TEST("pickle: a parameter is its tensor, and the attributes of a dictionary are 
   EXPECT_THROWS(read("ctorch._utils\n_rebuild_parameter\n(K\x01tR"), "a parameter has the wrong number of arguments");
 }
 
-TEST("pickle: whatever would run code is refused") {
+TEST("pickle: rejects anything that would run code") {
   EXPECT_THROWS(read("cos\nsystem\n(" + text("true") + "tR"), "it calls 'os system'");
   EXPECT_THROWS(read("\x8c\x02os\x8c\x06system\x93" + text("true") + "\x85R"), "it calls 'os system'");
   EXPECT_THROWS(read("ctorch.jit._pickle\nrestore_type_tag\n)R"), "it calls 'torch.jit._pickle restore_type_tag'");
@@ -90,7 +90,7 @@ TEST("pickle: whatever would run code is refused") {
     EXPECT_THROWS(read("}"s + opcode), "stream: not a pickle of plain data");
 }
 
-TEST("pickle: nesting is bounded, also by way of a name") {
+TEST("pickle: limits nesting, also through memo references") {
   std::string deep = "N";
   for (int i = 0; i < 17; ++i) deep += "\x85";
   EXPECT_THROWS(read(deep), "nested too deeply");
@@ -101,7 +101,7 @@ TEST("pickle: nesting is bounded, also by way of a name") {
   EXPECT(holder.at("self").as<PickleValue::Opaque>() != nullptr);
 }
 
-TEST("pickle: an unsound stream says what is wrong") {
+TEST("pickle: reports the error of a malformed stream") {
   EXPECT_THROWS(unpickle("", "stream"), "it is truncated");
   EXPECT_THROWS(unpickle("\x80\x09N.", "stream"), "its protocol is 9");
   EXPECT_THROWS(read(""), "in the middle of a value");

@@ -103,7 +103,7 @@ TrainingSample some_sample() {
 
 }  // namespace
 
-TEST("damaged files: safetensors, every tensor within its file") {
+TEST("damaged files: safetensors reads never leave the file") {
   const std::string path = test::fixture_directory() + "/model.safetensors";
   test::write_safetensors(path, {{"a", at::randn({4})}, {"b", at::randn({2, 2})}, {"none", at::empty({0, 3})}});
   expect_calm_file(path, [&] {
@@ -112,7 +112,7 @@ TEST("damaged files: safetensors, every tensor within its file") {
   });
 }
 
-TEST("damaged files: GGUF, every tensor within its file") {
+TEST("damaged files: GGUF reads never leave the file") {
   const std::string path = test::fixture_directory() + "/model.gguf";
   test::write_file(path, test::gguf_bytes({{"a", {4}, 0, std::string(16, 'x')}, {"b", {32, 2}, 8, std::string(68, 'x')}}));
   expect_calm_file(path, [&] {
@@ -121,7 +121,7 @@ TEST("damaged files: GGUF, every tensor within its file") {
   });
 }
 
-TEST("damaged files: training samples of ours and of Python") {
+TEST("damaged files: training samples by us and by Python") {
   const std::string path = test::fixture_directory() + "/sample.pt";
   write_sample(path, some_sample());
   expect_calm_file(path, [&] { read_sample(path); });
@@ -129,7 +129,7 @@ TEST("damaged files: training samples of ours and of Python") {
   expect_calm_file(path, [&] { read_sample(path); });
 }
 
-TEST("damaged files: the pickle alone") {
+TEST("damaged files: pickle streams") {
   const std::string pickle =
       "\x80\x02}q\0(X\1\0\0\0xq\1ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"s
       "0X\3\0\0\0cpuK\x06tQK\0K\x03K\2\x86K\2K\1\x86\x89"s + "ccollections\nOrderedDict\n)RtRX\1\0\0\0bJ\1\0\0\0u."s;

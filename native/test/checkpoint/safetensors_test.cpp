@@ -25,7 +25,7 @@ std::string one_tensor(const std::string& fields) { return "{\"w\":{" + fields +
 
 }  // namespace
 
-TEST("safetensors: every type, metadata and empty tensors read back as written") {
+TEST("safetensors: reads every type, metadata and empty tensors as written") {
   const std::string path = test::fixture_directory() + "/model.safetensors";
   const test::Tensors written = {{"half", at::randn({2, 3}).to(at::kHalf)},
                                  {"bfloat", at::randn({5}).to(at::kBFloat16)},
@@ -41,7 +41,7 @@ TEST("safetensors: every type, metadata and empty tensors read back as written")
   for (const auto& [name, tensor] : written) EXPECT(at::equal(file.tensor(name), tensor));
 }
 
-TEST("safetensors: a tensor outlives the reader, and the file on disk") {
+TEST("safetensors: a tensor outlives the reader and the file on disk") {
   const std::string path = test::fixture_directory() + "/model.safetensors";
   test::write_safetensors(path, {{"w", at::full({1000}, 3.0)}});
   at::Tensor tensor;
@@ -54,7 +54,7 @@ TEST("safetensors: a tensor outlives the reader, and the file on disk") {
   EXPECT_EQ(tensor.sum().item<double>(), 3000.0);
 }
 
-TEST("safetensors: data that is not aligned is read correctly") {
+TEST("safetensors: reads unaligned data") {
   const at::Tensor values = at::randn({3});
   const std::string header = one_tensor(R"("dtype":"F32","shape":[3],"data_offsets":[0,12])");
   for (int padding = 0; padding < 4; ++padding) {
@@ -64,7 +64,7 @@ TEST("safetensors: data that is not aligned is read correctly") {
   }
 }
 
-TEST("safetensors: damaged files are refused with file and tensor") {
+TEST("safetensors: rejects damaged files with file and tensor") {
   const std::string data(16, '\0');
   const auto refused = [&](const std::string& header, const char* message) {
     EXPECT_THROWS(open_bytes(safetensors_bytes(header, data)), message);
@@ -88,7 +88,7 @@ TEST("safetensors: damaged files are refused with file and tensor") {
   refused("not json", "not JSON");
 }
 
-TEST("safetensors: files that are no safetensors at all are refused") {
+TEST("safetensors: rejects files of other formats") {
   EXPECT_THROWS(open_bytes(""), "the file is empty");
   EXPECT_THROWS(open_bytes("abc"), "too short");
   EXPECT_THROWS(open_bytes("<!DOCTYPE html><html></html>"), "not a safetensors file, or truncated");
@@ -96,7 +96,7 @@ TEST("safetensors: files that are no safetensors at all are refused") {
   EXPECT_THROWS(Safetensors::open(test::fixture_directory() + "/absent.safetensors"), "No such file");
 }
 
-TEST("safetensors: no cut of a valid file is accepted or crashes") {
+TEST("safetensors: rejects every truncation of a valid file") {
   const std::string path = test::fixture_directory() + "/whole.safetensors";
   test::write_safetensors(path, {{"a", at::randn({4})}, {"b", at::randn({2, 2})}});
   std::ifstream stream(path, std::ios::binary);
@@ -112,13 +112,13 @@ TEST("safetensors: no cut of a valid file is accepted or crashes") {
   }
 }
 
-TEST("safetensors: a tensor that is not there is named") {
+TEST("safetensors: names a missing tensor") {
   const std::string path = test::fixture_directory() + "/model.safetensors";
   test::write_safetensors(path, {{"a", at::zeros({1})}});
   EXPECT_THROWS(Safetensors::open(path).tensor("b"), "model.safetensors: there is no tensor 'b'");
 }
 
-TEST("safetensors: what is saved reads back, whatever its type, layout and name") {
+TEST("safetensors: saved tensors read back, for every type, layout and name") {
   const std::string path = test::fixture_directory() + "/a.safetensors";
   const at::Tensor matrix = at::randn({3, 5});
   const std::map<std::string, at::Tensor> tensors = {{"byte", at::ones({3}, at::kByte)},
@@ -142,7 +142,7 @@ TEST("safetensors: what is saved reads back, whatever its type, layout and name"
   }
 }
 
-TEST("safetensors: the header of a saved file is whole 8 bytes, its offsets have no gaps") {
+TEST("safetensors: a saved header is a multiple of 8 bytes and offsets have no gaps") {
   const std::string path = test::fixture_directory() + "/a.safetensors";
   save_safetensors(path, {{"a", at::ones({3}, at::kByte)}, {"b", at::ones({2})}, {"c", at::ones({1}, at::kDouble)}});
   std::ifstream stream(path, std::ios::binary);

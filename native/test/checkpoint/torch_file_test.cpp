@@ -50,7 +50,7 @@ at::Tensor read(const View& view, const at::Tensor& storage) {
 
 }  // namespace
 
-TEST("torch file: strides and offset of a view are honoured") {
+TEST("torch file: honours strides and offset of a view") {
   const at::Tensor numbers = at::arange(6, at::kFloat);
   EXPECT(read({}, numbers).equal(numbers.view({3, 2})));
   const at::Tensor transposed = read({.sizes = {3, 2}, .strides = {1, 3}}, numbers);
@@ -59,7 +59,7 @@ TEST("torch file: strides and offset of a view are honoured") {
   EXPECT_EQ(read({.offset = 5, .sizes = {}, .strides = {}}, numbers).item<float>(), 5.0f);
 }
 
-TEST("torch file: every storage type comes in its dtype") {
+TEST("torch file: reads every storage type in its dtype") {
   const std::vector<std::pair<std::string, at::ScalarType>> types = {
       {"FloatStorage", at::kFloat}, {"DoubleStorage", at::kDouble},     {"HalfStorage", at::kHalf},
       {"LongStorage", at::kLong},   {"BFloat16Storage", at::kBFloat16}, {"IntStorage", at::kInt},
@@ -74,7 +74,7 @@ TEST("torch file: every storage type comes in its dtype") {
   EXPECT_THROWS(read({.type = "QInt8Storage"}, at::zeros({6})), "storage type 'torch QInt8Storage' is not supported");
 }
 
-TEST("torch file: a view that leaves its storage is refused, whatever its numbers overflow to") {
+TEST("torch file: rejects a view beyond its storage, also if its numbers overflow") {
   const int32_t most = std::numeric_limits<int32_t>::max();
   const std::vector<View> views = {{.offset = 1},
                                    {.offset = -1},
@@ -91,7 +91,7 @@ TEST("torch file: a view that leaves its storage is refused, whatever its number
   EXPECT_THROWS(read({}, at::zeros({5})), "says its storage has 6 elements, but the file has 20 bytes");
 }
 
-TEST("torch file: what is no such file, or half of one, is named") {
+TEST("torch file: names the error of other and incomplete files") {
   const std::string pickle = pickled({}), storage(24, '\0');
   const auto open = [](const std::vector<std::pair<std::string, std::string>>& entries) {
     return TorchFile::open(write(entries)).tensor("x");
@@ -105,7 +105,7 @@ TEST("torch file: what is no such file, or half of one, is named") {
   EXPECT_THROWS(open({{"a/data.pkl", "\x80\x02}" + text("x") + "K\x01s."}}), "key 'x' is not a tensor");
 }
 
-TEST("torch file: what is written is read again") {
+TEST("torch file: written files read back") {
   const std::string path = test::fixture_directory() + "/file.pt";
   const at::Tensor rows = at::randn({3, 4}).t();
   const TorchNotes notes = {{"none", nullptr}, {"yes", true}, {"count", int64_t{-7}}, {"words", "glühend\n"s}};
@@ -118,7 +118,7 @@ TEST("torch file: what is written is read again") {
   EXPECT(file.notes("rows").empty() && file.notes("absent").empty());
 }
 
-TEST("torch file: every entry begins at a multiple of 64 bytes") {
+TEST("torch file: aligns every entry to 64 bytes") {
   const std::string path = test::fixture_directory() + "/file.pt";
   write_torch_file(path, {{"a", at::ones({5})}, {"b", at::ones({17})}, {"c", at::ones({3})}}, "notes", {});
   const auto entries = list_stored_zip(*MappedFile::open(path), path);
@@ -126,7 +126,7 @@ TEST("torch file: every entry begins at a multiple of 64 bytes") {
   for (const auto& entry : entries) EXPECT_EQ(entry.begin % 64, size_t{0});
 }
 
-TEST("torch file: a write that fails leaves what was there") {
+TEST("torch file: a failed write keeps the old file") {
   const std::string directory = test::fixture_directory(), path = directory + "/file.pt";
   write_torch_file(path, {{"x", at::ones({2})}}, "notes", {});
   EXPECT_THROWS(write_torch_file(path, {{"x", at::zeros({2})}}, "notes", {{"big", int64_t{1} << 31}}),

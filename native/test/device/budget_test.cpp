@@ -68,7 +68,7 @@ RenderJob song() {
           .seeds = {1}};
 }
 
-TEST("budget: loading a renderer, an evaluation of the DiT, a tile of the VAE") {
+TEST("budget: launches and synchronisations of loading, a DiT evaluation and a VAE tile") {
   const DeviceMeter loading;
   Renderer renderer({kNano, kNano + "/vae", kNano + "/text_encoder"}, kOnDevice, {}, Control());
   expect_within(kLoading, loading.used(), false);
@@ -105,13 +105,13 @@ StageMeter metered(Segment segment) {
   return token;
 }
 
-TEST("budget: a code") {
+TEST("budget: launches and synchronisations of an audio code") {
   const StageMeter code = metered(CodesSegment{40});
   expect_within(kFirstToken, code.largest());
   expect_within(kToken, code.usual());
 }
 
-TEST("budget: a token of metadata") {
+TEST("budget: launches and synchronisations of a metadata token") {
   expect_within(kPatternToken, metered(PatternSegment{"([a-m][n-z]){16}\n", false, 40}).usual());
 }
 

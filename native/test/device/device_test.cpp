@@ -27,13 +27,13 @@ Error error_of(const Body& body) {
 
 at::Tensor ones() { return at::ones({8, 8}).to(kDevice); }
 
-TEST("device: cuDNN attends to nothing once a GPU was chosen") {
+TEST("device: choosing a GPU disables cuDNN attention") {
   EXPECT(choose_placement("auto", "auto").device == kDevice);
   EXPECT(!at::globalContext().userEnabledCuDNNSDP());
   EXPECT_THROWS(choose_placement("cuda:1", "auto"), "there are only 1");
 }
 
-TEST("device: a thread with a stream of its own launches nothing on the shared one") {
+TEST("device: a thread with its own stream launches nothing on the default stream") {
   const at::Tensor a = ones();
   DeviceMeter meter;
   std::thread([&] {
@@ -45,7 +45,7 @@ TEST("device: a thread with a stream of its own launches nothing on the shared o
   EXPECT_EQ(meter.used().launches_on_shared_stream, 0);
 }
 
-TEST("device: memory that ran out is told with what was asked and what is free, and comes back") {
+TEST("device: OOM error reports requested and free bytes, and memory is released") {
   const at::Tensor a = ones();
   fake_cuda_exhaust_after(0);
   const Error error = error_of([&] { a + 1; });
@@ -57,7 +57,7 @@ TEST("device: memory that ran out is told with what was asked and what is free, 
   EXPECT((a + 1).sum().item<float>() == 128);
 }
 
-TEST("device: libraries that find no memory have words of their own for it") {
+TEST("device: recognises out-of-memory errors of each CUDA library") {
   for (const char* words : {"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
                             "cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "CUDA error: out of memory"}) {
     EXPECT(error_of([&] { TORCH_CHECK(false, words); }).code() == ErrorCode::kOutOfMemory);
@@ -65,7 +65,7 @@ TEST("device: libraries that find no memory have words of their own for it") {
   EXPECT(error_of([] { TORCH_CHECK(false, "shapes differ"); }).code() == ErrorCode::kInternal);
 }
 
-TEST("device: an error that stays is a lost device, whatever it is then called") {
+TEST("device: a sticky error is reported as a lost device, also by later calls") {
   const at::Tensor a = ones();
   fake_cuda_fail_after(0);
   EXPECT(error_of([&] { a + 1; }).code() == ErrorCode::kDeviceLost);
@@ -74,7 +74,7 @@ TEST("device: an error that stays is a lost device, whatever it is then called")
   EXPECT(!is_device_lost());
 }
 
-TEST("device: a GPU of a generation that this libtorch has no kernels for is one line, and nothing stays loaded") {
+TEST("device: a GPU without kernels in this libtorch gives a one-line error and releases everything") {
   const int64_t free = available_memory(kDevice);
   fake_cuda_forget_kernels(true);
   const Error error = error_of([] { CausalLm::load("models/carillon-nano/lm", {kDevice, at::kBFloat16}, Control()); });
@@ -85,7 +85,7 @@ TEST("device: a GPU of a generation that this libtorch has no kernels for is one
   EXPECT_EQ(available_memory(kDevice), free);
 }
 
-TEST("device: a checkpoint larger than the GPU's free memory is one line, and nothing of it is loaded") {
+TEST("device: rejects a checkpoint larger than free GPU memory with a one-line error before loading") {
   const at::Tensor other = at::empty({available_memory(kDevice) - (4 << 20)}, at::device(kDevice).dtype(at::kByte));
   const int64_t free = available_memory(kDevice);
   DeviceMeter meter;
@@ -98,7 +98,7 @@ TEST("device: a checkpoint larger than the GPU's free memory is one line, and no
   EXPECT_EQ(available_memory(kDevice), free);
 }
 
-TEST("device: large tensors arrive whole, and nobody waits for what is on its way") {
+TEST("device: uploads large tensors correctly without waiting for transfers") {
   const at::Tensor large = at::randint(0, 1 << 30, {11 << 20}, at::kInt), odd = at::randn({3, 5}).t();
   DeviceMeter meter;
   const at::Tensor there = upload(large, kDevice), small = upload(odd, kDevice), none = upload(at::empty({0}), kDevice);

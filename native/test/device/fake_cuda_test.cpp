@@ -33,13 +33,13 @@ int status_of(const Action& action) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST("fake_cuda: the host can neither read nor write memory of the device") {
+TEST("fake_cuda: the host can neither read nor write device memory") {
   const at::Tensor tensor = on_device({4});
   EXPECT_EQ(status_of([&] { [[maybe_unused]] volatile float first = tensor.const_data_ptr<float>()[0]; }), kHostAccess);
   EXPECT_EQ(status_of([&] { tensor.mutable_data_ptr<float>()[0] = 2; }), kHostAccess);
 }
 
-TEST("fake_cuda: computes what the CPU computes") {
+TEST("fake_cuda: computes the same as the CPU") {
   const at::Tensor a = at::arange(12, at::kFloat).reshape({3, 4}), b = at::arange(8, at::kFloat).reshape({4, 2});
   EXPECT(a.to(kDevice).matmul(b.to(kDevice)).cpu().allclose(a.matmul(b)));
   EXPECT(a.to(kDevice).softmax(-1).cpu().allclose(a.softmax(-1)));
@@ -54,11 +54,11 @@ TEST("fake_cuda: refuses operands of different devices") {
   EXPECT((a + at::scalar_tensor(2.0)).is_cuda());  // a number of the host is an argument, not an operand
 }
 
-TEST("fake_cuda: memory that nobody has written is not a number") {
+TEST("fake_cuda: uninitialised memory is NaN") {
   EXPECT(at::empty({100}, at::device(kDevice).dtype(at::kFloat)).isnan().all().item<bool>());
 }
 
-TEST("fake_cuda: counts launches and synchronisations, and lets none happen in a graph") {
+TEST("fake_cuda: counts launches and synchronisations, and rejects synchronisation during capture") {
   const at::Tensor a = on_device({8, 8});
   const DeviceMeter meter;
   const at::Tensor product = a.matmul(a);
@@ -69,7 +69,7 @@ TEST("fake_cuda: counts launches and synchronisations, and lets none happen in a
   EXPECT_THROWS(Graph::capture(kDevice, [&] { product.sum().item<float>(); }), "capturing");
 }
 
-TEST("fake_cuda: a graph does at each replay what was captured, from what then lies there, as one launch") {
+TEST("fake_cuda: a replay repeats the captured work on current memory and counts as one launch") {
   at::Tensor counter = at::zeros({1}).to(kDevice), sum = at::zeros({2, 2}).to(kDevice), twice;
   const auto graph = Graph::capture(kDevice, [&] {
     counter.add_(1);
@@ -85,7 +85,7 @@ TEST("fake_cuda: a graph does at each replay what was captured, from what then l
   EXPECT((twice == 2 * 3 * 3 * 2).all().item<bool>());
 }
 
-TEST("fake_cuda: runs out of memory and breaks for good when told to") {
+TEST("fake_cuda: simulates out-of-memory and sticky errors on request") {
   const auto options = at::device(kDevice).dtype(at::kFloat);
   fake_cuda_exhaust_after(0);
   EXPECT_THROWS(at::empty({1000}, options), "out of memory");

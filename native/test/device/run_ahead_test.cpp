@@ -69,7 +69,7 @@ void expect_same(const LanguageJob& job) {
   EXPECT(used.synchronisations < host.used().synchronisations / 4);  // it did run ahead
 }
 
-TEST("run_ahead: a step of all rows is the step of each, by the kernel that takes their lengths") {
+TEST("run_ahead: a step of all rows equals a step of each row, with the kernel that takes lengths") {
   const CausalLm halves = CausalLm::load("models/carillon-nano/lm", choose_placement("cuda:0", "bfloat16"), Control());
   KvCache cache = halves.make_cache(2, 64), expected = halves.make_cache(2, 64);
   for (KvCache* each : {&cache, &expected}) {
@@ -88,7 +88,7 @@ TEST("run_ahead: rows of a guided job with prompts of different length") {
   expect_same(job);
 }
 
-TEST("run_ahead: with top k, top p, min p and a repetition penalty, after ids that were given") {
+TEST("run_ahead: supports top k, top p, min p and a repetition penalty after given ids") {
   LanguageJob job = job_of({TokensSegment{{7, 3000, 8}}, CodesSegment{40}, TokensSegment{{9}}});
   job.top_k = 40;
   job.top_p = 0.9;
@@ -97,14 +97,14 @@ TEST("run_ahead: with top k, top p, min p and a repetition penalty, after ids th
   expect_same(job);
 }
 
-TEST("run_ahead: the most likely code each time") {
+TEST("run_ahead: greedy codes") {
   LanguageJob job = job_of({CodesSegment{40}});
   job.temperature = 0.0;
   job.cfg_scale = 1.5;
   expect_same(job);
 }
 
-TEST("run_ahead: rows that end by themselves, each at its own place") {
+TEST("run_ahead: rows end at different positions") {
   LanguageJob job = job_of({CodesSegment{}});
   job.seeds = {1, 2, 3, 4, 5, 6};
   job.temperature = 1.0;
@@ -121,7 +121,7 @@ TEST("run_ahead: rows that end by themselves, each at its own place") {
   EXPECT(std::count(result.finished.begin(), result.finished.end(), FinishReason::kEndToken) >= 2);
 }
 
-TEST("decoder: tokens of a pattern, a graph each, are those of a decoder without graphs") {
+TEST("decoder: graphs give the same pattern tokens as no graphs") {
   MaskCache masks(vocabulary(), kDevice);
   LanguageJob job = job_of({PatternSegment{"([a-m][n-z]{1,2}){8,12}\n", false, 40}, TokensSegment{{7, 8}}, CodesSegment{3}});
   job.seeds = {1, 2, 3};
@@ -133,7 +133,7 @@ TEST("decoder: tokens of a pattern, a graph each, are those of a decoder without
   EXPECT(result.token_ids[0].size() != result.token_ids[1].size() || result.token_ids[0].size() != result.token_ids[2].size());
 }
 
-TEST("run_ahead: a full cache and a job that was cancelled midway leave the model as it was") {
+TEST("run_ahead: a full cache and a cancelled job leave the model intact") {
   LanguageJob job = job_of({CodesSegment{60}});
   int tokens = 0;
   std::atomic<bool> cancelled{false};

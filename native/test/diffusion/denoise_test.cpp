@@ -33,7 +33,7 @@ at::Tensor run(const AceStep& model, const DenoiseJob& job, const std::vector<ui
 
 }  // namespace
 
-TEST("denoise: an item of a batch is what it is alone, guided or not, by every solver") {
+TEST("denoise: an item does not depend on its batch, with and without guidance, for every solver") {
   const AceStep model = tiny_ace_step({});
   for (const double scale : {1.0, 5.0}) {
     for (const bool by_angle : {false, true}) {
@@ -49,7 +49,7 @@ TEST("denoise: an item of a batch is what it is alone, guided or not, by every s
   }
 }
 
-TEST("denoise: solvers and the wavelet correction give songs of their own, on turbo models too") {
+TEST("denoise: each solver and the wavelet correction change the song, also on turbo models") {
   for (const bool is_turbo : {false, true}) {
     const AceStep model = tiny_ace_step({.is_turbo = is_turbo});
     DenoiseJob job = job_for(model, 1);
@@ -66,7 +66,7 @@ TEST("denoise: solvers and the wavelet correction give songs of their own, on tu
   }
 }
 
-TEST("denoise: stork4 accepts times that repeat after snapping to those of turbo models") {
+TEST("denoise: stork4 accepts repeated times after snapping to turbo times") {
   const AceStep model = tiny_ace_step({.is_turbo = true});
   DenoiseJob job = job_for(model, 1);
   job.denoise.infer_method = InferMethod::kStork4;
@@ -74,7 +74,7 @@ TEST("denoise: stork4 accepts times that repeat after snapping to those of turbo
   EXPECT(run(model, job, {1}).isfinite().all().item<bool>());
 }
 
-TEST("denoise: guidance acts inside its interval only, and never on turbo") {
+TEST("denoise: guidance is active inside its interval only, and never on turbo models") {
   const AceStep base = tiny_ace_step({}), turbo = tiny_ace_step({.is_turbo = true});
   DenoiseJob plain = job_for(base, 1), outside = plain, inside = plain;
   outside.guidance = {7.0, false, 0.01, 0.02};
@@ -84,7 +84,7 @@ TEST("denoise: guidance acts inside its interval only, and never on turbo") {
   EXPECT_EQ(largest_difference(run(turbo, plain, {1}), run(turbo, inside, {1})), 0.0);
 }
 
-TEST("denoise: one step jumps along the velocity to the data") {
+TEST("denoise: one step moves along the velocity to the data") {
   const AceStep model = tiny_ace_step({});
   DenoiseJob job = job_for(model, 1);
   job.denoise.timesteps = {1.0};
@@ -95,7 +95,7 @@ TEST("denoise: one step jumps along the velocity to the data") {
   EXPECT(largest_difference(run(model, job, {9}), noise - velocity) < 1e-5);
 }
 
-TEST("denoise: the cover switch falls at int(steps * strength)") {
+TEST("denoise: switches conditions at int(steps * cover_strength)") {
   const AceStep model = tiny_ace_step({.is_turbo = true});
   DenoiseJob cover = job_for(model, 1), other = job_for(model, 1, 50);
   cover.conditions_after_cover = other.conditions;
@@ -123,7 +123,7 @@ TEST("denoise: repaint keeps the source outside its window") {
   EXPECT(largest_difference(painted.narrow(1, 4, 6), clean.narrow(1, 4, 6)) > 1e-2);
 }
 
-TEST("denoise: the edges of a window fade outside it, and no further than the clip") {
+TEST("denoise: fades the edges of a window outside it, within the clip") {
   at::Tensor mask = at::zeros({2, 12}, at::kBool);
   mask[0].narrow(0, 2, 3).fill_(true);
   mask[1].fill_(true);
@@ -133,13 +133,13 @@ TEST("denoise: the edges of a window fade outside it, and no further than the cl
   EXPECT(soft[1].equal(at::ones({12})));
 }
 
-TEST("denoise: a broken checkpoint gives an error and no latents") {
+TEST("denoise: a broken checkpoint gives an error instead of latents") {
   const AceStep model = tiny_ace_step(
       {}, [](Tensors& tensors) { tensors["decoder.proj_out.1.bias"].fill_(std::numeric_limits<float>::quiet_NaN()); });
   EXPECT_THROWS(run(model, job_for(model, 1), {1}), "a value that is not finite");
 }
 
-TEST("denoise: reports every step and stops when told to") {
+TEST("denoise: reports every step and can be cancelled") {
   const AceStep model = tiny_ace_step({});
   std::atomic<bool> cancelled = false;
   std::vector<int64_t> done;

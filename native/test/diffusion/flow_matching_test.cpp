@@ -15,7 +15,7 @@ const Schedule kShift3 = {1, 21.0 / 22, 0.9, 5.0 / 6, 0.75, 9.0 / 14, 0.5, 0.3};
 
 }  // namespace
 
-TEST("schedule: the turbo tables, with the shift rounded") {
+TEST("schedule: turbo tables with the shift rounded") {
   expect_times(turbo_table(1.0), {1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125});
   expect_times(turbo_table(2.0), {1, 14.0 / 15, 6.0 / 7, 10.0 / 13, 2.0 / 3, 6.0 / 11, 0.4, 2.0 / 9});
   expect_times(turbo_table(3.0), kShift3);
@@ -25,7 +25,7 @@ TEST("schedule: the turbo tables, with the shift rounded") {
   expect_times(turbo_table(9.0), kShift3);
 }
 
-TEST("schedule: the base formula") {
+TEST("schedule: shift formula of base models") {
   const Schedule times = shifted_schedule(20, 3.0);
   EXPECT_EQ(times.size(), 20u);
   EXPECT_NEAR(times[1], 0.982759, 1e-6);
@@ -37,13 +37,13 @@ TEST("schedule: the base formula") {
   EXPECT_THROWS(shifted_schedule(8, 0.0), "positive");
 }
 
-TEST("schedule: times given to a turbo model snap to those it knows") {
+TEST("schedule: custom times of a turbo model snap to those of its tables") {
   expect_times(snap_to_turbo_times({0.97, 0.76, 0.615, 0.5, 0.395, 0.28, 0.18, 0.085, 0.0}),
                {21.0 / 22, 10.0 / 13, 0.625, 0.5, 0.4, 0.3, 2.0 / 9, 0.125});
   EXPECT_EQ(snap_to_turbo_times(Schedule(30, 0.5)).size(), 20u);
 }
 
-TEST("schedule: times given by hand must descend to 0") {
+TEST("schedule: custom times must descend to 0") {
   expect_times(custom_schedule({1.0, 0.6, 0.2, 0.0}), {1.0, 0.6, 0.2});
   expect_times(custom_schedule({0.9}), {0.9});
   EXPECT_THROWS(custom_schedule({0.5, 0.6}), "0.6");
@@ -52,7 +52,7 @@ TEST("schedule: times given by hand must descend to 0") {
   EXPECT_THROWS(custom_schedule({0.0}), "at least one value");
 }
 
-TEST("schedule: on turbo models steps act and shift does not") {
+TEST("schedule: turbo models use the number of steps but not the shift") {
   Denoise job = plain_denoise(8);
   job.shift = 1.0;
   expect_times(schedule_of(job, true), kShift3);
@@ -64,7 +64,7 @@ TEST("schedule: on turbo models steps act and shift does not") {
   expect_times(schedule_of(job, false), {0.97, 0.31});
 }
 
-TEST("schedule: the nearest evaluation, the earliest of two") {
+TEST("schedule: finds the nearest evaluation, the earlier one of a tie") {
   EXPECT_NEAR(kShift3[nearest_step(kShift3, 0.6)], 9.0 / 14, 1e-9);
   EXPECT_EQ(nearest_step(kShift3, 0.0), 7u);
   EXPECT_EQ(nearest_step({0.5, 0.25}, 0.375), 0u);

@@ -24,7 +24,7 @@ double largest(const at::Tensor& difference) { return difference.abs().max().ite
 
 }  // namespace
 
-TEST("guidance: projected guidance gives the reference's numbers and keeps its momentum") {
+TEST("guidance: projected guidance matches the reference and accumulates momentum") {
   AdaptiveProjectedGuidance projected;
   const at::Tensor first = projected.guide(conditional(), unconditional(), 4.0);
   EXPECT(largest(first - rows({1.5f, 0, 4.321191f, -3, -2.466877f, -2.160596f, 3, -3.773501f, 0, -1.5f, 1.693375f,
@@ -34,12 +34,12 @@ TEST("guidance: projected guidance gives the reference's numbers and keeps its m
          1e-5);
 }
 
-TEST("guidance: scale 1 is the conditional velocity") {
+TEST("guidance: scale 1 returns the conditional velocity") {
   AdaptiveProjectedGuidance projected;
   EXPECT(largest(projected.guide(conditional(), unconditional(), 1.0) - conditional()) < 1e-6);
 }
 
-TEST("guidance: the angle form gives the reference's numbers, alone and in a batch") {
+TEST("guidance: angle-based guidance matches the reference, alone and in a batch") {
   const at::Tensor x = rows({.5f, -.5f, 1, 1, 0, .2f, -.3f, .7f, .1f, .9f, .9f, -.9f});
   const at::Tensor expected = rows({1.091406f, .386843f, 1.978782f, -.447436f, 1.216164f, -1.592244f, 3.111998f,
                                     -1.294660f, -.109867f, .823853f, 2.033230f, 1.123554f});
@@ -49,7 +49,7 @@ TEST("guidance: the angle form gives the reference's numbers, alone and in a bat
   EXPECT(largest(both.narrow(0, 1, 1) - expected) < 1e-5);
 }
 
-TEST("guidance: equal velocities stay as they are") {
+TEST("guidance: equal velocities stay unchanged") {
   const at::Tensor x = at::ones({2, 4, 3});
   const at::Tensor v = conditional().expand({2, -1, -1});
   EXPECT(largest(guide_by_angle(x, v, v, 0.5, 7.0) - v) < 1e-4);

@@ -26,13 +26,13 @@ TEST("conditions: packing keeps order and moves padding to the end") {
   EXPECT(packed.mask.equal(mask({1, 1, 1, 1, 0, 0})));
 }
 
-TEST("conditions: only the XL family reads the special timbre token") {
+TEST("conditions: only the XL family uses the special timbre token") {
   const auto doubled = [](Tensors& tensors) { tensors["encoder.timbre_encoder.special_token"] *= 2.0; };
   EXPECT(timbre_state(tiny_ace_step({})).equal(timbre_state(tiny_ace_step({}, doubled))));
   EXPECT(!timbre_state(tiny_ace_step({.is_xl = true})).equal(timbre_state(tiny_ace_step({.is_xl = true}, doubled))));
 }
 
-TEST("conditions: reference clips are gathered by item") {
+TEST("conditions: groups reference clips by item") {
   const AceStep model = tiny_ace_step({});
   const at::Tensor clips = random_tensor({3, kTinyTimbreFrames, kTinyLatent}, 6);
   const auto timbre = model.encoder.encode_timbre(clips, at::tensor({0, 2, 2}, at::kLong), 3);
@@ -41,7 +41,7 @@ TEST("conditions: reference clips are gathered by item") {
   EXPECT_THROWS(model.encoder.encode_timbre(clips, at::tensor({0, 1, 3}, at::kLong), 3), "item 3 of a batch of 3");
 }
 
-TEST("conditions: padded lyrics give their real tokens the same states") {
+TEST("conditions: padding does not change states of real lyric tokens") {
   const AceStep model = tiny_ace_step({});
   const at::Tensor lyrics = random_tensor({1, 6, kTinyText}, 8);
   const at::Tensor padded = at::cat({lyrics, random_tensor({1, 3, kTinyText}, 9)}, 1);
@@ -50,7 +50,7 @@ TEST("conditions: padded lyrics give their real tokens the same states") {
                             model.encoder.encode_lyrics(lyrics, at::ones({1, 6}, at::kBool))) < 1e-5);
 }
 
-TEST("audio tokenizer: a last group is completed with the start of silence") {
+TEST("audio tokenizer: pads an incomplete last group with the start of silence") {
   const AceStep model = tiny_ace_step({});
   const at::Tensor latents = random_tensor({1, 13, kTinyLatent}, 10);
   const auto padded = at::cat({latents, model.silence_of(2)}, 1);
@@ -60,7 +60,7 @@ TEST("audio tokenizer: a last group is completed with the start of silence") {
   EXPECT_THROWS(model.silence_of(kTinySilence + 1), "ends at 200");
 }
 
-TEST("context: covers read their source through its codes, others as it is") {
+TEST("context: covers read the source through audio codes, other tasks as latents") {
   const AceStep model = tiny_ace_step({});
   const at::Tensor source = random_tensor({2, 12, kTinyLatent}, 11), mask = at::ones_like(source);
   const at::Tensor is_cover = at::tensor({1, 0}, at::kLong).to(at::kBool);

@@ -29,7 +29,7 @@ at::Tensor velocity(const Dit& dit, const Inputs& in) {
 
 }  // namespace
 
-TEST("dit: the sinusoid has the reference's values, cosines first") {
+TEST("dit: the sinusoid matches the reference, cosines first") {
   const at::Tensor one = sinusoid(at::full({1}, 1.0), 256)[0], third = sinusoid(at::full({1}, 0.3), 256)[0];
   EXPECT_NEAR(one[0].item<double>(), 0.562379, 2e-5);
   EXPECT_NEAR(one[1].item<double>(), 0.789627, 2e-4);
@@ -39,7 +39,7 @@ TEST("dit: the sinusoid has the reference's values, cosines first") {
   EXPECT_NEAR(third[192].item<double>(), 0.141120, 2e-5);
 }
 
-TEST("dit: the split patch embedding is the strided convolution") {
+TEST("dit: the split patch embedding equals the strided convolution") {
   Tensors weights;
   const AceStep model = tiny_ace_step({}, [&](Tensors& tensors) { weights = tensors; });
   const Inputs in(2, 8, 3);
@@ -54,7 +54,7 @@ TEST("dit: the split patch embedding is the strided convolution") {
   EXPECT(largest_difference(model.dit.embed_context(in.context).tokens, split.embed_context(in.context)) < 1e-6);
 }
 
-TEST("dit: an odd length is the even one with a zero frame, cropped") {
+TEST("dit: an odd length equals the even length with a zero frame, cropped") {
   for (const auto& size : kSizes) {
     const AceStep model = tiny_ace_step(size);
     Inputs odd(2, 13, 5), even = odd;
@@ -65,7 +65,7 @@ TEST("dit: an odd length is the even one with a zero frame, cropped") {
   }
 }
 
-TEST("dit: a row without conditions equals cross-attention over the null sequence, whatever its length") {
+TEST("dit: an unconditional row equals cross-attention over a null sequence of any length") {
   for (const auto& size : kSizes) {
     const AceStep model = tiny_ace_step(size);
     const Inputs in(2, 12, 7);
@@ -83,7 +83,7 @@ TEST("dit: a row without conditions equals cross-attention over the null sequenc
   }
 }
 
-TEST("dit: items of a batch do not see each other") {
+TEST("dit: items of a batch are independent") {
   for (const auto& size : kSizes) {
     const AceStep model = tiny_ace_step(size);
     const Inputs in(3, 20, 6);
@@ -98,7 +98,7 @@ TEST("dit: items of a batch do not see each other") {
   }
 }
 
-TEST("dit: equal times take the constant second branch, different ones do not") {
+TEST("dit: equal times use the constant second branch, different times do not") {
   const AceStep model = tiny_ace_step({});
   const at::Tensor times = at::tensor({1.0f, 0.3f});
   const Modulation constant = model.dit.modulate(times), computed = model.dit.modulate(times, times);
@@ -108,7 +108,7 @@ TEST("dit: equal times take the constant second branch, different ones do not") 
   EXPECT(largest_difference(constant.at(1).layers, model.dit.modulate(times.narrow(0, 1, 1)).layers) < 1e-5);
 }
 
-TEST("dit: the velocity of training is that of inference, and has a gradient with respect to what is trained") {
+TEST("dit: velocity in training equals inference and has gradients for trained parameters") {
   AceStep model = tiny_ace_step({.is_xl = true});
   Inputs in(2, 10, 4);
   const auto by_layer = [&] {
@@ -132,7 +132,7 @@ TEST("dit: the velocity of training is that of inference, and has a gradient wit
   }
 }
 
-TEST("dit: a missing tensor is named") {
+TEST("dit: names a missing tensor") {
   EXPECT_THROWS(tiny_ace_step({}, [](Tensors& tensors) { tensors.erase("decoder.layers.1.mlp.up_proj.weight"); }),
                 "decoder.layers.1.mlp.up_proj.weight");
 }

@@ -16,7 +16,7 @@ int64_t index_of(const std::vector<float>& z) { return fsq().quantize(at::tensor
 
 }  // namespace
 
-TEST("fsq: the reference's indices, which a plain tanh would miss") {
+TEST("fsq: indices match the reference") {
   EXPECT_EQ(fsq().codebook_size(), 64000);
   EXPECT_EQ(index_of({0, 0, 0, 0, 0, 0}), 32036);
   EXPECT_EQ(index_of({1.2f, -1.2f, .3f, .3f, -.9f, .2f}), 27463);
@@ -25,21 +25,21 @@ TEST("fsq: the reference's indices, which a plain tanh would miss") {
   EXPECT_EQ(index_of({-3, -3, -3, -3, -3, -3}), 0);
 }
 
-TEST("fsq: the values of an index") {
+TEST("fsq: decodes an index to its values") {
   const at::Tensor values = fsq().values(at::tensor({0, 12345, 31999, 63999}, at::kLong));
   const at::Tensor expected = at::stack({at::full({6}, -1.f), at::tensor({-.714286f, 1.f, -1.f, 1.f, 1.f, -1.f}),
                                          at::tensor({1.f, 1.f, -.142857f, 0.f, 0.f, 0.f}), at::ones({6})});
   EXPECT((values - expected).abs().max().item<double>() < 1e-6);
 }
 
-TEST("fsq: every code survives its values") {
+TEST("fsq: every code survives a round trip through its values") {
   const at::Tensor all = at::arange(64000, at::kLong);
   // atanh of the soft clamp; the outermost levels lie at the clamp's edge, so step just inside it.
   const at::Tensor soft = 1.0 + 1.0 / (at::tensor({8.f, 8.f, 8.f, 5.f, 5.f, 5.f}) - 1.0);
   EXPECT(fsq().quantize(soft * (fsq().values(all) / soft).atanh()).equal(all));
 }
 
-TEST("fsq: indices outside the codebook are refused") {
+TEST("fsq: rejects indices outside the codebook") {
   EXPECT_THROWS(fsq().values(at::tensor({5, 64000}, at::kLong)), "audio code 64000 is outside 0 .. 63999");
   EXPECT_THROWS(fsq().values(at::tensor({-1}, at::kLong)), "audio code -1");
 }

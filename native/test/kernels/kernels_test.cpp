@@ -22,7 +22,7 @@ double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
 
 }  // namespace
 
-TEST("kernels: linear agrees with libtorch at every number of rows, width and depth") {
+TEST("kernels: linear matches libtorch for all row counts, widths and depths") {
   const c10::InferenceMode inference;
   for (const int64_t rows : {1, 2, 3, 8, 9, 14, 15, 40}) {
     for (const auto& [in, out] : {std::pair(64, 32), std::pair(90, 7), std::pair(1024, 33), std::pair(2, 100)}) {
@@ -42,7 +42,7 @@ TEST("kernels: linear agrees with libtorch at every number of rows, width and de
   }
 }
 
-TEST("kernels: linear keeps leading dimensions and takes views") {
+TEST("kernels: linear keeps leading dimensions and accepts views") {
   const c10::InferenceMode inference;
   const at::Tensor x = at::randn({2, 64, 5}).to(at::kBFloat16).transpose(1, 2);
   const at::Tensor table = at::randn({50, 64}).to(at::kBFloat16);
@@ -55,13 +55,13 @@ TEST("kernels: linear keeps leading dimensions and takes views") {
                         kernels::linear_reference(x.to(at::kDouble), columns.to(at::kDouble), {})) < 4e-3);
 }
 
-TEST("kernels: linear is differentiable where gradients are asked for") {
+TEST("kernels: linear is differentiable for inputs that require gradients") {
   const at::Tensor x = at::randn({3, 16}).to(at::kBFloat16);
   const at::Tensor weight = at::randn({4, 16}).to(at::kBFloat16).requires_grad_();
   EXPECT(kernels::linear(x, weight, {}).requires_grad());
 }
 
-TEST("kernels: a packed product adds its bias and residual, and its snake is snake") {
+TEST("kernels: the packed product applies bias, residual and snake") {
   if (!kernels::has_avx512()) SKIP("packed products need AVX-512");
   const c10::InferenceMode inference;
   for (const int64_t rows : {1, 14, 31}) {
@@ -97,7 +97,7 @@ TEST("kernels: a packed product adds its bias and residual, and its snake is sna
   }
 }
 
-TEST("kernels: float tiles add bias and residual at every number of rows, outputs and taps, and their snake is snake") {
+TEST("kernels: float tiles apply bias, residual and snake for all rows, outputs and taps") {
   if (!kernels::has_float_tiles()) SKIP("float tiles need AVX2");
   const c10::InferenceMode inference;
   constexpr int64_t kTaps = 3, kIn = 5;
@@ -135,7 +135,7 @@ TEST("kernels: snake is x + sin(f x)^2 g") {
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(y[i].item<float>(), expected[i], 1e-5);
 }
 
-TEST("kernels: snake and its gradients agree with the reference") {
+TEST("kernels: snake and its gradients match the reference") {
   auto generator = at::detail::createCPUGenerator(3);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const double tolerance = dtype == at::kFloat ? 1e-4 : 1e-2;
@@ -162,7 +162,7 @@ TEST("kernels: snake and its gradients agree with the reference") {
   }
 }
 
-TEST("kernels: decode attention agrees with libtorch over cache views") {
+TEST("kernels: decode attention matches libtorch on cache views") {
   const c10::InferenceMode inference;
   for (const at::ScalarType dtype : {at::kBFloat16, at::kFloat}) {
     for (const int64_t dim : {32, 128, 24}) {

@@ -27,7 +27,7 @@ double product_error(const at::Tensor& actual, const at::Tensor& x, const at::Te
 
 }  // namespace
 
-TEST("matrix: codes are near the numbers, and a constant block is exact") {
+TEST("matrix: quantization error is small, and constant blocks are exact") {
   const c10::InferenceMode inference;
   at::Tensor weight = at::randn({7, 96});
   weight[3].fill_(0.25);
@@ -46,12 +46,12 @@ TEST("matrix: codes are near the numbers, and a constant block is exact") {
   }
 }
 
-TEST("matrix: a depth without whole blocks stays as it is") {
+TEST("matrix: depths that are not a multiple of the block size stay unquantized") {
   const at::Tensor weight = at::randn({3, 40});
   EXPECT(kernels::quantize(weight, Quantization::kInt4).data.is_same(weight));
 }
 
-TEST("matrix: rows and gathered rows are those of the numbers") {
+TEST("matrix: row slices and gathered rows match the dense matrix") {
   const c10::InferenceMode inference;
   const at::Tensor weight = at::randn({6, 64});
   for (const Quantization quantization : {Quantization::kNone, Quantization::kInt8, Quantization::kInt4}) {
@@ -63,7 +63,7 @@ TEST("matrix: rows and gathered rows are those of the numbers") {
   }
 }
 
-TEST("matrix: parts of several forms become one in the widest") {
+TEST("matrix: concatenates parts of different forms in the widest form") {
   const c10::InferenceMode inference;
   const Matrix four = kernels::quantize(at::randn({2, 64}), Quantization::kInt4),
                eight = kernels::quantize(at::randn({3, 64}), Quantization::kInt8), plain = at::randn({1, 64});
@@ -75,7 +75,7 @@ TEST("matrix: parts of several forms become one in the widest") {
   EXPECT(at::equal(numbers.data, at::cat({four.dense(at::kFloat), plain.data})));
 }
 
-TEST("matrix: a product with a stored matrix is that with its numbers, at every number of rows") {
+TEST("matrix: products with a stored matrix match the dense matrix for all row counts") {
   const c10::InferenceMode inference;
   for (const int64_t rows : {1, 2, 3, 4, 5, 8, 9, 33}) {
     for (const auto& [depth, outputs] : {std::pair(32, 1), std::pair(96, 7), std::pair(1024, 65), std::pair(40, 5),
@@ -94,7 +94,7 @@ TEST("matrix: a product with a stored matrix is that with its numbers, at every 
   }
 }
 
-TEST("matrix: each output of a product is the same whatever is computed beside it") {
+TEST("matrix: an output does not depend on the other outputs of a product") {
   const c10::InferenceMode inference;
   const at::Tensor x = at::randn({8, 512});
   const at::Tensor weight = at::randn({300, 512});
@@ -110,7 +110,7 @@ TEST("matrix: each output of a product is the same whatever is computed beside i
   }
 }
 
-TEST("matrix: a row of up to sixteen is the same alone, in every type and instruction set") {
+TEST("matrix: a row among up to sixteen equals the row alone, for every type and instruction set") {
   const c10::InferenceMode inference;
   const at::Tensor wide = at::randn({300, 512}), bias = at::randn({300});
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
@@ -127,7 +127,7 @@ TEST("matrix: a row of up to sixteen is the same alone, in every type and instru
   }
 }
 
-TEST("matrix: what is learnt through stored weights has its gradient") {
+TEST("matrix: gradients flow through products with stored weights") {
   const Matrix matrix = kernels::quantize(at::randn({5, 64}), Quantization::kInt8);
   const at::Tensor x = at::randn({2, 64}).requires_grad_();
   kernels::linear(x, matrix, {}).sum().backward();

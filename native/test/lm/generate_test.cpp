@@ -103,7 +103,7 @@ const std::vector<Segment> kMixed = {
 
 }  // namespace
 
-TEST("generate: a forced run takes one forward pass, also together with the token before it") {
+TEST("generate: a forced run takes one forward pass, together with the token before it") {
   MaskCache cache(vocabulary(), at::kCPU);
   const auto job = job_of({TokensSegment{{20, 21, 22, 23}}, PatternSegment{"a|b", false, 3},
                            TokensSegment{{30, 31, 32}}, PatternSegment{"c|d", false, 3}, TokensSegment{{40, 41}}});
@@ -115,7 +115,7 @@ TEST("generate: a forced run takes one forward pass, also together with the toke
   EXPECT(result.finished[0] == FinishReason::kProgram);
 }
 
-TEST("generate: rows that diverge stay in one batch and see their own tokens") {
+TEST("generate: rows that diverge stay in one batch and keep their own tokens") {
   const auto job = job_of(kMixed, {1, 2, 3, 4, 5, 6, 7, 8});
   MaskCache cache(vocabulary(), at::kCPU);
   ScriptedDecoder decoder(8, varied);
@@ -136,7 +136,7 @@ TEST("generate: rows that diverge stay in one batch and see their own tokens") {
   EXPECT(decoder.feeds.back().first < 8);  // finished rows are dropped
 }
 
-TEST("generate: a seed gives the same ids whatever the batch and its place in it") {
+TEST("generate: ids of a seed do not depend on the batch or the position in it") {
   auto job = job_of(kMixed, {11, 12, 13, 14, 15, 16, 17, 18});
   const auto all = run(job, varied);
   for (size_t row = 0; row < 8; ++row) {
@@ -166,13 +166,13 @@ TEST("generate: jobs of a batch keep their own prompts, programs and ids") {
   EXPECT_EQ(decoder.history(1).front(), 5);
 }
 
-TEST("generate: memory that does not hold a batch names how many songs fit") {
+TEST("generate: OOM error names the number of songs that fit") {
   check_cache(16, 2, 1000, 16000);
   EXPECT_THROWS(check_cache(16, 2, 1000, 7000), "SVC_BATCH_MAX=3 fits");
   EXPECT_THROWS(check_cache(2, 2, 1000, 1500), "shorten the song");
 }
 
-TEST("generate: guidance steers from the unconditional prompt, and its rows see the same new tokens") {
+TEST("generate: guidance uses the negative prompt, and its rows get the same new tokens") {
   auto job = job_of({CodesSegment{5}}, {1, 2});
   job.negative_prompt = {9};
   job.temperature = 0.0;
@@ -198,7 +198,7 @@ TEST("generate: guidance steers from the unconditional prompt, and its rows see 
   EXPECT(generate(unguided, vocabulary(), cache, job, Control()).token_ids[0] == History(5, kFirstCode + 3));
 }
 
-TEST("generate: the codes phase asks for the columns of the codes only") {
+TEST("generate: the codes phase computes only the columns of codes") {
   MaskCache cache(vocabulary(), at::kCPU);
   ScriptedDecoder decoder(2, varied);
   generate(decoder, vocabulary(), cache, job_of({CodesSegment{4}}, {1, 2}), Control());
@@ -206,7 +206,7 @@ TEST("generate: the codes phase asks for the columns of the codes only") {
   for (const auto& window : decoder.windows) EXPECT(window == (std::pair<int64_t, int64_t>{kFirstCode, kCodes}));
 }
 
-TEST("generate: a greedy pattern takes the peak of the raw logits at any temperature, penalty and guidance") {
+TEST("generate: a greedy pattern takes the maximum of the raw logits, ignoring temperature, penalty and guidance") {
   auto job = job_of({PatternSegment{" (en|yue|de)\n", true, 8}}, {1, 2, 3, 4});
   job.temperature = 5.0;
   job.repetition_penalty = 3.0;
@@ -217,7 +217,7 @@ TEST("generate: a greedy pattern takes the peak of the raw logits at any tempera
   }
 }
 
-TEST("generate: the repetition penalty counts the row's own new tokens") {
+TEST("generate: the repetition penalty counts only new tokens of the row") {
   auto job = job_of({CodesSegment{3}});
   job.prompt.push_back(kFirstCode + 2);  // in the prompt: not counted
   job.temperature = 0.0;
@@ -246,7 +246,7 @@ TEST("generate: the penalty applies to the conditional logits before guidance") 
   EXPECT(result.token_ids[0] == (History{kFirstCode + 1, kFirstCode + 2, kFirstCode + 1}));
 }
 
-TEST("generate: rows end by themselves at the end token, with lengths of their own") {
+TEST("generate: rows end at the end token with different lengths") {
   auto job = job_of({CodesSegment{}}, {1, 2, 3, 4, 5, 6});
   const auto result = run(job, [](const History& history) {
     auto logits = varied(history);
@@ -262,7 +262,7 @@ TEST("generate: rows end by themselves at the end token, with lengths of their o
   EXPECT(*std::max_element(lengths.begin(), lengths.end()) > *std::min_element(lengths.begin(), lengths.end()));
 }
 
-TEST("generate: long prompts are fed in pieces, once, however many rows there are") {
+TEST("generate: feeds a long prompt in chunks, once for all rows") {
   auto job = job_of({CodesSegment{1}}, {1, 2, 3});
   job.prompt.assign(1100, 7);
   job.negative_prompt = {8, 8};
@@ -278,7 +278,7 @@ TEST("generate: long prompts are fed in pieces, once, however many rows there ar
   EXPECT_EQ(reports[reports.size() - 2].done, int64_t{1102});
 }
 
-TEST("generate: progress counts tokens, and knows the total when the program does") {
+TEST("generate: progress counts tokens, with a total if the program has a fixed length") {
   auto job = job_of({CodesSegment{5}}, {1, 2});
   job.stage = Stage::kCodes;
   MaskCache cache(vocabulary(), at::kCPU);
@@ -292,7 +292,7 @@ TEST("generate: progress counts tokens, and knows the total when the program doe
   EXPECT(done == (std::vector<int64_t>{1, 2, 3, 4, 5}));
 }
 
-TEST("generate: cancelling stops between two tokens and in a long prompt") {
+TEST("generate: can be cancelled between tokens and within a long prompt") {
   auto job = job_of({CodesSegment{100}});
   MaskCache cache(vocabulary(), at::kCPU);
   for (const Stage stage : {Stage::kText, Stage::kPrefill}) {
@@ -307,7 +307,7 @@ TEST("generate: cancelling stops between two tokens and in a long prompt") {
   }
 }
 
-TEST("generate: logits that are not finite are an error") {
+TEST("generate: reports logits that are not finite") {
   auto job = job_of({CodesSegment{2}});
   const auto broken = [](const History&) { return at::full({kVocabularySize}, std::nan("")); };
   EXPECT_THROWS(run(job, broken), "not finite");
@@ -315,7 +315,7 @@ TEST("generate: logits that are not finite are an error") {
   EXPECT_THROWS(run(job, broken), "not finite");
 }
 
-TEST("generate: a job that cannot run is refused with what to change") {
+TEST("generate: rejects an impossible job and says what to change") {
   const auto refused = [](const std::function<void(LanguageJob&)>& change) {
     auto job = job_of({CodesSegment{50}});
     change(job);
@@ -394,7 +394,7 @@ class OneByOneDecoder : public Decoder {
 
 }  // namespace
 
-TEST("generate: a real model gives the same rows fed in runs or token by token, with the whole head or a slice") {
+TEST("generate: a real model gives the same rows in runs or token by token, with whole or sliced head") {
   const auto model = tiny_model();
   auto job = job_of(kMixed, {1, 2, 3, 4});
   job.negative_prompt = {5, 6};
@@ -408,7 +408,7 @@ TEST("generate: a real model gives the same rows fed in runs or token by token, 
   for (const auto reason : result.finished) EXPECT(reason == FinishReason::kProgram);
 }
 
-TEST("generate: a real model gives a seed the same ids in every batch") {
+TEST("generate: a real model gives the same ids of a seed in every batch") {
   const auto model = tiny_model();
   MaskCache cache(vocabulary(), at::kCPU);
   auto job = job_of(kMixed, {1, 2, 3, 4, 5, 6, 7, 8});
@@ -421,7 +421,7 @@ TEST("generate: a real model gives a seed the same ids in every batch") {
   }
 }
 
-TEST("generate: a tokenizer larger than the model is refused") {
+TEST("generate: rejects a tokenizer larger than the model") {
   const auto model = tiny_model();
   const Vocabulary larger({}, std::vector<int32_t>(kVocabularySize + 2, 0), {0}, 1, 10);
   MaskCache cache(larger, at::kCPU);
@@ -429,7 +429,7 @@ TEST("generate: a tokenizer larger than the model is refused") {
                 "the tokenizer has 377 tokens, but the language model 376");
 }
 
-TEST("generate: without constraint at temperature 0 it follows the reference's greedy sequence") {
+TEST("generate: unconstrained at temperature 0 matches the greedy sequence of the reference") {
   const char* root = std::getenv("CARILLON_PARITY_ROOT");
   if (!root) SKIP("CARILLON_PARITY_ROOT is not set: the golden lies outside the repository");
   const auto golden = Safetensors::open(std::string(root) + "/goldens/lm_greedy.safetensors");

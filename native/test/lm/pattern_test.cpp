@@ -38,19 +38,19 @@ TEST("pattern: literals, groups, alternatives and repetitions") {
   EXPECT(matches("(a*)*b", "aaab") && matches("(a?){3}", ""));
 }
 
-TEST("pattern: escapes stand for themselves") {
+TEST("pattern: escapes match the literal character") {
   EXPECT(matches("\\n\\r\\t", "\n\r\t"));
   EXPECT(matches("\\(\\)\\[\\]\\{\\}\\|\\?\\*\\+\\.\\\\\\-\\^\\$", "()[]{}|?*+.\\-^$"));
   EXPECT(matches("a\nb", "a\nb"));
 }
 
-TEST("pattern: classes hold ASCII, ranges and escapes") {
+TEST("pattern: classes contain ASCII, ranges and escapes") {
   EXPECT(matches("[A-G][#b]?", "F#") && matches("[A-G][#b]?", "B") && !matches("[A-G]", "H"));
   EXPECT(matches("[a\\-z]", "-") && !matches("[a\\-z]", "k") && matches("[a-]", "-") && matches("[\\]]", "]"));
   EXPECT(matches("[^\\n]", "a") && !matches("[^\\n]", "\n") && !matches("[^ab]", "b"));
 }
 
-TEST("pattern: a dot and a negated class read one whole well-formed character, no control character") {
+TEST("pattern: a dot and a negated class match one well-formed character, except control characters") {
   for (const char* pattern : {".", "[^x]"}) {
     for (const char* character :
          {"a", " ", "\x7f", "é", "♭", "中", "\xF0\x9F\x8E\xB9", "\xEF\xBF\xBF", "\xF4\x8F\xBF\xBF"}) {
@@ -69,7 +69,7 @@ TEST("pattern: a repetition applies to the whole character before it") {
   EXPECT(matches("B♭*", "B") && matches("B♭*", "B♭♭") && !matches("B♭*", "B\xE2\x99"));
 }
 
-TEST("pattern: faults are named with their position") {
+TEST("pattern: errors contain their position") {
   EXPECT_THROWS(Pattern("ab("), "position 3: the pattern ends, expected ')'");
   EXPECT_THROWS(Pattern("ab)c"), "position 2: ')' without '('");
   EXPECT_THROWS(Pattern("*a"), "position 0: nothing to repeat");
@@ -89,7 +89,7 @@ TEST("pattern: faults are named with their position") {
   EXPECT_THROWS(Pattern(std::string(100, '(')), "nested too deeply");
 }
 
-TEST("pattern: too many states are refused while walking, not built") {
+TEST("pattern: rejects too many states while walking") {
   Pattern pattern("(a|b)*a(a|b){20}");
   std::mt19937 random(1);
   const auto walk = [&] {
@@ -99,7 +99,7 @@ TEST("pattern: too many states are refused while walking, not built") {
   EXPECT_THROWS(walk(), "too many states");
 }
 
-TEST("pattern: number ranges hold exactly their numbers") {
+TEST("pattern: number ranges match exactly their numbers") {
   Pattern bpm(" ([3-9][0-9]|[12][0-9][0-9]|300)\n");
   Pattern duration(" ([1-9][0-9]|[1-5][0-9][0-9]|600)\n");
   for (int n = 0; n < 2000; ++n) {
@@ -110,14 +110,14 @@ TEST("pattern: number ranges hold exactly their numbers") {
   EXPECT(!matches(bpm, " 090\n") && !matches(bpm, "90\n") && !matches(bpm, " 90"));
 }
 
-TEST("pattern: a plain list of 591 values is cheap enough to write") {
+TEST("pattern: a list of 591 values compiles quickly") {
   std::string list = " (10";
   for (int n = 11; n <= 600; ++n) list.append("|").append(std::to_string(n));
   Pattern pattern(list.append(")\n"));
   for (int n = 0; n < 1000; ++n) EXPECT_EQ(matches(pattern, number_line(n)), n >= 10 && n <= 600);
 }
 
-TEST("pattern: the shortest completion completes, and nothing shorter does") {
+TEST("pattern: the shortest completion completes, and no shorter string does") {
   Pattern caption(" [^\n]+\n(  [^\n]*\n)*");
   EXPECT_EQ(caption.shortest_completion(caption.walk(caption.start(), " text")), "\n");
   EXPECT_EQ(caption.shortest_completion(caption.walk(caption.start(), " text\n")), "");
@@ -198,7 +198,7 @@ Meaning random_meaning(std::mt19937& random, int depth) {
 
 }  // namespace
 
-TEST("pattern: agrees with the meaning of random patterns on random strings") {
+TEST("pattern: matches a reference implementation on random patterns and strings") {
   std::mt19937 random(7);
   int accepted = 0;
   for (int trial = 0; trial < 300; ++trial) {

@@ -127,7 +127,7 @@ TEST("program: any logits give a valid metadata block (10,000 seeds, every set o
   }
 }
 
-TEST("program: a model that wants one token only still gives a valid block") {
+TEST("program: a model that prefers one token still gives a valid block") {
   MaskCache cache(vocabulary(), at::kCPU);
   const auto program = metadata_program({});
   Pattern shape(metadata_shape({}));
@@ -140,7 +140,7 @@ TEST("program: a model that wants one token only still gives a valid block") {
   }
 }
 
-TEST("program: given values and field names are verbatim and ask nothing") {
+TEST("program: given values and field names are forced verbatim") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {name("bpm:"), name(" 120\n"), name("duration:")};
   const ProgramCursor cursor(program, 100, vocabulary(), cache);
@@ -148,7 +148,7 @@ TEST("program: given values and field names are verbatim and ask nothing") {
   EXPECT_EQ(text_of(vocabulary(), cursor.ids()), "bpm: 120\nduration:");
 }
 
-TEST("program: a folded caption goes on over indented lines and ends where another field begins") {
+TEST("program: a folded caption continues over indented lines and ends at the next field") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{kCaption, false, 512}, name("duration:"),
                                         PatternSegment{kDuration, false, 8}};
@@ -172,7 +172,7 @@ TEST("program: a folded caption goes on over indented lines and ends where anoth
   }
 }
 
-TEST("program: a caption of 512 tokens is closed with a line feed and no question") {
+TEST("program: closes a caption of 512 tokens with a line feed without a choice") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{kCaption, false, 512}};
   ProgramCursor cursor(program, 1024, vocabulary(), cache);
@@ -181,7 +181,7 @@ TEST("program: a caption of 512 tokens is closed with a line feed and no questio
   EXPECT_EQ(cursor.ids().back(), word("\n"));
 }
 
-TEST("program: the way out of a pattern closes a character that was begun") {
+TEST("program: the completion of a pattern finishes an incomplete character") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{kCaption, false, 3}};
   ProgramCursor cursor(program, 1024, vocabulary(), cache);
@@ -189,7 +189,7 @@ TEST("program: the way out of a pattern closes a character that was begun") {
   EXPECT_EQ(text_of(vocabulary(), cursor.ids()), " a b\xE4\x80\x80\n");
 }
 
-TEST("program: where one token is left it is taken without a choice") {
+TEST("program: takes the only allowed token without a choice") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{" [2346]\n", false, 8}};
   ProgramCursor cursor(program, 10, vocabulary(), cache);
@@ -198,7 +198,7 @@ TEST("program: where one token is left it is taken without a choice") {
   EXPECT_EQ(text_of(vocabulary(), cursor.ids()), " 3\n");
 }
 
-TEST("program: the most likely of all tokens decides whether a complete pattern goes on") {
+TEST("program: the most likely of all tokens decides whether a complete pattern continues") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{"a{1,5}", false, 10}, PatternSegment{"(b|c)*", false, 10},
                                         TokensSegment{{word(":")}}};
@@ -215,7 +215,7 @@ TEST("program: the most likely of all tokens decides whether a complete pattern 
   EXPECT_EQ(run({"a", "c", "a"}), "ac:");
 }
 
-TEST("program: codes come in the exact count, or until the end token") {
+TEST("program: generates codes in the exact count, or until the end token") {
   MaskCache cache(vocabulary(), at::kCPU);
   for (const int64_t count : {0, 1, 50, 51, 152, 3000}) {
     const std::vector<Segment> program = {CodesSegment{count}};
@@ -237,7 +237,7 @@ TEST("program: codes come in the exact count, or until the end token") {
   for (const int32_t id : endless.ids()) EXPECT(id < kFirstCode + kCodes);
 }
 
-TEST("program: text is ordinary tokens until the end token, free is anything until any of them") {
+TEST("program: text is ordinary tokens until the first end token, free is any token until any end token") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> text = {TokensSegment{{kThinkEnd}}, TextSegment{}};
   ProgramCursor told(text, 5, vocabulary(), cache);
@@ -256,7 +256,7 @@ TEST("program: text is ordinary tokens until the end token, free is anything unt
   EXPECT(open.finished() == FinishReason::kEndToken);
 }
 
-TEST("program: the length limit cuts forced runs too") {
+TEST("program: the length limit also cuts forced runs") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{"a|b", false, 2}, name("duration:bpm:")};
   ProgramCursor cursor(program, 3, vocabulary(), cache);
@@ -265,7 +265,7 @@ TEST("program: the length limit cuts forced runs too") {
   EXPECT(cursor.finished() == FinishReason::kLength);
 }
 
-TEST("program: a pattern the vocabulary cannot spell is an error, not a hang") {
+TEST("program: reports a pattern that the vocabulary cannot spell") {
   const Vocabulary two({'a', 'b'}, {0, 1, 2, 2}, {2}, 0, 0);
   MaskCache cache(two, at::kCPU);
   const std::vector<Segment> program = {PatternSegment{"(a|b)c", false, 4}};
@@ -273,7 +273,7 @@ TEST("program: a pattern the vocabulary cannot spell is an error, not a hang") {
   EXPECT_THROWS(cursor.push(0), "no token that continues the pattern (a|b)c");
 }
 
-TEST("program: greedy patterns say so, and nothing else does") {
+TEST("program: only greedy patterns are greedy") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{"a|b", true, 4}, PatternSegment{"a|b", false, 4},
                                         CodesSegment{1}};

@@ -35,7 +35,7 @@ using Columns = std::vector<int64_t>;
 
 }  // namespace
 
-TEST("philox: the published vectors") {
+TEST("philox: matches the published vectors") {
   EXPECT((philox({0, 0, 0, 0}, {0, 0}) == std::array<uint32_t, 4>{0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8}));
   const uint32_t ones = 0xFFFFFFFF;
   EXPECT((philox({ones, ones, ones, ones}, {ones, ones}) ==
@@ -64,19 +64,19 @@ TEST("sampler: guidance is u + s (c - u), and scale 1 gives c") {
   EXPECT(guide(c, u, 1.0).equal(c));
 }
 
-TEST("sampler: the penalty divides positive and multiplies negative logits, once per id, inside the window") {
+TEST("sampler: the penalty divides positive and multiplies negative logits, once per id in the window") {
   auto row = at::tensor({2.0f, -2.0f, 3.0f, 0.0f});
   const std::vector<int32_t> ids = {10, 11, 11, 13, 99, 3};
   penalize(row, 10, ids, 2.0);
   EXPECT(row.equal(at::tensor({1.0f, -4.0f, 3.0f, 0.0f})));
 }
 
-TEST("sampler: the most likely column is the lowest among equals") {
+TEST("sampler: the most likely column is the lowest of ties") {
   EXPECT(most_likely(at::tensor({0.0f, 3.0f, 3.0f, 1.0f, 5.0f, 5.0f, 1.0f, 1.0f}).view({2, 4})) == (Columns{1, 0}));
   EXPECT_THROWS(most_likely(at::tensor({0.0f, std::nanf("")}).view({1, 2})), "not finite");
 }
 
-TEST("sampler: top k keeps the k highest and everything tied with the last of them") {
+TEST("sampler: top k keeps the k highest and ties with the last of them") {
   const std::vector<float> scores = {1.0f, 3.0f, 2.0f, 2.0f, 0.0f};
   const auto kept = [&](int64_t k) { return reachable(weights_of(scores, 1.0, k), 1.0); };
   EXPECT(kept(1) == (Columns{1}));
@@ -88,7 +88,7 @@ TEST("sampler: top k keeps the k highest and everything tied with the last of th
   EXPECT(reachable(weights_of({1.0f, std::nextafter(1.0f, 2.0f)}, 1.0, 1), 1.0) == (Columns{1}));
 }
 
-TEST("sampler: min p keeps what is likely enough beside the likeliest, as sharp as the temperature makes it") {
+TEST("sampler: min p keeps columns above a share of the most likely, after temperature") {
   const float half = std::log(0.5f);
   EXPECT((reachable(weights_of({half - 0.01f, 0.0f, half + 0.01f}, 1.0, 0, 0.5), 1.0) == Columns{1, 2}));
   EXPECT((reachable(weights_of({half, 0.0f, half * 0.49f}, 0.5, 0, 0.5), 1.0) == Columns{1, 2}));
@@ -96,7 +96,7 @@ TEST("sampler: min p keeps what is likely enough beside the likeliest, as sharp 
   EXPECT((reachable(weights_of({-1.0f, 0.0f, -2.0f}, 1.0, 0, 0.0), 1.0) == Columns{0, 1, 2}));
 }
 
-TEST("sampler: top p keeps the smallest set that reaches the mass, at least one") {
+TEST("sampler: top p keeps the smallest set that reaches the mass, at least one column") {
   const std::vector<float> weights = {0.05f, 0.5f, 0.2f, 0.25f};
   EXPECT(reachable(weights, 0.4) == (Columns{1}));
   EXPECT(reachable(weights, 0.6) == (Columns{1, 3}));
@@ -105,7 +105,7 @@ TEST("sampler: top p keeps the smallest set that reaches the mass, at least one"
   for (const double off : {0.0, -1.0, 1.0, 1.5}) EXPECT(reachable(weights, off) == (Columns{0, 1, 2, 3}));
 }
 
-TEST("sampler: equal weights fall in the order of their columns") {
+TEST("sampler: equal weights are ordered by column") {
   const std::vector<float> weights(10, 1.0f);
   EXPECT(reachable(weights, 0.25) == (Columns{0, 1, 2}));
   EXPECT_EQ(draw(weights, 1.0, 0.0), 0);
@@ -113,20 +113,20 @@ TEST("sampler: equal weights fall in the order of their columns") {
   EXPECT_EQ(draw(weights, 1.0, std::nextafter(1.0, 0.0)), 9);
 }
 
-TEST("sampler: masked columns are never drawn, even with one left") {
+TEST("sampler: never draws masked columns, even with one left") {
   EXPECT(reachable(weights_of({kNone, 0.3f, kNone}), 0.9) == (Columns{1}));
   EXPECT(reachable(weights_of({kNone, 0.3f, -80.0f, kNone}), 1.0) == (Columns{1}));
   EXPECT(reachable(weights_of({kNone, 5.0f, 5.0f, kNone}, 1.0, 3), 1.0) == (Columns{1, 2}));
 }
 
-TEST("sampler: temperature sharpens and flattens, and a tiny one takes the peak") {
+TEST("sampler: temperature sharpens and flattens, and a tiny one takes the maximum") {
   EXPECT_NEAR(weights_of({0.0f, 1.0f}, 0.5)[0], std::exp(-2.0), 1e-6);
   EXPECT_NEAR(weights_of({0.0f, 1.0f}, 4.0)[0], std::exp(-0.25), 1e-6);
   EXPECT(reachable(weights_of({1.0f, 1.001f, 0.9f}, kMinTemperature), 1.0) == (Columns{1}));
   EXPECT(reachable(weights_of({1000.0f, 3000.0f}, kMinTemperature), 0.9) == (Columns{1}));
 }
 
-TEST("sampler: not a number and infinity are reported, not drawn from") {
+TEST("sampler: reports NaN and infinity") {
   EXPECT_THROWS(draw(weights_of({0.0f, std::nanf("")}), 0.9, 0.5), "not finite");
   EXPECT_THROWS(draw(weights_of({0.0f, -kNone}), 1.0, 0.5), "not finite");
   EXPECT_THROWS(draw(weights_of({kNone, kNone}), 1.0, 0.5), "not finite");
@@ -144,7 +144,7 @@ TEST("sampler: 100,000 draws follow the distribution (chi square)") {
   EXPECT(chi_square < 24.32);  // 7 degrees of freedom, p = 0.001
 }
 
-TEST("sampler: draws without sorting what a full sort draws") {
+TEST("sampler: draws the same as with a full sort") {
   std::mt19937 random(5);
   std::normal_distribution<float> normal(0.0f, 4.0f);
   for (int trial = 0; trial < 50; ++trial) {
@@ -164,7 +164,7 @@ TEST("sampler: draws without sorting what a full sort draws") {
   }
 }
 
-TEST("draw_columns: the columns that draw gives, row by row, and -1 where it throws") {
+TEST("draw_columns: matches draw for each row, with -1 where draw throws") {
   std::mt19937 random(4);
   std::uniform_int_distribution<int> level(0, 9);
   constexpr int64_t kRows = 60, kColumns = 50;
@@ -189,7 +189,7 @@ TEST("draw_columns: the columns that draw gives, row by row, and -1 where it thr
   for (int64_t row = 0; row < 5; ++row) EXPECT_EQ(columns[row].item<int64_t>() == -1, row >= 1 && row <= 3);
 }
 
-TEST("most_likely_columns: what most_likely gives, and -1 where it throws") {
+TEST("most_likely_columns: matches most_likely, with -1 where it throws") {
   const auto scores = at::tensor({1.0f, 3.0f, 2.0f, kNone, 5.0f, 4.0f}).view({2, 3});
   EXPECT((most_likely_columns(scores) == at::tensor(most_likely(scores), at::kLong)).all().item<bool>());
   scores[0][0] = std::numeric_limits<float>::quiet_NaN();

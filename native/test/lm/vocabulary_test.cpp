@@ -32,7 +32,7 @@ std::set<int32_t> allowed_one_by_one(Pattern& pattern, int32_t state, const Voca
 
 }  // namespace
 
-TEST("token mask: the trie walk allows what token by token tries allow, in every state") {
+TEST("token mask: the trie walk matches trying every token in every state") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   for (const char* text : {kCaption, " ([3-9][0-9]|[12][0-9][0-9]|300)\n", " [A-G](#|b|♯|♭)? (major|minor)\n",
@@ -52,7 +52,7 @@ TEST("token mask: the trie walk allows what token by token tries allow, in every
   }
 }
 
-TEST("token mask: a token that overshoots the end is not allowed, one that stops inside is") {
+TEST("token mask: rejects a token that overshoots the end and allows one that stops inside") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   const auto masks = cache.pattern("(bp|maj)\n");
@@ -60,7 +60,7 @@ TEST("token mask: a token that overshoots the end is not allowed, one that stops
   EXPECT(ids == (std::set<int32_t>{word("b"), word("m"), word("maj")}));  // neither "bpm" nor "major"
 }
 
-TEST("token mask: merged line feeds are allowed only where the pattern goes on after them") {
+TEST("token mask: allows merged line feeds only if the pattern continues after them") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   const auto masks = cache.pattern(kCaption);
@@ -72,7 +72,7 @@ TEST("token mask: merged line feeds are allowed only where the pattern goes on a
   EXPECT(after == (std::set<int32_t>{word(" "), word("  ")}));
 }
 
-TEST("token mask: special tokens and codes are never part of a pattern or a text") {
+TEST("token mask: patterns and text exclude special tokens and codes") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   const auto masks = cache.pattern("(.|\n)*");
@@ -83,7 +83,7 @@ TEST("token mask: special tokens and codes are never part of a pattern or a text
   EXPECT(allowed(cache.text()) == text);
 }
 
-TEST("token mask: codes are the valid ones only, and the first end token where the count is open") {
+TEST("token mask: codes are the valid ones, plus the first end token if the count is open") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   std::set<int32_t> codes;
@@ -94,7 +94,7 @@ TEST("token mask: codes are the valid ones only, and the first end token where t
   EXPECT_EQ(cache.everything().count, int64_t{kVocabularySize});
 }
 
-TEST("token mask: a window of logits gives the same columns as the whole") {
+TEST("token mask: a window of logits gives the same columns as all logits") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   const auto logits = at::randn({2, kVocabularySize});
@@ -109,7 +109,7 @@ TEST("token mask: a window of logits gives the same columns as the whole") {
   }
 }
 
-TEST("token mask: large masks with gaps and small ones agree with the rule") {
+TEST("token mask: large masks with gaps and small masks allow the same ids") {
   // 6,000 tokens of four letters and a digit; 5,400 are allowed, which is too many to list
   std::vector<uint8_t> bytes;
   std::vector<int32_t> offsets = {0};
@@ -134,7 +134,7 @@ TEST("token mask: large masks with gaps and small ones agree with the rule") {
   EXPECT_EQ(count, mask.count);
 }
 
-TEST("token mask: states are computed once and shared by everyone who asks for the pattern") {
+TEST("token mask: computes states once and shares them between users of a pattern") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   const auto first = cache.pattern(kCaption), second = cache.pattern(kCaption);
@@ -145,7 +145,7 @@ TEST("token mask: states are computed once and shared by everyone who asks for t
   EXPECT(allowed(first->mask(first->pattern().start())).count(word(" warm")));
 }
 
-TEST("vocabulary: spells text in the longest tokens, whatever the order of ids") {
+TEST("vocabulary: spells text in the longest tokens, for any order of ids") {
   const auto vocabulary = small_vocabulary();
   EXPECT(vocabulary.spell("duration:") == (std::vector<int32_t>{word("duration"), word(":")}));
   EXPECT(vocabulary.spell(" major.\n") == (std::vector<int32_t>{word(" major"), word(".\n")}));
@@ -154,7 +154,7 @@ TEST("vocabulary: spells text in the longest tokens, whatever the order of ids")
   EXPECT_THROWS(two.spell("abc"), "no token for byte 99");
 }
 
-TEST("vocabulary: broken tables are refused") {
+TEST("vocabulary: rejects invalid tables") {
   EXPECT_THROWS(Vocabulary({}, {0}, {0}, 0, 0), "has no tokens");
   EXPECT_THROWS(Vocabulary({'a'}, {0, 2}, {0}, 0, 0), "offsets");
   EXPECT_THROWS(Vocabulary({'a'}, {0, 1}, {}, 0, 0), "no end token");

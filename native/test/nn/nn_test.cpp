@@ -65,7 +65,7 @@ test::Tensors layer_tensors(int64_t hidden, int64_t heads, int64_t kv_heads, int
 
 }  // namespace
 
-TEST("nn: linear multiplies by the transposed weight and adds the bias where there is one") {
+TEST("nn: linear multiplies by the transposed weight and adds an optional bias") {
   const auto weights = weights_of({{"p.weight", at::randn({5, 3})}, {"p.bias", at::randn({5})}});
   const auto with = nn::Linear::load(weights.sub("p"), 3, 5, true),
              without = nn::Linear::load(weights.sub("p"), 3, 5, false);
@@ -75,7 +75,7 @@ TEST("nn: linear multiplies by the transposed weight and adds the bias where the
   EXPECT_THROWS(nn::Linear::load(weights.sub("p"), 4, 5, true), "'p.weight' has shape [5, 3], expected [5, 4]");
 }
 
-TEST("nn: a fused projection is its parts side by side, and a part can be changed in place") {
+TEST("nn: a fused projection equals its parts, and a part can be changed in place") {
   const auto weights = weights_of({{"a.weight", at::randn({4, 3})},
                                    {"a.bias", at::randn({4})},
                                    {"b.weight", at::randn({2, 3})},
@@ -102,7 +102,7 @@ TEST("nn: rms norm follows its formula; in bfloat16 it rounds before the weight"
   EXPECT(normed.eq(rounded).to(at::kFloat).mean().item<double>() > 0.99);  // a last float32 bit may tip a rounding
 }
 
-TEST("nn: rotary turns each pair by position times its frequency") {
+TEST("nn: rotary rotates each pair by position times frequency") {
   const auto rotary = nn::Rotary::make(6, 4, 100.0, kFloat32);
   const at::Tensor x = at::randn({1, 6, 1, 4});
   const at::Tensor turned = nn::apply_rotary(x, rotary);
@@ -116,7 +116,7 @@ TEST("nn: rotary turns each pair by position times its frequency") {
   }
 }
 
-TEST("nn: rotary tables by slice and by position per row agree") {
+TEST("nn: rotary tables by slice and by position per row match") {
   const auto rotary = nn::Rotary::make(10, 8, 1e6, kFloat32);
   const at::Tensor x = at::randn({2, 3, 2, 8});
   const at::Tensor by_row = nn::apply_rotary(x, rotary.at(at::tensor({4, 5, 6, 1, 2, 3}, at::kLong).view({2, 3})));
@@ -124,7 +124,7 @@ TEST("nn: rotary tables by slice and by position per row agree") {
   EXPECT_EQ(distance(by_row[1], nn::apply_rotary(x.narrow(0, 1, 1), rotary.slice(1, 3))[0]), 0.0);
 }
 
-TEST("nn: norm and rotary give a gradient the same values as one without") {
+TEST("nn: norm and rotary give the same values with gradients") {
   const auto rotary = nn::Rotary::make(5, 8, 100.0, kFloat32);
   const at::Tensor x = at::randn({2, 5, 3, 8}), weight = at::rand({3, 8});
   const at::Tensor tracked = x.clone().set_requires_grad(true);
@@ -134,7 +134,7 @@ TEST("nn: norm and rotary give a gradient the same values as one without") {
   EXPECT(distance(turned.detach(), nn::apply_rotary(x, rotary)) < 1e-6);
 }
 
-TEST("nn: attention groups heads, over all keys or those up to the query") {
+TEST("nn: attention groups heads, full or causal") {
   for (const auto& [queries, keys] : {std::pair<int64_t, int64_t>{7, 7}, {3, 9}, {1, 9}, {1, 1}}) {
     const Heads x = random_heads(2, queries, keys);
     const at::Tensor offset = offsets(queries, keys);
@@ -143,7 +143,7 @@ TEST("nn: attention groups heads, over all keys or those up to the query") {
   }
 }
 
-TEST("nn: a sliding window equals the dense band at every length around its edges") {
+TEST("nn: a sliding window equals the dense band for lengths around its edges") {
   for (const int64_t length : {1, 3, 4, 5, 15, 16, 17, 18, 31, 32, 33, 50}) {
     const Heads x = random_heads(2, length, length);
     const at::Tensor band = offsets(length, length).abs() <= 4;
@@ -151,7 +151,7 @@ TEST("nn: a sliding window equals the dense band at every length around its edge
   }
 }
 
-TEST("nn: hidden keys change nothing, with and without a window") {
+TEST("nn: hidden keys have no effect, with and without a window") {
   const Heads x = random_heads(2, 40, 40);
   at::Tensor mask = at::ones({2, 40}, at::kBool);
   mask[0].narrow(0, 25, 15).fill_(false);
@@ -163,7 +163,7 @@ TEST("nn: hidden keys change nothing, with and without a window") {
   EXPECT(distance(nn::attention(x.q, x.k, x.v, {.window = 4, .key_mask = mask}), plain_attention(x, band)) < 1e-5);
 }
 
-TEST("nn: a query without any visible key gets the mean of the values") {
+TEST("nn: a query without visible keys gets the mean of the values") {
   const Heads x = random_heads(1, 20, 20);
   at::Tensor mask = at::zeros({1, 20}, at::kBool);
   mask[0].narrow(0, 0, 3).fill_(true);
@@ -172,7 +172,7 @@ TEST("nn: a query without any visible key gets the mean of the values") {
   EXPECT(distance(out.select(1, 19), mean) < 1e-5);
 }
 
-TEST("nn: bfloat16 attention stays close to float32 in every form") {
+TEST("nn: bfloat16 attention is close to float32 in every form") {
   const Heads x = random_heads(2, 48, 48);
   const auto narrow = [](const at::Tensor& tensor) { return tensor.to(at::kBFloat16); };
   at::Tensor mask = at::ones({2, 48}, at::kBool);
@@ -187,7 +187,7 @@ TEST("nn: bfloat16 attention stays close to float32 in every form") {
   }
 }
 
-TEST("nn: an encoder layer is its formula, with attention wider than the model") {
+TEST("nn: an encoder layer follows its formula, with attention wider than the model") {
   const int64_t hidden = 12, heads = 4, kv_heads = 2, dim = 8;
   const auto tensors = layer_tensors(hidden, heads, kv_heads, dim, 20);
   const auto layer = nn::EncoderLayer::load(weights_of(tensors), {hidden, heads, kv_heads, dim, 1e-6, false}, 20);
@@ -216,7 +216,7 @@ TEST("nn: an encoder layer is its formula, with attention wider than the model")
   EXPECT(distance(layer(x, rotary, {.window = 2}), expected) < 1e-3 * expected.abs().max().item<double>());
 }
 
-TEST("nn: cross-attention reads its own context, whatever its length") {
+TEST("nn: cross-attention supports contexts of any length") {
   const int64_t hidden = 12, heads = 4, kv_heads = 2, dim = 8;
   const auto tensors = layer_tensors(hidden, heads, kv_heads, dim, 20);
   const auto cross =
@@ -241,7 +241,7 @@ TEST("nn: cross-attention reads its own context, whatever its length") {
   EXPECT(distance(cross.o(at::cat(outputs, 2)), expected) < 1e-4);
 }
 
-TEST("nn: a missing or mis-shaped weight of a layer is named in full") {
+TEST("nn: names a missing or mis-shaped weight of a layer in full") {
   auto tensors = layer_tensors(12, 4, 2, 8, 20);
   const auto load = [&] { nn::EncoderLayer::load(weights_of(tensors), {12, 4, 2, 8, 1e-6, false}, 20); };
   tensors["mlp.up_proj.weight"] = at::zeros({21, 12});

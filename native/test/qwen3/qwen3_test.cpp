@@ -76,7 +76,7 @@ const std::vector<int64_t> kIds = {3, 14, 15, 9, 2, 6, 5, 35, 8, 49};
 
 }  // namespace
 
-TEST("qwen3: prefill, and token by token through the cache, follow the formulas") {
+TEST("qwen3: prefill and decoding through the cache follow the formulas") {
   const auto tensors = test::tiny_qwen3_weights("");
   const auto model = load(tensors);
   const at::Tensor expected = plain_forward(tensors, kIds);
@@ -96,7 +96,7 @@ TEST("qwen3: a run of forced tokens after a prefix equals one pass") {
   EXPECT(distance(model.feed(ids_of({2, 6, 5, 35, 8, 49}), {0}, cache), alone(model, kIds)) < 1e-5);
 }
 
-TEST("qwen3: rows of different lengths decode together as each would alone") {
+TEST("qwen3: rows of different lengths decode together as alone") {
   const auto model = load(test::tiny_qwen3_weights(""));
   KvCache cache = model.make_cache(4, 32);
   model.feed(ids_of({1, 2, 3}), {0}, cache);
@@ -112,7 +112,7 @@ TEST("qwen3: rows of different lengths decode together as each would alone") {
   EXPECT_EQ(cache.length(3), 0);
 }
 
-TEST("qwen3: a copied row continues like the one it came from, and independently") {
+TEST("qwen3: a copied row continues like its source, and independently") {
   const auto model = load(test::tiny_qwen3_weights(""));
   KvCache cache = model.make_cache(2, 16);
   model.feed(ids_of({7, 7, 7, 7, 7}), {1}, cache);
@@ -124,7 +124,7 @@ TEST("qwen3: a copied row continues like the one it came from, and independently
   EXPECT(distance(hidden[1], alone(model, {1, 2, 3, 5})[0]) < 1e-5);
 }
 
-TEST("qwen3: a truncated row has forgotten what came after") {
+TEST("qwen3: a truncated row forgets later tokens") {
   const auto model = load(test::tiny_qwen3_weights(""));
   KvCache cache = model.make_cache(1, 16);
   model.feed(ids_of({1, 2, 3, 4, 5}), {0}, cache);
@@ -133,7 +133,7 @@ TEST("qwen3: a truncated row has forgotten what came after") {
   EXPECT_THROWS(cache.truncate(0, 4), "row 0 has 3 tokens and cannot be cut to 4");
 }
 
-TEST("qwen3: a slice of the head gives the same logits as the whole head") {
+TEST("qwen3: a slice of the head gives the logits of the whole head") {
   const auto model = load(test::tiny_qwen3_weights(""));
   const at::Tensor hidden = alone(model, kIds);
   const at::Tensor whole = model.logits(hidden);
@@ -143,7 +143,7 @@ TEST("qwen3: a slice of the head gives the same logits as the whole head") {
   EXPECT_THROWS(model.logits(hidden, 40, 11), "the head has 50 rows, not 40 .. 50");
 }
 
-TEST("qwen3: names with model. load the same, lm_head.weight replaces the tied head") {
+TEST("qwen3: accepts names with model., and lm_head.weight replaces the tied head") {
   auto tensors = test::tiny_qwen3_weights("");
   const auto plain = load(tensors);
   test::Tensors prefixed;
@@ -156,14 +156,14 @@ TEST("qwen3: names with model. load the same, lm_head.weight replaces the tied h
   EXPECT(distance(untied.logits(hidden), at::matmul(hidden, prefixed["lm_head.weight"].t())) < 1e-4);
 }
 
-TEST("qwen3: bfloat16 stays close to float32") {
+TEST("qwen3: bfloat16 is close to float32") {
   const auto tensors = test::tiny_qwen3_weights("");
   const auto narrow = CausalLm::load(test::write_qwen3(tensors), {at::kCPU, at::kBFloat16}, Control());
   const at::Tensor wide = alone(load(tensors), kIds), close = alone(narrow, kIds).to(at::kFloat);
   EXPECT(((wide - close).norm() / wide.norm()).item<double>() < 2e-2);
 }
 
-TEST("score: probabilities and ranks of given texts behind a prompt follow the formulas") {
+TEST("score: probabilities and ranks of given texts follow the formulas") {
   const test::Tensors tensors = test::tiny_qwen3_weights("");
   const CausalLm model = load(tensors);
   const std::vector<int32_t> prompt{3, 1, 4, 1, 5};
@@ -191,7 +191,7 @@ TEST("score: probabilities and ranks of given texts behind a prompt follow the f
   EXPECT_THROWS(score(model, prompt, {longer}, 44, Control()), "45 tokens, but the limit of the language model is 44");
 }
 
-TEST("qwen3: what cannot be fed is refused before anything changes") {
+TEST("qwen3: rejects invalid input before changing the cache") {
   const auto model = load(test::tiny_qwen3_weights(""));
   KvCache cache = model.make_cache(2, 4);
   model.feed(ids_of({1, 2, 3}), {0}, cache);
@@ -207,7 +207,7 @@ TEST("qwen3: what cannot be fed is refused before anything changes") {
   EXPECT_THROWS(model.make_cache(1, 65), "1 .. 64 tokens");
 }
 
-TEST("qwen3: a checkpoint that lacks or misshapes a tensor names it") {
+TEST("qwen3: names a missing or mis-shaped tensor") {
   auto tensors = test::tiny_qwen3_weights("");
   tensors["layers.1.mlp.down_proj.weight"] = at::zeros({kHidden, 41});
   EXPECT_THROWS(load(tensors), "'layers.1.mlp.down_proj.weight' has shape [24, 41], expected [24, 40]");
@@ -215,7 +215,7 @@ TEST("qwen3: a checkpoint that lacks or misshapes a tensor names it") {
   EXPECT_THROWS(load(tensors), "'layers.1.self_attn.q_norm.weight' is missing");
 }
 
-TEST("qwen3: loading reports its layers and stops when asked to") {
+TEST("qwen3: loading reports its layers and can be cancelled") {
   const std::string directory = test::write_qwen3(test::tiny_qwen3_weights(""));
   std::atomic<bool> cancelled = false;
   int64_t last = -1;
@@ -225,7 +225,7 @@ TEST("qwen3: loading reports its layers and stops when asked to") {
   EXPECT_THROWS(CausalLm::load(directory, kFloat32, Control(&cancelled, nullptr)), "cancelled");
 }
 
-TEST("text encoder: hidden states follow the formulas and padding on the right changes nothing") {
+TEST("text encoder: hidden states follow the formulas and ignore right padding") {
   const auto tensors = test::tiny_qwen3_weights("");
   const auto encoder = TextEncoder::load(test::write_qwen3(tensors), kFloat32, Control());
   EXPECT(distance(encoder.encode(ids_of(kIds))[0], plain_forward(tensors, kIds)) < 1e-4);

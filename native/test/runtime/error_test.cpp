@@ -20,19 +20,19 @@ Error error_of(Body body) {
 
 }  // namespace
 
-TEST("errors: our own keep their code and message") {
+TEST("errors: our errors keep their code and message") {
   const auto error = error_of([] { fail(ErrorCode::kBadCheckpoint, "no such tensor"); });
   EXPECT(error.code() == ErrorCode::kBadCheckpoint);
   EXPECT_EQ(std::string(error.what()), "no such tensor");
 }
 
-TEST("errors: an allocation that cannot succeed is out of memory, with advice") {
+TEST("errors: a failed allocation is out of memory, with advice") {
   const auto error = error_of([] { at::empty({int64_t{1} << 60}, at::kFloat); });
   EXPECT(error.code() == ErrorCode::kOutOfMemory);
   EXPECT(std::string(error.what()).find("shorter duration") != std::string::npos);
 }
 
-TEST("errors: a libtorch fault is internal and carries no stack trace") {
+TEST("errors: a libtorch error is internal and has no stack trace") {
   const auto error = error_of([] { at::matmul(at::zeros({2, 3}), at::zeros({2, 3})); });
   EXPECT(error.code() == ErrorCode::kInternal);
   EXPECT(std::string(error.what()).find("frame #") == std::string::npos);

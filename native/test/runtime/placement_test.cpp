@@ -4,13 +4,13 @@
 
 using namespace carillon;
 
-TEST("placement: cpu float32 is what was asked for") {
+TEST("placement: cpu float32 is honoured") {
   const auto placement = choose_placement("cpu", "float32");
   EXPECT(placement.device.is_cpu());
   EXPECT(placement.dtype == at::kFloat);
 }
 
-TEST("placement: unknown names are refused and named") {
+TEST("placement: rejects unknown names") {
   EXPECT_THROWS(choose_placement("gpu", "auto"), "unknown device 'gpu'");
   EXPECT_THROWS(choose_placement("cuda:x", "auto"), "unknown device 'cuda:x'");
   EXPECT_THROWS(choose_placement("cpu", "fp8"), "unknown dtype 'fp8'");

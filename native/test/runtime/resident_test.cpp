@@ -17,7 +17,7 @@ struct Counted {
 
 }  // namespace
 
-TEST("resident: what stays is loaded once and kept") {
+TEST("resident: a resident model is loaded once and kept") {
   Counted::reset();
   const Resident<Counted> model([](const Control&) { return Counted(); }, true, Control());
   EXPECT_EQ(Counted::alive, 1);
@@ -27,7 +27,7 @@ TEST("resident: what stays is loaded once and kept") {
   EXPECT_EQ(Counted::alive, 1);
 }
 
-TEST("resident: what does not stay is there only while it is held") {
+TEST("resident: a model that does not stay is unloaded with its last holder") {
   Counted::reset();
   const Resident<Counted> model([](const Control&) { return Counted(); }, false, Control());
   EXPECT_EQ(Counted::loads, 0);

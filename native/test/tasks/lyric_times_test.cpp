@@ -57,7 +57,7 @@ RenderJob sung_job(std::vector<uint64_t> seeds = {3}) {
 
 }  // namespace
 
-TEST("lyric times: tokens are where heads hear them, whatever else some heads hear") {
+TEST("lyric times: finds tokens where lyric heads attend to them, despite noisy heads") {
   LyricAlignment alone;
   alone.add(following(1));
   EXPECT_EQ(largest_error(alone.first_patches()), 0);
@@ -70,7 +70,7 @@ TEST("lyric times: tokens are where heads hear them, whatever else some heads he
   EXPECT(largest_error(several.first_patches()) <= 1);
 }
 
-TEST("lyric times: they ascend also where few patches are left, and there are none where nothing is heard") {
+TEST("lyric times: times ascend with few patches, and are empty without salient weights") {
   for (const int64_t patches : {int64_t{1}, int64_t{5}, kPatches}) {
     LyricAlignment silent, alignment;
     silent.add(at::full({kTokens, patches}, 0.1));
@@ -86,7 +86,7 @@ TEST("lyric times: they ascend also where few patches are left, and there are no
   }
 }
 
-TEST("lyric times: a song tells them in seconds within it, and sounds as it does without") {
+TEST("lyric times: a song reports times within it, and its audio does not change") {
   Renderer renderer = load(with_lyric_heads());
   const RenderResult both = renderer.render(sung_job({3, 4}), Control());
   EXPECT_EQ(both.lyric_seconds.size(), size_t{2});
@@ -102,7 +102,7 @@ TEST("lyric times: a song tells them in seconds within it, and sounds as it does
   EXPECT(without.lyric_seconds.empty() && without.audio[1].equal(both.audio[1]));
 }
 
-TEST("lyric times: a model without such heads tells none, and tokens beyond the prompt are refused") {
+TEST("lyric times: a model without lyric heads reports none, and tokens beyond the prompt are rejected") {
   Renderer renderer = load(write_checkpoints());
   EXPECT(renderer.render(sung_job(), Control()).lyric_seconds.empty());
   for (const LyricSpan span : {LyricSpan{-1, 2}, LyricSpan{0, 0}, LyricSpan{3, 4}}) {

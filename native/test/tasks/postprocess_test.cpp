@@ -9,7 +9,7 @@
 
 using namespace carillon;
 
-TEST("postprocess: loud and quiet audio end at -1 dB, in place") {
+TEST("postprocess: normalises loud and quiet audio to -1 dB in place") {
   EXPECT_NEAR(kPeakAmplitude, std::pow(10.0, -1.0 / 20.0), 1e-12);
   for (const float peak : {3.0f, 0.01f}) {
     at::Tensor audio = at::tensor({0.5f * peak, -peak, 0.0f, 0.25f * peak}).reshape({2, 2});
@@ -21,7 +21,7 @@ TEST("postprocess: loud and quiet audio end at -1 dB, in place") {
   }
 }
 
-TEST("postprocess: silence stays untouched, a value that is not a number is an error") {
+TEST("postprocess: leaves silence unchanged and rejects values that are not finite") {
   at::Tensor silence = at::full({2, 3}, 1e-7f);
   normalize_peak(silence);
   EXPECT_NEAR(silence.max().item<double>(), 1e-7, 1e-12);

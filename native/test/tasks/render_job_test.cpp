@@ -25,7 +25,7 @@ void expect_refused(RenderJob job, const Change& change, const char* fragment,
 
 }  // namespace
 
-TEST("render: a job whose parts contradict each other is refused") {
+TEST("render: rejects an inconsistent job") {
   const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job({1, 2}), change, fragment); };
   refused([](RenderJob& job) { job.seeds.clear(); }, "at least one seed");
   refused([](RenderJob& job) { job.prompts.text.clear(); }, "text prompt");
@@ -40,7 +40,7 @@ TEST("render: a job whose parts contradict each other is refused") {
   refused([](RenderJob& job) { job.guidance = {1.0, false, 0.9, 0.1}; }, "ends before it starts");
 }
 
-TEST("render: strengths are shares, and a cover strength below 1 needs a prompt for the other steps") {
+TEST("render: strengths must be 0 to 1, and a cover strength below 1 needs a text2music prompt") {
   const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job(), change, fragment); };
   refused([](RenderJob& job) { job.denoise.cover_strength = 0.5; }, "needs the text prompt of text2music");
   refused([](RenderJob& job) { job.denoise.cover_strength = 1.5; }, "cover strength must be within 0 .. 1, not 1.5");
@@ -49,7 +49,7 @@ TEST("render: strengths are shares, and a cover strength below 1 needs a prompt 
   refused([](RenderJob& job) { job.edit.repaint_strength = std::nan(""); }, "repaint strength must be within 0 .. 1");
 }
 
-TEST("render: a task without its source, or with what it cannot use, is refused") {
+TEST("render: rejects a task without its source or with unsupported inputs") {
   for (const Task task : {Task::kCover, Task::kRepaint, Task::kLego, Task::kExtract, Task::kComplete}) {
     const std::string needs = std::string(task_name(task)) + " needs source audio";
     expect_refused(source_job(task), [](RenderJob& job) { job.source_audio.reset(); }, needs.c_str());
@@ -62,7 +62,7 @@ TEST("render: a task without its source, or with what it cannot use, is refused"
   }
 }
 
-TEST("render: a window is for repaint and lego, runs forwards and touches the source") {
+TEST("render: accepts a window for repaint and lego only, if it runs forwards and touches the source") {
   const Window inside{0.5, 1};
   for (const Task task : {Task::kText2Music, Task::kCover, Task::kExtract, Task::kComplete}) {
     expect_refused(
@@ -82,7 +82,7 @@ TEST("render: a window is for repaint and lego, runs forwards and touches the so
   }
 }
 
-TEST("render: a song beyond the silence table is refused as too long, whatever sets its length") {
+TEST("render: rejects a song longer than the silence table, whatever determines its length") {
   const auto refused = [](RenderJob job, auto change, const char* fragment) {
     expect_refused(std::move(job), change, fragment, ErrorCode::kSongTooLong);
   };
@@ -106,14 +106,14 @@ TEST("render: a song beyond the silence table is refused as too long, whatever s
   }
 }
 
-TEST("render: a reference that says nothing is refused") {
+TEST("render: rejects an unusable reference") {
   const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job(), change, fragment); };
   refused([](RenderJob& job) { job.reference_audio = at::zeros({2, 5000}); }, "the reference audio is silent");
   refused([](RenderJob& job) { job.reference_audio = at::zeros({2, 0}); }, "the reference audio has no samples");
   refused([](RenderJob& job) { job.reference_audio = at::full({2, 9}, std::nan("")); }, "not finite");
 }
 
-TEST("render: text2music starts from silence, at least 128 frames of it") {
+TEST("render: text2music starts from at least 128 frames of silence") {
   const AceStep model = tiny_ace_step({});
   RenderJob job = plain_job();
   const ContextInputs source = text2music_source(model, job, song_frames(job, kTinyInfo));
@@ -127,7 +127,7 @@ TEST("render: text2music starts from silence, at least 128 frames of it") {
   EXPECT_EQ(song_frames(job, kTinyInfo), 41);
 }
 
-TEST("render: audio codes set the length and stand in for the source, item by item") {
+TEST("render: audio codes set the length and replace the source, per item") {
   const AceStep model = tiny_ace_step({});
   RenderJob job = plain_job({1, 2});
   job.samples = 0;

@@ -36,7 +36,7 @@ std::shared_ptr<const Adapter> read(const Renderer& renderer, const std::string&
 
 }  // namespace
 
-TEST("renderer: the adapters of a job act on that job alone, whatever acted before") {
+TEST("renderer: adapters of a job do not affect other jobs") {
   Renderer renderer = load();
   const at::Tensor base = song(renderer);
   const auto first = read(renderer, write_style(0)), second = read(renderer, write_style(1));
@@ -56,7 +56,7 @@ TEST("renderer: the adapters of a job act on that job alone, whatever acted befo
   EXPECT(song(renderer).equal(base));
 }
 
-TEST("renderer: a model that is read for each use makes the same songs under adapters") {
+TEST("renderer: a model that is loaded for each use gives the same songs with adapters") {
   Renderer resident = load(), passing = load({.model = false, .text_encoder_and_vae = false});
   const std::string path = write_style(0);
   const at::Tensor base = song(resident);
@@ -67,7 +67,7 @@ TEST("renderer: a model that is read for each use makes the same songs under ada
   EXPECT(song(passing).equal(base));
 }
 
-TEST("renderer: a job whose adapters cannot be merged fails, and the next is the base model's") {
+TEST("renderer: a job with adapters that cannot be merged fails, and the next uses the base model") {
   Renderer renderer = load();
   const at::Tensor base = song(renderer);
   const auto style = read(renderer, write_style(0));

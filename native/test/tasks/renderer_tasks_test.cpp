@@ -35,7 +35,7 @@ at::Tensor through_the_codec(Renderer& renderer, const std::string& vae_director
 
 }  // namespace
 
-TEST("tasks: each renders a song as long as its source, the same every time, and from the source") {
+TEST("tasks: each song has the length of its source, is deterministic and depends on the source") {
   Renderer renderer = load(write_checkpoints());
   for (const Task task : kSourceTasks) {
     const RenderJob job = source_job(task);
@@ -53,7 +53,7 @@ TEST("tasks: each renders a song as long as its source, the same every time, and
   }
 }
 
-TEST("tasks: an item of a batch is what it is alone") {
+TEST("tasks: an item does not depend on its batch") {
   Renderer renderer = load(write_checkpoints());
   for (const Task task : kSourceTasks) {
     RenderJob both = source_job(task, {3, 4}), alone = source_job(task, {4});
@@ -64,7 +64,7 @@ TEST("tasks: an item of a batch is what it is alone") {
   }
 }
 
-TEST("tasks: lego without a window, extract and complete differ in words alone") {
+TEST("tasks: lego without a window, extract and complete differ only in their prompts") {
   Renderer renderer = load(write_checkpoints());
   const at::Tensor extracted = first_song(renderer, source_job(Task::kExtract));
   EXPECT(first_song(renderer, source_job(Task::kComplete)).equal(extracted));
@@ -72,7 +72,7 @@ TEST("tasks: lego without a window, extract and complete differ in words alone")
   EXPECT(!first_song(renderer, source_job(Task::kCover)).equal(extracted));
 }
 
-TEST("tasks: a silent source is heard as text2music hears silence") {
+TEST("tasks: a silent source gives the context of text2music") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = source_job(Task::kComplete);
   job.source_audio = at::zeros_like(job.source_audio);
@@ -101,7 +101,7 @@ TEST("tasks: a song has every sample of a source that ends within a frame") {
   }
 }
 
-TEST("repaint, lego: outside the window the song is the source within the codec's error, inside it is new") {
+TEST("repaint, lego: the song equals the source outside the window, within codec error, and is new inside") {
   const Renderer::Directories directories = write_checkpoints();
   Renderer renderer = load(directories);
   const at::Tensor source = recording(60, 60);
@@ -127,7 +127,7 @@ TEST("repaint, lego: outside the window the song is the source within the codec'
   }
 }
 
-TEST("repaint: the source outside a window keeps its level, loud or quiet") {
+TEST("repaint: the source outside a window keeps its level") {
   Renderer renderer = load(write_checkpoints());
   for (const double level : {0.01, 9.0}) {
     RenderJob job = windowed_job(Task::kRepaint);
@@ -138,7 +138,7 @@ TEST("repaint: the source outside a window keeps its level, loud or quiet") {
   }
 }
 
-TEST("repaint: stronger repainting fades over less of the source") {
+TEST("repaint: a higher strength fades over less of the source") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = windowed_job(Task::kRepaint);
   const auto changed_before = [&](double strength) {
@@ -166,7 +166,7 @@ TEST("repaint: a window beyond either end makes the song longer") {
   EXPECT_NEAR(both.abs().max().item<double>(), kPeakAmplitude, 1e-6);  // nothing is left of the source
 }
 
-TEST("repaint: the song depends on what surrounds the window, and on what the model is told of it") {
+TEST("repaint: the song depends on the surroundings of the window and on the chunk mask") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = windowed_job(Task::kRepaint);
   const auto window_of = [&] { return seconds_of(first_song(renderer, job), kWindowStart, kWindowEnd); };
@@ -181,7 +181,7 @@ TEST("repaint: the song depends on what surrounds the window, and on what the mo
   EXPECT(first_song(renderer, whole).equal(first_song(renderer, open)));
 }
 
-TEST("cover: the source acts through its audio codes alone") {
+TEST("cover: the source only acts through its audio codes") {
   Renderer renderer = load(write_checkpoints());
   RenderJob cover = source_job(Task::kCover);
   cover.source_audio = recording(kFrames, 60);
@@ -196,7 +196,7 @@ TEST("cover: the source acts through its audio codes alone") {
   }
 }
 
-TEST("cover: strength shares the steps out between the cover and text2music") {
+TEST("cover: cover strength splits the steps between cover and text2music") {
   Renderer renderer = load(write_checkpoints());
   RenderJob cover = source_job(Task::kCover);
   cover.denoise.inference_steps = 8;
@@ -217,7 +217,7 @@ TEST("cover: strength shares the steps out between the cover and text2music") {
   EXPECT(first_song(renderer, cover).equal(first_song(renderer, plain)));
 }
 
-TEST("cover: noise strength starts nearer to the source, in fewer steps") {
+TEST("cover: cover noise strength starts closer to the source, with fewer steps") {
   Renderer renderer = load(write_checkpoints({.is_turbo = true}));
   RenderJob cover = source_job(Task::kCover);
   cover.denoise.inference_steps = 8;
@@ -235,7 +235,7 @@ TEST("cover: noise strength starts nearer to the source, in fewer steps") {
   EXPECT_EQ(steps_of(1.0), 1);
 }
 
-TEST("reference: another timbre is another song, for every item and after the cover switch") {
+TEST("reference: another reference gives another song, for every item and after the cover switch") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = plain_job({3, 4});
   job.samples = kSourceFrames * kSamplesPerFrame;
@@ -255,7 +255,7 @@ TEST("reference: another timbre is another song, for every item and after the co
   EXPECT(distance(first_song(renderer, cover), plain) > 1e-3);
 }
 
-TEST("tasks: what leaves the device between stages changes no sample") {
+TEST("tasks: unloading models between stages changes no sample") {
   const Renderer::Directories directories = write_checkpoints();
   Renderer resident = load(directories), offloaded = load(directories, {.model = false, .text_encoder_and_vae = false});
   RenderJob repaint = windowed_job(Task::kRepaint), cover = source_job(Task::kCover);
@@ -269,7 +269,7 @@ TEST("tasks: what leaves the device between stages changes no sample") {
   EXPECT(offloaded.encode_codes(audio, Control()) == resident.encode_codes(audio, Control()));
 }
 
-TEST("tasks: bfloat16 renders each, the same every time") {
+TEST("tasks: each renders in bfloat16, deterministically") {
   Renderer renderer = load(write_checkpoints(), {}, {at::kCPU, at::kBFloat16});
   for (const Task task : kSourceTasks) {
     RenderJob job = source_job(task);
@@ -283,7 +283,7 @@ TEST("tasks: bfloat16 renders each, the same every time") {
   }
 }
 
-TEST("tasks: encoding a recording is part of the conditions: it reports, and ends when told to") {
+TEST("tasks: encoding a recording reports progress as conditions and can be cancelled") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = source_job(Task::kCover);
   job.reference_audio = recording(20, 70);
@@ -307,7 +307,7 @@ TEST("tasks: encoding a recording is part of the conditions: it reports, and end
   EXPECT(code_thrown([&] { renderer.encode_codes(job.source_audio, cancelling); }) == ErrorCode::kCancelled);
 }
 
-TEST("codes: a recording has one for every five frames or part of them") {
+TEST("codes: a recording has one code for every five frames or part of them") {
   Renderer renderer = load(write_checkpoints());
   const at::Tensor audio = recording(33, 1);
   const std::vector<int32_t> codes = renderer.encode_codes(audio, Control());
@@ -319,7 +319,7 @@ TEST("codes: a recording has one for every five frames or part of them") {
   EXPECT_THROWS(renderer.encode_codes(recording(kTinySilence + 1, 1), Control()), "silence table");
 }
 
-TEST("renderer: what training reads of a song is what rendering reads") {
+TEST("renderer: training reads the same conditions as rendering") {
   const Renderer::Directories directories = write_checkpoints();
   Renderer renderer = load(directories);
   const AceStep model = AceStep::load(directories.model, kFloat32, Control());

@@ -29,7 +29,7 @@ class CancelIn {
 
 }  // namespace
 
-TEST("renderer: a song is stereo, as long as asked for, at -1 dB, and the same every time") {
+TEST("renderer: a song is stereo, of the requested length, at -1 dB and deterministic") {
   Renderer renderer = load(write_checkpoints());
   const RenderResult result = renderer.render(plain_job(), Control());
   const at::Tensor& audio = result.audio.at(0);
@@ -42,7 +42,7 @@ TEST("renderer: a song is stereo, as long as asked for, at -1 dB, and the same e
   EXPECT(distance(first_song(renderer, plain_job({4})), audio) > 1e-2);
 }
 
-TEST("renderer: a listener hears each song of a batch, but for its level") {
+TEST("renderer: a listener gets each song of a batch before normalisation") {
   Renderer renderer = load(write_checkpoints());
   std::vector<std::vector<at::Tensor>> parts(2);
   const RenderResult result = renderer.render(
@@ -66,7 +66,7 @@ TEST("renderer: prompt and lyrics change the song") {
   EXPECT(distance(first_song(renderer, other), audio) > 1e-3);
 }
 
-TEST("renderer: audio codes set the length and the song") {
+TEST("renderer: audio codes determine length and song") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = plain_job();
   job.samples = 0;
@@ -78,7 +78,7 @@ TEST("renderer: audio codes set the length and the song") {
   EXPECT(distance(first_song(renderer, job), audio) > 1e-2);
 }
 
-TEST("renderer: a song ends within its last frame, as a listener hears it, with codes or without") {
+TEST("renderer: a song and its listener parts are cut within the last frame, with and without codes") {
   constexpr int64_t kSamples = 129 * kSamplesPerFrame + 77;
   Renderer renderer = load(write_checkpoints());
   for (const bool has_codes : {false, true}) {
@@ -97,7 +97,7 @@ TEST("renderer: a song ends within its last frame, as a listener hears it, with 
   }
 }
 
-TEST("renderer: an item of a batch is what it is alone, in either family, with codes or without") {
+TEST("renderer: an item does not depend on its batch, in both families, with and without codes") {
   for (const bool is_xl : {false, true}) {
     Renderer renderer = load(write_checkpoints({.is_xl = is_xl}));
     for (const bool has_codes : {false, true}) {
@@ -114,7 +114,7 @@ TEST("renderer: an item of a batch is what it is alone, in either family, with c
   }
 }
 
-TEST("renderer: the stochastic solver gives another song, the same one every time") {
+TEST("renderer: the sde solver gives a different song, deterministically") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = plain_job();
   job.denoise.infer_method = InferMethod::kSde;
@@ -123,7 +123,7 @@ TEST("renderer: the stochastic solver gives another song, the same one every tim
   EXPECT(distance(audio, first_song(renderer, plain_job())) > 1e-2);
 }
 
-TEST("renderer: guidance acts on base models and is ignored on turbo") {
+TEST("renderer: guidance affects base models and is ignored on turbo models") {
   Renderer base = load(write_checkpoints()), turbo = load(write_checkpoints({.is_turbo = true}));
   RenderJob projected = plain_job(), by_angle = plain_job();
   projected.guidance.scale = by_angle.guidance.scale = 7.0;
@@ -135,7 +135,7 @@ TEST("renderer: guidance acts on base models and is ignored on turbo") {
   EXPECT(first_song(turbo, projected).equal(first_song(turbo, plain_job())));
 }
 
-TEST("renderer: a song below 128 frames is the beginning of one of 128") {
+TEST("renderer: a song below 128 frames is the start of one of 128 frames") {
   Renderer renderer = load(write_checkpoints());
   RenderJob brief = plain_job(), whole = plain_job();
   brief.samples = 40 * kSamplesPerFrame;
@@ -150,7 +150,7 @@ TEST("renderer: a song below 128 frames is the beginning of one of 128") {
   EXPECT(distance(shape_of(audio), shape_of(first_song(renderer, whole))) < 1e-4);
 }
 
-TEST("renderer: what leaves the device between stages changes no sample") {
+TEST("renderer: unloading models between stages changes no sample") {
   const Renderer::Directories directories = write_checkpoints();
   RenderJob job = plain_job();
   job.audio_codes = {some_codes(7)};
@@ -163,7 +163,7 @@ TEST("renderer: what leaves the device between stages changes no sample") {
   }
 }
 
-TEST("renderer: bfloat16 gives a whole song, the same every time") {
+TEST("renderer: renders in bfloat16, deterministically") {
   Renderer renderer = load(write_checkpoints(), {}, {at::kCPU, at::kBFloat16});
   RenderJob job = plain_job();
   job.audio_codes = {some_codes(7)};
@@ -174,7 +174,7 @@ TEST("renderer: bfloat16 gives a whole song, the same every time") {
   EXPECT(first_song(renderer, job).equal(audio));
 }
 
-TEST("renderer: every stage reports its way from nothing to all") {
+TEST("renderer: every stage reports progress from 0 to its total") {
   Renderer renderer = load(write_checkpoints());
   std::vector<Progress> reports;
   const Control control(nullptr, [&](const Progress& progress) { reports.push_back(progress); });
@@ -190,7 +190,7 @@ TEST("renderer: every stage reports its way from nothing to all") {
   EXPECT_EQ(reports.back().done, reports.back().total);
 }
 
-TEST("renderer: a job cancelled in any stage ends there, and the next is unharmed") {
+TEST("renderer: a job can be cancelled in any stage without affecting the next") {
   const Renderer::Directories directories = write_checkpoints();
   Renderer renderer = load(directories), offloaded = load(directories, {.model = false, .text_encoder_and_vae = false});
   const at::Tensor expected = first_song(renderer, plain_job());
@@ -207,7 +207,7 @@ TEST("renderer: a job cancelled in any stage ends there, and the next is unharme
          ErrorCode::kCancelled);
 }
 
-TEST("renderer: jobs that cannot work are refused with the reason") {
+TEST("renderer: rejects impossible jobs with the reason") {
   Renderer renderer = load(write_checkpoints());
   const auto refused = [&](auto change, const char* fragment) {
     RenderJob job = plain_job();
@@ -224,7 +224,7 @@ TEST("renderer: jobs that cannot work are refused with the reason") {
   refused([](RenderJob& job) { job.seeds.clear(); }, "at least one seed");
 }
 
-TEST("renderer: checkpoints that do not belong together are refused when loading") {
+TEST("renderer: loading rejects checkpoints that do not match") {
   Renderer::Directories directories = write_checkpoints();
   directories.vae = write_tiny_vae(Spelling::kWeightNorm, 4);
   EXPECT_THROWS(load(directories), "the VAE's latent space has 4 channels, the DiT expects 6");
@@ -233,7 +233,7 @@ TEST("renderer: checkpoints that do not belong together are refused when loading
   EXPECT(code_thrown([&] { load(directories); }) == ErrorCode::kBadCheckpoint);
 }
 
-TEST("renderer: tensors that nothing reads are listed") {
+TEST("renderer: lists tensors that no loader reads") {
   Renderer::Directories directories = write_checkpoints();
   EXPECT(load(directories).info().unused_tensors.empty());
   directories.model =
@@ -242,7 +242,7 @@ TEST("renderer: tensors that nothing reads are listed") {
          std::vector<std::string>{directories.model.path + ": decoder.layers.2.mlp_norm.weight"});
 }
 
-TEST("renderer: weights that are not numbers give an error and no audio") {
+TEST("renderer: weights that are not finite give an error and no audio") {
   const auto poison = [](const char* name) {
     return [name](Tensors& tensors) { tensors.at(name).fill_(std::numeric_limits<float>::quiet_NaN()); };
   };

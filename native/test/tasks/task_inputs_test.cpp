@@ -34,14 +34,14 @@ RenderJob job_of(Task task) {
 
 }  // namespace
 
-TEST("window: without one it is all of the source; within, nothing is added") {
+TEST("window: without a window it is the whole source; inside the source it adds nothing") {
   EXPECT(place_window(std::nullopt, kMinute, kSampleRate) == (WindowPlace{0, 0, 0, kMinute}));
   const WindowPlace inner = place_window(Window{10, 20}, kMinute, kSampleRate);
   EXPECT(inner == (WindowPlace{0, 0, 10 * kSecond, 20 * kSecond}));
   EXPECT(frames_inside(inner, 1500, kSamplesPerFrame) == (FrameRange{250, 500}));
 }
 
-TEST("window: beyond both ends the source grows by silence") {
+TEST("window: a window beyond both ends pads the source with silence") {
   const WindowPlace place = place_window(Window{-5, 70}, kMinute, kSampleRate);
   EXPECT(place == (WindowPlace{5 * kSecond, 10 * kSecond, 0, 75 * kSecond}));
   EXPECT(frames_inside(place, 75 * 25, kSamplesPerFrame) == (FrameRange{0, 75 * 25}));
@@ -49,7 +49,7 @@ TEST("window: beyond both ends the source grows by silence") {
   EXPECT(place_window(Window{50, 61}, kMinute, kSampleRate) == (WindowPlace{0, kSecond, 50 * kSecond, 61 * kSecond}));
 }
 
-TEST("window: times become samples, samples whole frames, and never none") {
+TEST("window: rounds times to samples, and samples to at least one whole frame") {
   // 30.1 s are 752.5 frames; 0.28 s are not quite 13440 samples in binary, but frame 7 begins there.
   EXPECT(frames_inside(place_window(Window{0.28, 30.1}, kMinute, kSampleRate), 1500, kSamplesPerFrame) ==
          (FrameRange{7, 752}));
@@ -58,7 +58,7 @@ TEST("window: times become samples, samples whole frames, and never none") {
          (FrameRange{1499, 1500}));
 }
 
-TEST("repaint: a mode says how firmly the surroundings are held") {
+TEST("repaint: mode and strength set how the surroundings are kept") {
   const RepaintHold balanced = repaint_hold({RepaintMode::kBalanced, 0.5, ChunkMask::kExplicit, false});
   EXPECT_EQ(balanced.injection_ratio, 0.5);
   EXPECT_EQ(balanced.crossfade_frames, 12);  // half to even
@@ -73,7 +73,7 @@ TEST("repaint: a mode says how firmly the surroundings are held") {
   EXPECT(balanced.keeps_waveform && conservative.keeps_waveform && !aggressive.keeps_waveform);
 }
 
-TEST("repaint: the model hears silence in the window and is told where it is") {
+TEST("repaint: the model reads silence in the window, and the chunk mask marks it") {
   const AceStep model = tiny_ace_step({});
   const Source source = source_of(150, Window{1, 3});
   RenderJob job = job_of(Task::kRepaint);
@@ -92,7 +92,7 @@ TEST("repaint: the model hears silence in the window and is told where it is") {
   EXPECT(task_inputs(model, job, source, kTinyInfo).context.chunk_mask.eq(1).all().item<bool>());
 }
 
-TEST("repaint: a window over everything holds nothing") {
+TEST("repaint: a window over the whole source keeps nothing") {
   const AceStep model = tiny_ace_step({});
   for (const int64_t frames : {150, 75}) {  // fewer than 128 are completed with silence, which the window covers too
     const TaskInputs inputs = task_inputs(model, job_of(Task::kRepaint), source_of(frames), kTinyInfo);
@@ -102,7 +102,7 @@ TEST("repaint: a window over everything holds nothing") {
   }
 }
 
-TEST("lego: the model hears all of the source, and the surroundings of the window are held") {
+TEST("lego: the model reads the whole source, and the surroundings of the window are kept") {
   const AceStep model = tiny_ace_step({});
   const Source source = source_of(150, Window{1, 3});
   const TaskInputs inputs = task_inputs(model, job_of(Task::kLego), source, kTinyInfo);
@@ -111,7 +111,7 @@ TEST("lego: the model hears all of the source, and the surroundings of the windo
   EXPECT_EQ(inputs.repaint->mask.sum().item<int64_t>(), 50);
 }
 
-TEST("extract, complete: the model hears all of the source and may change everything") {
+TEST("extract, complete: the model reads the whole source with a chunk mask of 1") {
   const AceStep model = tiny_ace_step({});
   for (const Task task : {Task::kExtract, Task::kComplete}) {
     const TaskInputs inputs = task_inputs(model, job_of(task), source_of(75), kTinyInfo);
@@ -122,7 +122,7 @@ TEST("extract, complete: the model hears all of the source and may change everyt
   }
 }
 
-TEST("cover: without codes the model hears all of the source") {
+TEST("cover: without codes the model reads the latents of the source") {
   const AceStep model = tiny_ace_step({});
   RenderJob job = job_of(Task::kCover);
   job.edit.cover_skips_codes = true;
@@ -132,7 +132,7 @@ TEST("cover: without codes the model hears all of the source") {
   EXPECT(!inputs.repaint && !inputs.context.is_cover.defined());
 }
 
-TEST("cover: the model hears the source through its codes, and after its share of steps silence") {
+TEST("cover: the model reads the source through its codes, then silence after its share of steps") {
   const AceStep model = tiny_ace_step({});
   const Source source = source_of(150);
   const TaskInputs inputs = task_inputs(model, job_of(Task::kCover), source, kTinyInfo);
@@ -147,7 +147,7 @@ TEST("cover: the model hears the source through its codes, and after its share o
   EXPECT(!denoise_job(model, inputs, plain_denoise(2), kNoGuidance, states, {}, 2).conditions_after_cover);
 }
 
-TEST("tasks: a silent source is the silence table") {
+TEST("tasks: a silent source becomes the silence table") {
   const AceStep model = tiny_ace_step({});
   Source source = source_of(150);
   source.latents.reset();
@@ -155,7 +155,7 @@ TEST("tasks: a silent source is the silence table") {
   EXPECT(inputs.context.source.equal(model.silence_of(150)));
 }
 
-TEST("reference: a third from the beginning, the middle and the end; a short one is repeated") {
+TEST("reference: takes thirds from the beginning, middle and end; repeats a short recording") {
   const at::Tensor line = at::arange(100, at::kFloat).unsqueeze(0).expand({2, -1});
   const auto range = [](int64_t begin, int64_t count) { return at::arange(begin, begin + count, at::kFloat); };
   EXPECT(timbre_excerpt(line, 30)[1].equal(at::cat({range(0, 10), range(33, 10), range(90, 10)})));
@@ -164,7 +164,7 @@ TEST("reference: a third from the beginning, the middle and the end; a short one
   EXPECT(four.equal(at::tensor({0.f, 1.f, 2.f, 0.f, 1.f, 2.f, 1.f, 2.f, 3.f})));  // of 0 1 2 3 0 1 2 3 0 1 2 3
 }
 
-TEST("postprocess: outside its window audio is what was kept, inside it is new, and between them they fade") {
+TEST("postprocess: keeps audio outside the window, new audio inside, with a fade between") {
   const at::Tensor kept = at::full({2, 40}, 0.25f), fresh = at::full({2, 30}, 0.75f);
   at::Tensor audio = fresh.clone();
   keep_outside(audio, kept, 10, 20, 4);
@@ -180,7 +180,7 @@ TEST("postprocess: outside its window audio is what was kept, inside it is new, 
   EXPECT(audio[0][0].item<float>() > 0.25f);
 }
 
-TEST("postprocess: only the new part comes down from above full scale") {
+TEST("postprocess: attenuates only the new part above full scale") {
   const at::Tensor kept = at::full({2, 30}, 0.9f);
   at::Tensor audio = at::full({2, 30}, -4.0f);
   keep_outside(audio, kept, 10, 20, 0);
@@ -193,7 +193,7 @@ TEST("postprocess: only the new part comes down from above full scale") {
   EXPECT_THROWS(keep_outside(audio, kept, 10, 20, 0), "not finite");
 }
 
-TEST("cover noise: denoising starts at the time nearest to what is left of the noise") {
+TEST("cover noise: denoising starts at the time nearest to the remaining noise") {
   const Schedule turbo = turbo_schedule(8);
   const auto start = [&](double strength) { return nearest_step(turbo, 1.0 - strength); };
   EXPECT_NEAR(turbo[start(0.4)], 9.0 / 14, 1e-9);
@@ -202,7 +202,7 @@ TEST("cover noise: denoising starts at the time nearest to what is left of the n
   EXPECT_EQ(turbo.size() - start(1.0), size_t{1});
 }
 
-TEST("tasks: fewer than 128 frames are rendered as 128") {
+TEST("tasks: renders at least 128 frames") {
   const AceStep model = tiny_ace_step({});
   EXPECT_EQ(rendered_frames(model, 75), 128);
   EXPECT_EQ(rendered_frames(model, 128), 128);

@@ -75,7 +75,7 @@ std::pair<double, double> overfit(const Dit& dit, const TrainableAdapter& adapte
 
 }  // namespace
 
-TEST("adapter saving: a LoRA is the two files of PEFT, with its keys and no others") {
+TEST("adapter saving: a LoRA has exactly the two files and keys of PEFT") {
   AceStep model = tiny_ace_step({});
   const TrainableAdapter adapter(model.dit, Lora{.rank = 3, .alpha = 5, .dropout = 0.1}, 1);
   const std::string folder = fixture_directory();
@@ -96,7 +96,7 @@ TEST("adapter saving: a LoRA is the two files of PEFT, with its keys and no othe
   EXPECT(file.has("base_model.model.layers.1.cross_attn.o_proj.lora_B.weight"));
 }
 
-TEST("adapter saving: the config of a LoRA is the one PEFT expects") {
+TEST("adapter saving: the config of a LoRA is the one that PEFT expects") {
   AceStep model = tiny_ace_step({});
   const TrainableAdapter adapter(model.dit, Lora{.rank = 3, .alpha = 5, .dropout = 0.1}, 1);
   const std::string folder = fixture_directory();
@@ -133,7 +133,7 @@ TEST("adapter saving: the config of a LoRA is the one PEFT expects") {
 )"));
 }
 
-TEST("adapter saving: a LoKr is one file of LyCORIS, w1 in one piece with the scalar in it") {
+TEST("adapter saving: a LoKr is one LyCORIS file with w1 whole and the scalar folded in") {
   AceStep model = tiny_ace_step({});
   const LokrDesign design = Lokr{.dimension = 1, .alpha = 3, .decompose_both = true, .use_scalar = true};
   const TrainableAdapter adapter(model.dit, design, 1);
@@ -161,7 +161,7 @@ TEST("adapter saving: a LoKr is one file of LyCORIS, w1 in one piece with the sc
   EXPECT(file.shape(name + ".dora_scale") == (std::vector<int64_t>{32, 1}));
 }
 
-TEST("adapter saving: two whole factors store the dimension as their alpha") {
+TEST("adapter saving: two whole factors store the dimension as alpha") {
   AceStep model = tiny_ace_step({});
   const TrainableAdapter adapter(model.dit, Lokr{.dimension = 16, .alpha = 5, .weight_decompose = false}, 1);
   const std::string folder = fixture_directory();
@@ -173,7 +173,7 @@ TEST("adapter saving: two whole factors store the dimension as their alpha") {
   EXPECT_EQ(Json::parse(file.metadata().at("lokr_config"), "lokr_config").get_int("linear_alpha"), int64_t{5});
 }
 
-TEST("adapter saving: a model with the saved adapter merged is the model under training, whatever the design") {
+TEST("adapter saving: merging the saved adapter gives the model in training, for every design") {
   for (const bool is_xl : {false, true}) {
     const std::string directory = write_tiny_ace_step({.is_xl = is_xl});
     for (const AdapterDesign& design : kDesigns) {
@@ -191,7 +191,7 @@ TEST("adapter saving: a model with the saved adapter merged is the model under t
   }
 }
 
-TEST("adapter saving: an adapter that learned one sample by heart does so again from its file") {
+TEST("adapter saving: an overfitted adapter reproduces its sample after loading") {
   // The head of a random base reaches few velocities, whatever the attention says: this one reaches them all.
   const auto with_wide_head = [](Tensors& tensors) { tensors["decoder.proj_out.1.weight"].mul_(5); };
   const std::string directory = write_tiny_ace_step({}, with_wide_head);

@@ -32,7 +32,7 @@ PreparationJob some_job(uint64_t seed = 1) {
 
 }  // namespace
 
-TEST("preparation: a sample is what inference would read, and the latents of its audio") {
+TEST("preparation: a sample has the conditions of inference and the latents of its audio") {
   Renderer renderer = load();
   const TrainingSample sample = prepare_sample(renderer, some_job(), Control());
   const auto posterior = renderer.encode_posterior(some_job().audio, Control());
@@ -51,7 +51,7 @@ TEST("preparation: a sample is what inference would read, and the latents of its
   EXPECT(sample.metadata == some_job().metadata);
 }
 
-TEST("preparation: the same audio gives the same file, other audio other noise") {
+TEST("preparation: equal audio gives an equal file, other audio other noise") {
   Renderer renderer = load();
   const std::string directory = fixture_directory();
   const auto write = [&](const std::string& name, const PreparationJob& job) {
@@ -69,7 +69,7 @@ TEST("preparation: the same audio gives the same file, other audio other noise")
   EXPECT((noise_of(1) - noise_of(2)).abs().max().item<double>() > 0.1);
 }
 
-TEST("preparation: what is written fits the model it was made by") {
+TEST("preparation: a written sample fits its model") {
   Renderer renderer = load();
   const std::string path = fixture_directory() + "/sample.pt";
   const TrainingSample sample = prepare_sample(renderer, some_job(), Control());
@@ -82,7 +82,7 @@ TEST("preparation: what is written fits the model it was made by") {
   EXPECT(read_sample(path).target_latents.equal(sample.target_latents));
 }
 
-TEST("preparation: what cannot be prepared is refused") {
+TEST("preparation: rejects unusable audio and prompts") {
   Renderer renderer = load();
   const auto refused = [&](auto change, const char* fragment) {
     PreparationJob job = some_job();

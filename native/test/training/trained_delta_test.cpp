@@ -69,7 +69,7 @@ double gradient_error(const TrainedDelta& delta, const at::Tensor& x, const at::
 
 }  // namespace
 
-TEST("trained delta: LoRA begins as nothing, A within its bound, B zero") {
+TEST("trained delta: LoRA starts at zero, with A within its bound and B zero") {
   const at::Tensor weight = random_tensor({kOut, kIn}, 1), x = random_tensor({5, kIn}, 2);
   at::Generator random = generator();
   const TrainedLora lora(Lora{.rank = 4, .alpha = 8, .dropout = 0.0}, weight, random);
@@ -82,7 +82,7 @@ TEST("trained delta: LoRA begins as nothing, A within its bound, B zero") {
   EXPECT_EQ(lora.apply(x, weight, {}).abs().max().item<double>(), 0.0);
 }
 
-TEST("trained delta: LoRA is the formula it is merged by") {
+TEST("trained delta: LoRA follows the merge formula") {
   const at::Tensor weight = random_tensor({kOut, kIn}, 1), x = random_tensor({5, kIn}, 2);
   at::Generator random = generator();
   TrainedLora lora(Lora{.rank = 4, .alpha = 6, .dropout = 0.5}, weight, random);
@@ -90,7 +90,7 @@ TEST("trained delta: LoRA is the formula it is merged by") {
   EXPECT(largest_difference(lora.apply(x, weight, {}), at::linear(x, at::matmul(lora.b, lora.a) * 1.5)) < 1e-5);
 }
 
-TEST("trained delta: dropout zeroes its share of A's input, keeps the mean, and repeats under one seed") {
+TEST("trained delta: dropout zeroes its share of A's input, keeps the mean, and repeats for equal seeds") {
   const at::Tensor weight = at::zeros({1, 20000}), x = at::ones({1, 20000});
   at::Generator random = generator();
   TrainedLora lora(Lora{.rank = 1, .alpha = 1, .dropout = 0.25}, weight, random);
@@ -105,7 +105,7 @@ TEST("trained delta: dropout zeroes its share of A's input, keeps the mean, and 
   EXPECT_EQ(sum(5), 0.0);
 }
 
-TEST("trained delta: LoKr begins as nothing, whatever its design") {
+TEST("trained delta: LoKr starts at zero for every design") {
   const at::Tensor weight = random_tensor({kOut, kIn}, 1), x = random_tensor({5, kIn}, 2);
   for (const LokrDesign& design : lokr_designs()) {
     at::Generator random = generator();
@@ -121,7 +121,7 @@ TEST("trained delta: LoKr begins as nothing, whatever its design") {
   }
 }
 
-TEST("trained delta: LoKr has the shapes, the alpha and the scale of its design") {
+TEST("trained delta: LoKr has the shapes, alpha and scale of its design") {
   const at::Tensor weight = at::zeros({kOut, kIn});  // 24 = 4 * 6, 32 = 4 * 8
   at::Generator random = generator();
   const TrainedLokr whole(Lokr{.dimension = 16, .alpha = 5, .weight_decompose = false}, weight, random);
@@ -140,7 +140,7 @@ TEST("trained delta: LoKr has the shapes, the alpha and the scale of its design"
   EXPECT_EQ(TrainedLokr(Lokr{.dimension = 2, .alpha = 0, .factor = 4}, weight, random).scale, 1.0);
 }
 
-TEST("trained delta: the way of LoKr without the product is the product") {
+TEST("trained delta: LoKr without materialising the product equals the product") {
   const at::Tensor weight = random_tensor({kOut, kIn}, 1).to(at::kDouble);
   const at::Tensor x = random_tensor({2, 5, kIn}, 2).to(at::kDouble);
   for (const LokrDesign& design : lokr_designs()) {
@@ -152,7 +152,7 @@ TEST("trained delta: the way of LoKr without the product is the product") {
   }
 }
 
-TEST("trained delta: gradients are those of finite differences") {
+TEST("trained delta: gradients match finite differences") {
   const at::Tensor weight = random_tensor({kOut, kIn}, 1).to(at::kDouble);
   const at::Tensor x = random_tensor({3, kIn}, 2).to(at::kDouble);
   at::Generator random = generator();
@@ -165,7 +165,7 @@ TEST("trained delta: gradients are those of finite differences") {
   }
 }
 
-TEST("trained delta: the norm of DoRA has a part in the gradient") {
+TEST("trained delta: the gradient includes the norm of DoRA") {
   // A change along the weight itself is undone by the norm, so its gradient vanishes; a detached norm would keep it.
   const at::Tensor weight = random_tensor({1, 4}, 1);
   at::Generator random = generator();
@@ -177,7 +177,7 @@ TEST("trained delta: the norm of DoRA has a part in the gradient") {
   EXPECT(lokr.w2.whole.grad().abs().max().item<double>() > 1e-3);
 }
 
-TEST("trained delta: at first only the scalar learns, the factors follow it") {
+TEST("trained delta: at first only the scalar has a gradient, then the factors") {
   const at::Tensor weight = random_tensor({kOut, kIn}, 1), x = random_tensor({5, kIn}, 2);
   at::Generator random = generator();
   TrainedLokr lokr(Lokr{.dimension = 16, .use_scalar = true, .weight_decompose = false}, weight, random);
@@ -192,7 +192,7 @@ TEST("trained delta: at first only the scalar learns, the factors follow it") {
   EXPECT(gradients().second > 0.0);
 }
 
-TEST("trained delta: a bfloat16 weight is trained in float32, its change not rounded to the weight's places") {
+TEST("trained delta: trains a bfloat16 weight in float32 without rounding the change") {
   const at::Tensor weight = at::full({kOut, kIn}, 100.0, at::kBFloat16), x = at::ones({1, kIn}, at::kBFloat16);
   at::Generator random = generator();
   TrainedLokr lokr(Lokr{.dimension = 16, .weight_decompose = true}, weight, random);

@@ -32,7 +32,7 @@ std::string adapter_alone(const std::string& folder, const std::string& name = "
 
 }  // namespace
 
-TEST("training resume: a run that goes on from a checkpoint is the run that was never interrupted, bit for bit") {
+TEST("training resume: a resumed run equals the uninterrupted run bit for bit") {
   for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
     TrainingOptions whole = tiny_training(design), resumed = tiny_training(design);
     const Trained uninterrupted(whole);
@@ -51,7 +51,7 @@ TEST("training resume: a run that goes on from a checkpoint is the run that was 
   }
 }
 
-TEST("training resume: a stop ends it before the next micro-batch, with a checkpoint that loses nothing") {
+TEST("training resume: a stop saves a complete checkpoint before the next micro-batch") {
   for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
     const TrainingOptions whole = tiny_training(design);
     TrainingOptions halves = tiny_training(design);
@@ -76,7 +76,7 @@ TEST("training resume: a stop ends it before the next micro-batch, with a checkp
   }
 }
 
-TEST("training resume: a stop inside an accumulated step drops its gradients and repeats it later") {
+TEST("training resume: a stop inside an accumulated step drops its gradients and repeats it after resuming") {
   TrainingOptions whole = tiny_training(kLora), halves = tiny_training(kLora);
   whole.gradient_accumulation = halves.gradient_accumulation = 3;
   const Trained stopped(halves, [](const TrainingEvent& event) { return std::holds_alternative<Started>(event); });
@@ -86,7 +86,7 @@ TEST("training resume: a stop inside an accumulated step drops its gradients and
   EXPECT_EQ(adapter_bytes(Trained(whole).result.path), adapter_bytes(Trained(halves).result.path));
 }
 
-TEST("training resume: a longer run goes on from where a shorter one ended") {
+TEST("training resume: a longer run continues where a shorter one ended") {
   TrainingOptions options = tiny_training(kLora);
   options.epochs = 3;
   const Trained three(options);
@@ -97,7 +97,7 @@ TEST("training resume: a longer run goes on from where a shorter one ended") {
   EXPECT_EQ(five.result.steps, int64_t{10});
 }
 
-TEST("training resume: a checkpoint of as many epochs as are asked for is not gone on with, and nothing is written") {
+TEST("training resume: rejects a checkpoint with all epochs finished and writes nothing") {
   TrainingOptions options = tiny_training(kLora);
   options.epochs = 3;
   const Trained three(options);
@@ -111,7 +111,7 @@ TEST("training resume: a checkpoint of as many epochs as are asked for is not go
   EXPECT(!fs::exists(options.output_directory + "/final"));
 }
 
-TEST("training resume: other samples or another seed go on with a notice, from the beginning of an epoch") {
+TEST("training resume: other samples or another seed restart the epoch with a notice") {
   TrainingOptions options = tiny_training(kLora);
   const Trained stopped(options, [](const TrainingEvent& event) {
     const auto* step = std::get_if<Step>(&event);
@@ -129,7 +129,7 @@ TEST("training resume: other samples or another seed go on with a notice, from t
   }
 }
 
-TEST("training resume: a run goes on with another dropout, where it was in the epoch") {
+TEST("training resume: another dropout continues within the epoch") {
   TrainingOptions options = tiny_training(kLora);
   const Trained stopped(options, [](const TrainingEvent& event) {
     const auto* step = std::get_if<Step>(&event);
@@ -145,7 +145,7 @@ TEST("training resume: a run goes on with another dropout, where it was in the e
   EXPECT(losses(changed) != losses(same));
 }
 
-TEST("training resume: what does not fit is not resumed, and said why") {
+TEST("training resume: rejects a mismatched checkpoint with the reason") {
   TrainingOptions options = tiny_training(kLora);
   const Trained run(options);
   const std::string from = checkpoint(options, "epoch_3_");
@@ -170,7 +170,7 @@ TEST("training resume: what does not fit is not resumed, and said why") {
   EXPECT(code_of(options) == ErrorCode::kBadCheckpoint);
 }
 
-TEST("training resume: an adapter without a state goes on after the epoch of its name, with a fresh optimiser") {
+TEST("training resume: an adapter without a state continues after the epoch in its name, with a fresh optimiser") {
   for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
     const TrainingOptions whole = tiny_training(design);
     TrainingOptions rest = whole;
@@ -202,7 +202,7 @@ TEST("training resume: an adapter without a state goes on after the epoch of its
   }
 }
 
-TEST("training resume: the first step of a fresh optimiser is as long as the learning rate says") {
+TEST("training resume: the first step of a fresh optimiser has the length of the learning rate") {
   TrainingOptions options = tiny_training(kLora);
   options.gradient_accumulation = 3;  // one step an epoch
   const Trained whole(options);
@@ -223,7 +223,7 @@ TEST("training resume: the first step of a fresh optimiser is as long as the lea
   EXPECT_NEAR(longest / run.all<Step>()[0].learning_rate, 1.0, 0.02);
 }
 
-TEST("training resume: an adapter whose name says no epoch is where a run begins") {
+TEST("training resume: an adapter without an epoch in its name starts a new run") {
   TrainingOptions options = tiny_training(kLora);
   const Trained first(options);
   options.resume_from = first.result.path;  // final/
@@ -238,7 +238,7 @@ TEST("training resume: an adapter whose name says no epoch is where a run begins
   EXPECT_THROWS(Trained{options}, "has 6 finished epochs and train_epochs is 6");
 }
 
-TEST("training resume: an adapter that another program wrote is gone on with") {
+TEST("training resume: starts from an adapter by another program") {
   const AceStep model = AceStep::load(tiny_training(kLora).model, {at::kCPU, at::kFloat}, Control());
   const LoraDesign design = Lora{.rank = kTinyRank, .alpha = kTinyAlpha, .dropout = 0};
   Tensors tensors = lora_tensors(attention_of(model.dit), [](const std::string& module, const std::string& part) {
@@ -258,7 +258,7 @@ TEST("training resume: an adapter that another program wrote is gone on with") {
   }
 }
 
-TEST("training resume: an adapter without a state that does not fit is refused, and said why") {
+TEST("training resume: rejects a mismatched adapter without a state, with the reason") {
   const auto refused = [](const std::string& from, const AdapterDesign& design, const std::string& reason) {
     TrainingOptions options = tiny_training(design);
     options.resume_from = from;

@@ -31,7 +31,7 @@ std::set<std::string> tree(const std::string& folder) {
 
 }  // namespace
 
-TEST("training run: it tells of every step and epoch, and ends in final") {
+TEST("training run: reports every step and epoch and ends in final") {
   const TrainingOptions options = tiny_training(kLora);
   const Trained run(options);
   EXPECT(run.result.completed);
@@ -57,7 +57,7 @@ TEST("training run: it tells of every step and epoch, and ends in final") {
   EXPECT_NEAR(epochs[2].loss, (steps[4].loss + steps[5].loss) / 2, 1e-12);
 }
 
-TEST("training run: checkpoints come every n-th epoch, whole, and the log has a line a step") {
+TEST("training run: writes complete checkpoints every n epochs and one log line per step") {
   TrainingOptions options = tiny_training(kLora);
   options.epochs = 5;
   options.save_every_epochs = 2;
@@ -94,7 +94,7 @@ TEST("training run: checkpoints come every n-th epoch, whole, and the log has a 
   EXPECT(!std::getline(log, line));
 }
 
-TEST("training run: conditions are dropped for models that guidance steers, which turbo models are not") {
+TEST("training run: drops conditions for guided models, but not for turbo models") {
   const std::string base = write_tiny_ace_step({});
   const auto dropout = [](const std::string& model, const std::string& name, std::optional<double> asked) {
     TrainingOptions options = tiny_training(kLora);
@@ -112,7 +112,7 @@ TEST("training run: conditions are dropped for models that guidance steers, whic
   EXPECT_EQ(dropout(base, "fork-of-turbo", 0.5), 0.5);
 }
 
-TEST("training run: padding of conditions is trained on, unless it is to be left out") {
+TEST("training run: trains on padding of conditions unless trim_condition is set") {
   TrainingSample padded = random_sample(12, 5, 1), cut = padded;
   padded.encoder_attention_mask = at::tensor({1, 1, 1, 0, 0}).to(at::kBool);
   cut.encoder_hidden_states = cut.encoder_hidden_states.narrow(0, 0, 3);
@@ -129,7 +129,7 @@ TEST("training run: padding of conditions is trained on, unless it is to be left
   EXPECT_THROWS(trained(padded, true), "0.pt: encoder_attention_mask has no real token");
 }
 
-TEST("training run: its files say what it was trained on and how, and no paths") {
+TEST("training run: its files describe samples and options without paths") {
   for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
     TrainingOptions options = tiny_training(design);
     options.seed = 7;
@@ -146,7 +146,7 @@ TEST("training run: its files say what it was trained on and how, and no paths")
   }
 }
 
-TEST("training run: it learns a sample by heart, and a model with the adapter of its file knows it") {
+TEST("training run: overfits a sample, and a model with the saved adapter reproduces it") {
   // A base for it: a random head reaches few velocities, whatever the attention says, and this one reaches them all; it
   // hears little of the state, whose noise no step can foresee. The sample is louder than that noise.
   const auto prepared = [](Tensors& tensors) {
@@ -185,7 +185,7 @@ TEST("training run: it learns a sample by heart, and a model with the adapter of
   }
 }
 
-TEST("training run: one seed makes one adapter, another seed another") {
+TEST("training run: the adapter is determined by the seed") {
   TrainingOptions first = tiny_training(kLora), again = tiny_training(kLora), other = tiny_training(kLora);
   other.seed = 43;
   EXPECT_EQ(adapter_bytes(Trained(first).result.path), adapter_bytes(Trained(again).result.path));
@@ -194,7 +194,7 @@ TEST("training run: one seed makes one adapter, another seed another") {
   EXPECT_EQ(adapter_bytes(Trained(first).result.path), adapter_bytes(again.output_directory + "/final"));
 }
 
-TEST("training run: gradient checkpointing changes no bit") {
+TEST("training run: gradient checkpointing does not change the result") {
   for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
     TrainingOptions plain = tiny_training(design), saving = tiny_training(design);
     saving.gradient_checkpointing = true;
@@ -203,7 +203,7 @@ TEST("training run: gradient checkpointing changes no bit") {
   }
 }
 
-TEST("training run: a bfloat16 model trains an adapter that is float32 throughout") {
+TEST("training run: a bfloat16 model trains a float32 adapter") {
   for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
     TrainingOptions plain = tiny_training(design), saving = tiny_training(design);
     plain.placement.dtype = saving.placement.dtype = at::kBFloat16;
@@ -217,7 +217,7 @@ TEST("training run: a bfloat16 model trains an adapter that is float32 throughou
   }
 }
 
-TEST("training run: a step whose gradient is not finite is left out, and the run goes on") {
+TEST("training run: skips a step with a gradient that is not finite and continues") {
   TrainingOptions options = tiny_training(kLora);
   options.samples = write_samples({random_sample(12, 5, 1), random_sample(12, 5, 2, 1e30)});
   options.gradient_accumulation = 1;
@@ -232,7 +232,7 @@ TEST("training run: a step whose gradient is not finite is left out, and the run
   for (const auto& name : adapter.names()) EXPECT(adapter.tensor(name).isfinite().all().item<bool>());
 }
 
-TEST("training run: an epoch without one good step ends it, and finished checkpoints stay") {
+TEST("training run: an epoch without a finite step ends the run, and finished checkpoints stay") {
   TrainingOptions options = tiny_training(kLora);
   options.samples = write_samples({random_sample(12, 5, 1)});
   options.save_every_epochs = 1;
@@ -254,7 +254,7 @@ TEST("training run: an epoch without one good step ends it, and finished checkpo
   EXPECT(!fs::exists(options.output_directory + "/final"));
 }
 
-TEST("training run: a disk that refuses ends it, leaving finished checkpoints and no part of another") {
+TEST("training run: a write error ends the run and keeps only finished checkpoints") {
   TrainingOptions options = tiny_training(Lora{.rank = 4});
   options.save_every_epochs = 1;
   std::optional<FileSizeLimit> limit;
@@ -280,7 +280,7 @@ TEST("training run: a disk that refuses ends it, leaving finished checkpoints an
   EXPECT(code_of(options) == ErrorCode::kStorage);
 }
 
-TEST("training run: a disk that is full within a line of the log leaves whole lines") {
+TEST("training run: a disk that fills up within a log line leaves only whole lines") {
   const std::string directory = fixture_directory() + "/run", path = directory + "/logs/metrics.jsonl";
   RunFiles files(directory, false);
   files.log(R"({"step": 1})");
@@ -292,7 +292,7 @@ TEST("training run: a disk that is full within a line of the log leaves whole li
   EXPECT_EQ(text_of(path), std::string("{\"step\": 1}\n{\"step\": 3}\n"));
 }
 
-TEST("training run: out of memory says so, and what would need less where that is not on yet") {
+TEST("training run: an OOM error suggests gradient checkpointing unless it is on") {
   // Each factor of such an adapter is larger than what is left.
   TrainingOptions options = tiny_training(Lora{.rank = 1'000'000});
   const auto refusal = [&](bool gradient_checkpointing) -> std::string {
@@ -310,7 +310,7 @@ TEST("training run: out of memory says so, and what would need less where that i
   EXPECT_EQ(refusal(true).find("not enough memory"), size_t{0});
 }
 
-TEST("training run: options out of range and unusable samples are refused before the first step") {
+TEST("training run: rejects invalid options and unusable samples before the first step") {
   const auto code = [](const std::function<void(TrainingOptions&)>& change) {
     TrainingOptions options = tiny_training(kLora);
     change(options);

@@ -55,7 +55,7 @@ std::string write_changed(const Change& change) {
 
 }  // namespace
 
-TEST("sample: a file that Python wrote is read, its strides and dtypes honoured") {
+TEST("sample: reads a file by Python with its strides and dtypes") {
   const TrainingSample sample = read_sample(kPythonSample);
   const at::Tensor latents = (at::arange(kChannels * kFrames, at::kFloat) / 8).view({kChannels, kFrames}).t();
   EXPECT(sample.target_latents.equal(latents) && sample.target_latents.is_contiguous());
@@ -72,7 +72,7 @@ TEST("sample: a file that Python wrote is read, its strides and dtypes honoured"
   EXPECT(info.frames == kFrames && info.condition_tokens == kTokens);
 }
 
-TEST("sample: what is written is read again, in whatever dtype it was") {
+TEST("sample: written samples read back in every dtype") {
   const TrainingSample sample = some_sample();
   for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
     const std::string path = fresh_path();
@@ -123,7 +123,7 @@ TEST("sample: a safetensors file of the same tensors is the same sample") {
   EXPECT_THROWS(read_sample(path), path + ": there is no tensor 'encoder_hidden_states'");
 }
 
-TEST("sample: only opcodes that every loader knows are written") {
+TEST("sample: writes only opcodes that every loader supports") {
   const std::string path = fresh_path();
   write_sample(path, some_sample());
   const auto archive = MappedFile::open(path);
@@ -152,7 +152,7 @@ TEST("sample: only opcodes that every loader knows are written") {
   EXPECT_EQ(bytes.substr(at), ".");
 }
 
-TEST("sample: a trimmed condition has its real tokens alone, and one without any is refused") {
+TEST("sample: trim_condition keeps real tokens and rejects a condition without any") {
   TrainingSample sample = read_sample(kPythonSample);  // whose last token is padding
   const at::Tensor states = sample.encoder_hidden_states;
   trim_condition(sample, kPythonSample);
@@ -162,7 +162,7 @@ TEST("sample: a trimmed condition has its real tokens alone, and one without any
   EXPECT_THROWS(trim_condition(sample, kPythonSample), kPythonSample + ": encoder_attention_mask has no real token"s);
 }
 
-TEST("sample: a file that cannot be trained on names the key and the reason") {
+TEST("sample: names key and reason for an unusable file") {
   const auto refused = [](auto change, const char* fragment) {
     const std::string path = write_changed(change);
     EXPECT_THROWS(inspect_sample(path, some_model()), path + ": ");

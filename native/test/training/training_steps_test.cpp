@@ -55,7 +55,7 @@ double loss_of(const AceStep& model, const std::vector<Part>& parts, double divi
 
 }  // namespace
 
-TEST("learning rate: the values of the reference") {
+TEST("learning rate: matches the reference") {
   const LearningRate forty = LearningRate::plan(1e-4, 40);
   const std::map<int64_t, double> expected = {{0, 1e-5},        {1, 3.25e-5},    {2, 5.5e-5},    {3, 7.75e-5},
                                               {4, 1e-4},        {5, 9.98116e-5}, {6, 9.9248e-5}, {22, 5.05e-5},
@@ -73,7 +73,7 @@ TEST("learning rate: the values of the reference") {
   }
 }
 
-TEST("learning rate: a run of one step has a warm-up of one") {
+TEST("learning rate: a run of one step has a warm-up of one step") {
   const LearningRate one = LearningRate::plan(1.0, 1);
   EXPECT_EQ(one.warmup_steps, int64_t{1});
   EXPECT_EQ(one.decay_steps, int64_t{1});
@@ -81,7 +81,7 @@ TEST("learning rate: a run of one step has a warm-up of one") {
   EXPECT_NEAR(one.at(1), 1.0, 1e-12);
 }
 
-TEST("time law: the discrete one draws the eight turbo times alike") {
+TEST("time law: discrete draws the eight turbo times uniformly") {
   const double expected[] = {1.0, 0.9545454545454546, 0.9, 0.8333333333333334, 0.75, 0.6428571428571429, 0.5, 0.3};
   for (const double shift : {3.0, 0.0}) {
     const TimeLaw law = TimeLaw::discrete(shift);
@@ -104,7 +104,7 @@ TEST("time law: the discrete one draws the eight turbo times alike") {
   EXPECT(unshifted == (std::set<double>{1.0, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125}));
 }
 
-TEST("time law: the logit-normal one is the larger of two") {
+TEST("time law: logit-normal is the larger of two draws") {
   const TimeLaw law = TimeLaw::logit_normal(-0.4, 1.0);
   PhiloxStream stream(1);
   std::vector<double> times;
@@ -122,7 +122,7 @@ TEST("time law: the logit-normal one is the larger of two") {
   EXPECT_NEAR(times[kDraws * 9 / 10], 0.7742, 0.008);
 }
 
-TEST("time law: auto follows the model, a choice does not") {
+TEST("time law: auto depends on the model, an explicit choice does not") {
   DitConfig model{};
   model.timestep_mu = -0.4, model.timestep_sigma = 1.0;
   TrainingOptions options{};
@@ -144,7 +144,7 @@ TEST("time law: auto follows the model, a choice does not") {
   EXPECT(!is_discrete(false, TimestepSampling::kLogitNormal));
 }
 
-TEST("adamw: the first step of the reference, and decay without a gradient's help") {
+TEST("adamw: the first step matches the reference, and weight decay needs no gradient") {
   at::Tensor parameter = at::zeros({1}).requires_grad_(), heavy = at::ones({1}).requires_grad_();
   torch::optim::AdamW optimizer = make_adamw({parameter, heavy});
   parameter.mutable_grad() = at::ones({1});
@@ -156,7 +156,7 @@ TEST("adamw: the first step of the reference, and decay without a gradient's hel
   EXPECT_NEAR(heavy.item<double>(), 1.0 - 1e-6, 1e-7);
 }
 
-TEST("adamw: gradients are clipped together, and only where their norm is too large") {
+TEST("adamw: clips gradients together, only above the limit") {
   at::Tensor a = at::zeros({2}).requires_grad_(), b = at::zeros({1}).requires_grad_();
   a.mutable_grad() = at::tensor({3.0f, 0.0f});
   b.mutable_grad() = at::tensor({4.0f});
@@ -170,7 +170,7 @@ TEST("adamw: gradients are clipped together, and only where their norm is too la
   EXPECT_NEAR(a.grad()[0].item<double>(), 0.6, 1e-6);
 }
 
-TEST("batches: an epoch's order is a permutation of its own") {
+TEST("batches: each epoch has its own permutation") {
   const auto first = epoch_order(20, 42, 0);
   EXPECT(first == epoch_order(20, 42, 0));
   EXPECT(first != epoch_order(20, 42, 1));
@@ -178,7 +178,7 @@ TEST("batches: an epoch's order is a permutation of its own") {
   EXPECT_EQ((std::set<int64_t>(first.begin(), first.end()).size()), size_t{20});
 }
 
-TEST("batches: samples of one length are one part, shorter conditions padded and masked") {
+TEST("batches: samples of equal length form one part, with shorter conditions padded and masked") {
   const auto parts =
       make_parts({random_sample(12, 5, 1), random_sample(8, 4, 2), random_sample(12, 3, 3)}, draw_law(), 0, kPlacement);
   EXPECT_EQ(parts.size(), size_t{2});
@@ -193,7 +193,7 @@ TEST("batches: samples of one length are one part, shorter conditions padded and
   EXPECT_EQ(pair.encoder_states[1].narrow(0, 3, 2).abs().max().item<double>(), 0.0);
 }
 
-TEST("batches: what is drawn depends on the micro-step and the place alone") {
+TEST("batches: draws depend only on micro-step and position") {
   const auto noise = [&](int64_t micro_step) {
     return make_parts({random_sample(12, 5, 1)}, draw_law(), micro_step, kPlacement)[0].batch.noise;
   };
@@ -204,7 +204,7 @@ TEST("batches: what is drawn depends on the micro-step and the place alone") {
   EXPECT(!at::equal(pair[0].batch.noise[0], pair[0].batch.noise[1]));
 }
 
-TEST("batches: the share of samples without condition is the one asked for") {
+TEST("batches: drops conditions at the requested rate") {
   const TrainingSample sample = random_sample(2, 3, 1);
   int dropped = 0;
   constexpr int kDraws = 2000;
@@ -219,7 +219,7 @@ TEST("batches: the share of samples without condition is the one asked for") {
   EXPECT_NEAR(static_cast<double>(dropped) / kDraws, 0.15, 0.03);
 }
 
-TEST("batches: the loss of unequal samples is that of each, weighted by its length") {
+TEST("batches: the loss of unequal samples is weighted by length") {
   AceStep model = tiny_ace_step({});
   TrainableAdapter adapter(model.dit, Lora{.rank = 2, .alpha = 2, .dropout = 0.0}, 1);
   disturb(adapter);
@@ -252,7 +252,7 @@ TEST("batches: the loss of unequal samples is that of each, weighted by its leng
   EXPECT(largest_difference(gradient, flat_gradient(adapter)) < 1e-5);
 }
 
-TEST("batches: four micro-batches of one accumulate to the gradient of one of four") {
+TEST("batches: four accumulated micro-batches of one give the gradient of one batch of four") {
   AceStep model = tiny_ace_step({});
   TrainableAdapter adapter(model.dit, Lokr{.dimension = 2, .weight_decompose = true}, 1);
   disturb(adapter);
@@ -276,7 +276,7 @@ TEST("batches: four micro-batches of one accumulate to the gradient of one of fo
   EXPECT(largest_difference(together, flat_gradient(adapter)) < 1e-5);
 }
 
-TEST("trainable adapter: it is on every attention projection and on nothing else, and leaves with its object") {
+TEST("trainable adapter: attaches to every attention projection only, and detaches when destroyed") {
   AceStep model = tiny_ace_step({.is_xl = true});
   {
     const TrainableAdapter adapter(model.dit, Lora{.rank = 3}, 1);
@@ -289,7 +289,7 @@ TEST("trainable adapter: it is on every attention projection and on nothing else
   for (const Projection& projection : model.dit.projections()) EXPECT(projection.linear->branches.empty());
 }
 
-TEST("trainable adapter: a new one changes nothing, bit for bit, and its model is never written") {
+TEST("trainable adapter: a new adapter changes nothing, bit for bit, and never writes model weights") {
   AceStep model = tiny_ace_step({});
   const auto part = make_parts({random_sample(12, 5, 1)}, draw_law(), 0, kPlacement)[0];
   const auto loss = [&] { return flow_matching_loss(model.dit, part.batch).item<double>(); };
@@ -314,7 +314,7 @@ TEST("trainable adapter: a new one changes nothing, bit for bit, and its model i
   for (const Projection& projection : model.dit.projections()) EXPECT(at::equal(projection.weight().data, weights[index++]));
 }
 
-TEST("trainable adapter: the real model's counts") {
+TEST("trainable adapter: has the parameter count of the published model") {
   // Query and output projections of a 2B model are 2048 x 2048, keys and values 1024 x 2048; 24 layers, two attentions.
   const auto count = [](const AdapterDesign& design) {
     at::Generator generator = seeded_generator(1, at::kCPU);
@@ -337,7 +337,7 @@ TEST("trainable adapter: the real model's counts") {
   EXPECT_EQ(count(Lokr{}), int64_t{1081344});
 }
 
-TEST("trainable adapter: a design out of range is refused") {
+TEST("trainable adapter: rejects a design out of range") {
   AceStep model = tiny_ace_step({});
   EXPECT_THROWS(TrainableAdapter(model.dit, Lora{.rank = 0}, 1), "the rank of LoRA");
   EXPECT_THROWS(TrainableAdapter(model.dit, Lora{.dropout = 1.5}, 1), "the dropout of LoRA");
@@ -345,7 +345,7 @@ TEST("trainable adapter: a design out of range is refused") {
   EXPECT_THROWS(TrainableAdapter(model.dit, Lokr{.factor = 0}, 1), "the factor of LoKr");
 }
 
-TEST("layer checkpointing: losses and gradients are the same, bit for bit, dropout included") {
+TEST("layer checkpointing: gives the same losses and gradients bit for bit, with dropout") {
   AceStep model = tiny_ace_step({});
   const auto parts = make_parts({random_sample(30, 5, 1), random_sample(30, 3, 2)}, draw_law(), 0, kPlacement);
   for (const AdapterDesign& design :

@@ -70,7 +70,7 @@ ModelSource comfy_vae(const std::string& prefix) {
 
 }  // namespace
 
-TEST("single file: an autoencoder with ComfyUI's names encodes and decodes as with those of diffusers") {
+TEST("single file: an autoencoder with ComfyUI names gives the same results as with diffusers names") {
   const std::string folder = fixture_directory();
   write_file(folder + "/config.json", tiny_vae_config(kTinyLatent));
   write_safetensors(folder + "/model.safetensors", TinyVaeWriter(Spelling::kWeightNorm, kTinyLatent).write());
@@ -84,7 +84,7 @@ TEST("single file: an autoencoder with ComfyUI's names encodes and decodes as wi
   }
 }
 
-TEST("single file: silence is what the autoencoder hears, the same in every frame but for the first ones") {
+TEST("single file: silence is encoded by the autoencoder and constant after the first frames") {
   const Vae vae = Vae::load(comfy_vae(""), kFloat32, Control());
   const at::Tensor silence = vae.encode_silence(200, Control());
   const at::Tensor heard = vae.encode(at::zeros({1, 2, 80 * kSamplesPerFrame}), Control()).mean.transpose(1, 2);

@@ -72,7 +72,7 @@ Heard hear(const Vae& vae, const at::Tensor& latents) {
 
 }  // namespace
 
-TEST("vae: the three spellings of a weight decode alike") {
+TEST("vae: decodes the same from all three weight layouts") {
   const Placement placement{at::kCPU, at::kFloat};
   const at::Tensor latents = noise({1, 4, 5});
   const at::Tensor expected =
@@ -84,7 +84,7 @@ TEST("vae: the three spellings of a weight decode alike") {
   }
 }
 
-TEST("vae: tiles cover every frame once and never reach past the ends") {
+TEST("vae: tiles cover every frame once and stay within the song") {
   constexpr int64_t kOverlap = 16;
   for (const TileWidths& widths : {TileWidths{.window = 128}, TileWidths{.window = 128, .is_whole = true},
                                    TileWidths{.window = 128, .first = 40}}) {
@@ -107,7 +107,7 @@ TEST("vae: tiles cover every frame once and never reach past the ends") {
   EXPECT_THROWS(plan_tiles(100, kOverlap, {.window = 128, .first = 32}), "not wider than its overlaps");
 }
 
-TEST("vae: tiles overlap by as much as a frame reaches") {
+TEST("vae: tiles overlap by the receptive field") {
   VaeConfig config{};
   config.downsampling_ratios = {2, 4, 4, 6, 10};
   EXPECT_EQ(tile_overlap_frames(config), 10);
@@ -115,7 +115,7 @@ TEST("vae: tiles overlap by as much as a frame reaches") {
   EXPECT_EQ(tile_overlap_frames(config), 32);
 }
 
-TEST("vae: tiled decoding and encoding equal the whole") {
+TEST("vae: tiled decoding and encoding equal a single run") {
   const c10::InferenceMode inference;
   const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
@@ -134,7 +134,7 @@ TEST("vae: tiled decoding and encoding equal the whole") {
   }
 }
 
-TEST("vae: float32 kernels follow libtorch") {
+TEST("vae: float32 kernels match libtorch") {
   if (!kernels::has_float_tiles()) SKIP("float tiles need AVX2");
   const c10::InferenceMode inference;
   const Loaded fast = load(write_tiny_vae(Spelling::kWeightNorm), at::kFloat);
@@ -147,7 +147,7 @@ TEST("vae: float32 kernels follow libtorch") {
   }
 }
 
-TEST("vae: a decoder that ends in stretches joins them without a seam") {
+TEST("vae: running the end of the decoder in stretches leaves no seam") {
   const c10::InferenceMode inference;
   const std::string directory = write_vae_without_last_units();
   const Loaded plain = load(directory, at::kFloat, /*time_major=*/false);
@@ -166,7 +166,7 @@ TEST("vae: a decoder that ends in stretches joins them without a seam") {
   EXPECT(relative_error(tiled, whole) <= (half.decoder.time_major ? 0.0 : 5e-2));
 }
 
-TEST("vae: bfloat16 kernels follow libtorch's float32") {
+TEST("vae: bfloat16 kernels match float32 in libtorch") {
   const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
   const Vae exact = Vae::load(directory, {at::kCPU, at::kFloat}, Control());
   const Vae fast = Vae::load(directory, {at::kCPU, at::kBFloat16}, Control());
@@ -176,7 +176,7 @@ TEST("vae: bfloat16 kernels follow libtorch's float32") {
   EXPECT(relative_error(fast.encode(audio, Control()).mean, exact.encode(audio, Control()).mean) < 0.1);
 }
 
-TEST("vae: the network that is trained in bfloat16 follows float32") {
+TEST("vae: a bfloat16 training network matches float32") {
   const c10::InferenceMode inference;
   const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
   const VaeConfig config = VaeConfig::read(directory);
@@ -189,7 +189,7 @@ TEST("vae: the network that is trained in bfloat16 follows float32") {
   EXPECT(relative_error(decode(at::kBFloat16), decode(at::kFloat)) < 0.1);
 }
 
-TEST("vae: a listener hears all that the result holds, its beginning before the rest is decoded") {
+TEST("vae: a listener gets all of the result, its beginning before the rest is decoded") {
   const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const Vae vae = Vae::load(directory, {at::kCPU, dtype}, Control());
@@ -214,14 +214,14 @@ TEST("vae: a listener hears all that the result holds, its beginning before the 
   EXPECT_EQ(parts, 1);
 }
 
-TEST("vae: a batch is its items") {
+TEST("vae: a batch equals its items") {
   const Vae vae = Vae::load(write_tiny_vae(Spelling::kWeightNorm), {at::kCPU, at::kBFloat16}, Control());
   const at::Tensor latents = noise({2, 4, 6});
   const at::Tensor both = vae.decode(latents, Control());
   EXPECT(relative_error(both.narrow(0, 1, 1), vae.decode(latents.narrow(0, 1, 1), Control())) < 1e-2);
 }
 
-TEST("vae: the posterior's deviation is positive and shaped like its mean") {
+TEST("vae: the deviation of the posterior is positive and has the shape of its mean") {
   const Vae vae = Vae::load(write_tiny_vae(Spelling::kWeightNorm), {at::kCPU, at::kFloat}, Control());
   const Vae::Posterior posterior = vae.encode(noise({1, 2, 3 * 1920 + 1919}), Control());
   EXPECT((posterior.mean.sizes() == at::IntArrayRef{1, 4, 3}));
@@ -243,7 +243,7 @@ TEST("vae: decoding reports its tiles and can be cancelled") {
   EXPECT_THROWS(vae.decode(noise({1, 4, 3}), control), "cancelled");
 }
 
-TEST("vae: wrong shapes and damaged checkpoints are named") {
+TEST("vae: names wrong shapes and damaged checkpoints") {
   const std::string directory = write_tiny_vae(Spelling::kPlain);
   const Vae vae = Vae::load(directory, {at::kCPU, at::kFloat}, Control());
   EXPECT_THROWS(vae.decode(noise({1, 5, 3}), Control()), "latents must be [batch, 4, length]");
@@ -273,7 +273,7 @@ std::string write_listening_vae() {
   return directory;
 }
 
-TEST("vae: a spectral encoder hears what training's definition of the latents hears") {
+TEST("vae: the spectral encoder matches the latents of the training code") {
   const Vae vae = Vae::load(write_listening_vae(), {at::kCPU, at::kFloat}, Control());
   EXPECT(vae.unused_tensors().empty());
   const at::Tensor turns = at::arange(8 * 1920 + 1919, at::kDouble) * (2 * M_PI / 48000);  // of one hertz
@@ -294,7 +294,7 @@ TEST("vae: a spectral encoder hears what training's definition of the latents he
   EXPECT(at::equal(vae.encode(audio, Control()).mean, posterior.mean));  // of whole frames
 }
 
-TEST("vae: a spectral encoder hears a long recording as it hears its parts, and can be cancelled") {
+TEST("vae: the spectral encoder gives the same for a long recording as for its parts, and can be cancelled") {
   const Vae vae = Vae::load(write_listening_vae(), {at::kCPU, at::kFloat}, Control());
   const at::Tensor audio = 0.1 * noise({1, 2, 300 * 1920});
   const at::Tensor whole = vae.encode(audio, Control()).mean;
@@ -305,7 +305,7 @@ TEST("vae: a spectral encoder hears a long recording as it hears its parts, and 
   EXPECT_THROWS(vae.encode(audio, Control(&cancelled, {})), "cancelled");
 }
 
-TEST("vae: oscillators play their semitones beside the decoder, from the first sample to the last") {
+TEST("vae: oscillators play their semitones in addition to the decoder, from first to last sample") {
   constexpr int64_t kFrames = 150, kHop = 1920;  // more than a tile
   const std::string directory = write_tiny_vae(Spelling::kPlain), config = tiny_vae_config(4);
   const Placement placement{at::kCPU, at::kFloat};
