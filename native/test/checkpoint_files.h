@@ -26,7 +26,7 @@ std::string little_endian(Integer value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-/// The bytes of a .safetensors file with this header and data.
+/// Bytes of a .safetensors file with this header and data.
 inline std::string safetensors_bytes(const std::string& header, const std::string& data) {
   return little_endian<uint64_t>(header.size()) + header + data;
 }
@@ -76,7 +76,7 @@ struct GgufTensor {
   std::string data;
 };
 
-/// A GGUF file of version 3 with some metadata of every kind and the tensors at multiples of 32.
+/// Bytes of a GGUF file of version 3 with metadata of every type and tensors aligned to 32 bytes.
 inline std::string gguf_bytes(const std::vector<GgufTensor>& tensors) {
   const auto u32 = [](size_t value) { return little_endian<uint32_t>(static_cast<uint32_t>(value)); };
   const auto u64 = [](uint64_t value) { return little_endian(value); };
@@ -100,7 +100,7 @@ inline std::string gguf_bytes(const std::vector<GgufTensor>& tensors) {
   return padded(file) + data;
 }
 
-/// A zip archive with these stored entries, as torch.save writes it. `method` 8 would be deflated.
+/// Bytes of a zip archive with these entries, as torch.save writes it. `method` 0 is stored, 8 deflated.
 inline std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& entries, uint16_t method = 0) {
   const auto u16 = [](size_t value) { return little_endian<uint16_t>(static_cast<uint16_t>(value)); };
   const auto u32 = [](size_t value) { return little_endian<uint32_t>(static_cast<uint32_t>(value)); };

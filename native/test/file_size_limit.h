@@ -5,7 +5,7 @@
 
 namespace carillon::test {
 
-/// While it lives, the system refuses to let a file of this process grow beyond `bytes`, as a full disk does.
+/// Simulates a full disk: files of this process cannot grow beyond `bytes` during its lifetime.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

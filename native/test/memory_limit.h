@@ -6,7 +6,7 @@
 
 namespace carillon::test {
 
-/// While it lives, the system refuses this process more than `bytes` beyond the memory it has, as a full machine does.
+/// Simulates a machine without free memory: limits further allocations to `bytes` during its lifetime.
 class MemoryLimit {
  public:
   explicit MemoryLimit(rlim_t bytes) {

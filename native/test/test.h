@@ -1,5 +1,5 @@
 #pragma once
-// A unit test harness in one page: no test library is on every machine that builds the core.
+// A minimal unit test harness, because machines that build the core may have no test library.
 #include <cmath>
 #include <functional>
 #include <sstream>
@@ -15,7 +15,7 @@ struct Registration {
   Registration(const char* file, const char* name, std::function<void()> body) { add(file, name, std::move(body)); }
 };
 
-/// Thrown by SKIP: this machine cannot run the test, and the message says why.
+/// Thrown by SKIP. The message is the reason.
 struct SkippedTest : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -35,7 +35,7 @@ struct SkippedTest : std::runtime_error {
   static ::carillon::test::Registration TEST_CONCAT(test_entry_, __LINE__)(__FILE__, name,                            \
                                                                            TEST_CONCAT(test_body_, __LINE__));        \
   static void TEST_CONCAT(test_body_, __LINE__)()
-/// Ends the test where this machine cannot run it. It is counted and listed with its reason, apart from those that passed.
+/// Skips a test that this machine cannot run. Skipped tests are counted and listed with their reason.
 #define SKIP(reason) throw ::carillon::test::SkippedTest(reason)
 #define EXPECT(condition) \
   if (!(condition)) ::carillon::test::fail_at(__FILE__, __LINE__, "EXPECT(" #condition ")")

@@ -1,5 +1,5 @@
-// Runs all tests, or those whose file or name contains the first argument. Prints tests that took a second or longer with their
-// time. The last line is `N passed, N failed, N skipped`. Every test starts from the same seed.
+// Runs all tests, or those whose file or name contains the first argument. Every test starts with the same random seed.
+// Prints the time of tests of a second or longer. The last line is `N passed, N failed, N skipped`.
 #include <ATen/Context.h>
 
 #include <chrono>

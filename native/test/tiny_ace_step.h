@@ -1,6 +1,6 @@
 #pragma once
-// A DiT checkpoint of a few thousand random weights, written to a fresh directory, in either family; and how to denoise
-// with it.
+// Writes a DiT checkpoint of a few thousand random weights, of either family, to a fresh directory, and denoises with
+// it.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
@@ -28,7 +28,7 @@ inline at::Tensor random_tensor(at::IntArrayRef shape, uint64_t seed, double sca
   return at::randn(shape, at::detail::createCPUGenerator(seed), at::kFloat) * scale;
 }
 
-/// Fills a checkpoint name by name.
+/// Fills a checkpoint tensor by tensor.
 class TinyWriter {
  public:
   explicit TinyWriter(const TinySize& size) : size_(size) {}
@@ -160,7 +160,7 @@ inline std::string write_tiny_ace_step(const TinySize& size, const std::function
   return directory;
 }
 
-/// The same, loaded.
+/// Writes and loads a checkpoint.
 inline AceStep tiny_ace_step(const TinySize& size, const std::function<void(Tensors&)>& change = {}) {
   return AceStep::load(write_tiny_ace_step(size, change), {at::kCPU, at::kFloat}, Control());
 }

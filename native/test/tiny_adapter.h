@@ -1,5 +1,5 @@
 #pragma once
-// Adapters for the DiT of tiny_ace_step.h, and their files as various programs write them.
+// Adapters for the DiT of tiny_ace_step.h, in the file formats of various programs.
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ namespace carillon::test {
 constexpr int64_t kTinyRank = 3;
 constexpr double kTinyAlpha = 6;
 
-/// Values that float32, float16 and bfloat16 hold exactly.
+/// Values that are exact in float32, float16 and bfloat16.
 inline at::Tensor exact_values(at::IntArrayRef shape, uint64_t seed, double scale = 0.25) {
   return (random_tensor(shape, seed, scale) * 64).round() / 64;
 }
@@ -56,14 +56,14 @@ inline std::string write_peft(const Tensors& tensors, const std::string& config 
   return folder;
 }
 
-/// Writes a file alone and returns its path.
+/// Writes a single file and returns its path.
 inline std::string write_single(const Tensors& tensors, const std::string& metadata = "{}") {
   const std::string path = fixture_directory() + "/style.safetensors";
   write_safetensors(path, tensors, metadata);
   return path;
 }
 
-/// The name that LyCORIS gives a module.
+/// LyCORIS name of a module.
 inline std::string lycoris_name(std::string module) {
   for (char& character : module) character = character == '.' ? '_' : character;
   return "lycoris_" + module;

@@ -1,5 +1,5 @@
 #pragma once
-// A Qwen3 checkpoint of a few thousand random weights: a text encoder or a language model.
+// A Qwen3 checkpoint of a few thousand random weights, for a text encoder or a language model.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -10,13 +10,13 @@
 
 namespace carillon::test {
 
-/// Its attention (32) is wider than its hidden states (24).
+/// The attention (32) is wider than the hidden states (24).
 struct TinyQwen3 {
   int64_t vocabulary = 50, hidden = 24, heads = 4, kv_heads = 2, head_dim = 8, intermediate = 40, layers = 2;
 };
 inline constexpr TinyQwen3 kTinyQwen3;
 
-/// Weights scaled so that signals stay near one; `prefix` before every name.
+/// Random weights, scaled to keep signals near one; names start with `prefix`.
 inline Tensors tiny_qwen3_weights(const std::string& prefix) {
   const TinyQwen3 size;
   const auto matrix = [](int64_t rows, int64_t columns) {

@@ -15,7 +15,7 @@ namespace carillon::test {
 
 inline const Placement kFloat32{at::kCPU, at::kFloat};
 constexpr int64_t kFrames = 130, kSamplesPerFrame = 1920, kSampleRate = 48000;
-constexpr int64_t kSourceFrames = 10;  // short: tiny networks take long, too
+constexpr int64_t kSourceFrames = 10;  // short, because even tiny networks take time
 
 inline const RendererInfo kTinyInfo{.placement = {},
                                     .is_turbo = false,
@@ -30,7 +30,7 @@ inline const RendererInfo kTinyInfo{.placement = {},
                                     .unused_tensors = {}};
 
 inline Renderer::Directories write_checkpoints(const TinySize& size = {}) {
-  // A random encoder makes nearly the same latents of everything; so far apart, recordings differ in their codes, too.
+  // A random encoder gives similar latents for all recordings; scaling them makes their audio codes differ.
   const auto spread = [](Tensors& tensors) { tensors.at("encoder.conv2.weight_g").mul_(30); };
   return {write_tiny_ace_step(size), write_tiny_vae(Spelling::kWeightNorm, kTinyLatent, spread),
           write_qwen3(tiny_qwen3_weights(""))};
@@ -55,14 +55,14 @@ inline RenderJob plain_job(std::vector<uint64_t> seeds = {3}) {
           .seeds = std::move(seeds)};
 }
 
-/// A noise of `frames` latent frames, louder and softer.
+/// Noise of varying loudness, `frames` latent frames long.
 inline at::Tensor recording(int64_t frames, uint64_t seed) {
   const at::Tensor level = random_tensor({2, frames, 1}, seed + 1, 0.2);
   const at::Tensor noise = random_tensor({2, frames, kSamplesPerFrame}, seed);
   return (level * noise).clamp(-1.0, 1.0).reshape({2, frames * kSamplesPerFrame});
 }
 
-/// The task on a recording.
+/// A job of the task with a recording as source.
 inline RenderJob source_job(Task task, std::vector<uint64_t> seeds = {3}, int64_t frames = kSourceFrames) {
   RenderJob job = plain_job(std::move(seeds));
   job.task = task;
@@ -83,7 +83,7 @@ inline at::Tensor first_song(Renderer& renderer, const RenderJob& job) {
 
 inline double distance(const at::Tensor& a, const at::Tensor& b) { return ((a - b).norm() / b.norm()).item<double>(); }
 
-/// The code of the Error that `action` throws; none if it throws nothing.
+/// Code of the Error that `action` throws; nullopt if it throws nothing.
 template <typename Action>
 std::optional<ErrorCode> code_thrown(const Action& action) {
   try {

@@ -1,5 +1,5 @@
 #pragma once
-// An Oobleck autoencoder of a few thousand random weights, written to a fresh directory.
+// Writes an Oobleck autoencoder of a few thousand random weights to a fresh directory.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
@@ -12,17 +12,17 @@
 
 namespace carillon::test {
 
-/// How a convolution's weight is stored; the three mean the same numbers.
+/// Storage layouts of a convolution's weight; all three represent the same numbers.
 enum class Spelling { kWeightNorm, kParametrizations, kPlain };
 
-/// Fills a checkpoint name by name. Mean and scale of the latents share the encoder's width.
+/// Fills a checkpoint tensor by tensor. The encoder's output has both mean and scale of the latents.
 class TinyVaeWriter {
  public:
   TinyVaeWriter(Spelling spelling, int64_t latent_channels) : spelling_(spelling), latent_(latent_channels) {}
 
   Tensors write() {
     const std::vector<int64_t> ratios = {2, 4, 4, 6, 10}, widths = {1, 1, 2, 4, 8, 16};
-    const int64_t wide = 2 * latent_, narrow = 4;  // of the encoder's and the decoder's first level
+    const int64_t wide = 2 * latent_, narrow = 4;  // channels of the first level of encoder and decoder
     convolution("encoder.conv1", {wide, 2, 7}, wide);
     convolution("decoder.conv1", {16 * narrow, latent_, 7}, 16 * narrow);
     for (size_t i = 0; i < ratios.size(); ++i) {

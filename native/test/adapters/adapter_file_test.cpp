@@ -26,7 +26,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-/// What the adapter makes of a weight of zeros: its delta, where it has no magnitudes.
+/// Applies the adapter to a zero weight, which gives its delta if it has no magnitudes.
 at::Tensor delta_of(const Adapter& adapter, const std::string& projection) {
   const auto module = std::find_if(adapter.modules.begin(), adapter.modules.end(),
                                    [&](const AdapterModule& each) { return each.projection == projection; });
@@ -51,7 +51,7 @@ const std::vector<AdapterTarget>& attention() {
 
 Tensors peft_tensors() { return lora_tensors(attention(), peft_key); }
 
-/// The PEFT adapter, its tensors changed before they are written.
+/// Writes the PEFT adapter with changed tensors.
 std::string changed_peft(const std::function<void(Tensors&)>& change) {
   Tensors tensors = peft_tensors();
   change(tensors);
@@ -60,7 +60,7 @@ std::string changed_peft(const std::function<void(Tensors&)>& change) {
 
 const std::string kQ = "layers.0.self_attn.q_proj", kK = "layers.1.cross_attn.k_proj";
 
-/// A LoKr of one module with some of lokr_w1, _w1_a, _w1_b, _w2, _w2_a, _w2_b, alpha, dora_scale.
+/// Writes a LoKr of one module with some of lokr_w1, _w1_a, _w1_b, _w2, _w2_a, _w2_b, alpha, dora_scale.
 std::string write_lokr(const std::string& module, const Tensors& parts, const std::string& config = "") {
   Tensors tensors;
   for (const auto& [part, tensor] : parts) tensors[lycoris_name(module) + "." + part] = tensor;

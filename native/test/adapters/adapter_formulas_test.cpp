@@ -1,4 +1,4 @@
-// The formulas of adapters against hand-computed numbers and those of LyCORIS.
+// Adapter formulas against numbers by hand and by LyCORIS.
 #include "core/adapters/adapter.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// LoHa and IA3, adapters in pickles, and files that hold something else, read for a tiny DiT.
+// LoHa and IA3, adapters in pickles, and files of other kinds, read for a tiny DiT.
 #include <ATen/ATen.h>
 
 #include <filesystem>
@@ -24,21 +24,21 @@ const std::string kQ = "layers.0.self_attn.q_proj", kGate = "layers.1.mlp.gate_p
 
 const at::Tensor kWeight = exact_values({32, 32}, 8);
 
-/// What the only module of a file makes of kWeight.
+/// Applies the only module of a file to kWeight.
 at::Tensor adapted(const std::string& path, double strength = 1) {
   const Adapter adapter = read(path);
   EXPECT_EQ(adapter.modules.size(), size_t{1});
   return adapter.modules[0].adapt(kWeight, strength);
 }
 
-/// A file with these parts of the module kQ, named as LyCORIS does.
+/// Writes a file with these parts of module kQ, with LyCORIS names.
 std::string write_parts(const Tensors& parts) {
   Tensors tensors;
   for (const auto& [part, tensor] : parts) tensors[lycoris_name(kQ) + "." + part] = tensor;
   return write_single(tensors);
 }
 
-/// The sum over the rank of a product of matrices, one number at a time.
+/// Matrix product in plain loops.
 at::Tensor plain_product(const at::Tensor& a, const at::Tensor& b) {
   at::Tensor result = at::zeros({a.size(0), b.size(1)});
   for (int64_t i = 0; i < a.size(0); ++i) {

@@ -1,4 +1,4 @@
-// Adapters merged into a tiny DiT, and the base weights after them.
+// Merging adapters into a tiny DiT, and restoring the base weights.
 #include <ATen/ATen.h>
 
 #include <map>
@@ -39,7 +39,7 @@ std::map<std::string, at::Tensor> weights_of(Dit& dit) {
   return weights;
 }
 
-/// What decides how a weight is multiplied, and its bytes.
+/// Expects equal bytes and an equal form, which determines the kernel.
 void expect_same(const nn::Linear& found, const nn::Linear& expected) {
   EXPECT_EQ(found.weight.data.scalar_type(), expected.weight.data.scalar_type());
   EXPECT(found.weight.data.equal(expected.weight.data));
@@ -47,14 +47,14 @@ void expect_same(const nn::Linear& found, const nn::Linear& expected) {
   if (expected.weight.is_quantized()) EXPECT(found.weight.scales.equal(expected.weight.scales));
 }
 
-/// Whether every weight is as the model of `before` has it; `is_mapped`: and lies on the mapped file.
+/// Expects every weight as in `before`; with `is_mapped` also as a view of the mapped file.
 void expect_base(Dit& dit, Dit& before, bool is_mapped = true) {
   const auto found = dit.projections(), expected = before.projections();
   for (size_t i = 0; i < expected.size(); ++i) {
     expect_same(*found[i].linear, *expected[i].linear);
     EXPECT(!found[i].linear->is_merged);
     const bool is_fused = expected[i].rows != expected[i].linear->weight.outputs();
-    if (!is_mapped || is_fused) continue;  // memory of its own
+    if (!is_mapped || is_fused) continue;  // not mapped
     EXPECT(found[i].linear->weight.data.data_ptr() == expected[i].linear->weight.data.data_ptr());
   }
 }
@@ -72,7 +72,7 @@ at::Tensor velocity(const Dit& dit, at::ScalarType dtype = at::kFloat) {
                       dit.modulate(at::full({1}, 0.6)), dit.attend_to(input({2, 5, kTinyEncoder}, 3)));
 }
 
-/// Adapters of every kind, each for all projections but as many as its kind leaves out.
+/// Adapters of every kind; each kind omits other projections.
 struct Adapters {
   Adapter lora, lokr, lora_dora, lokr_dora, time;
 
@@ -102,7 +102,7 @@ struct Adapters {
   std::vector<const Adapter*> all() const { return {&lora, &lokr, &lora_dora, &lokr_dora, &time}; }
 };
 
-/// The model with the adapter beside its weights, as training runs it: y = W x + (W' - W) x.
+/// The model with the adapter as branches, as in training: y = W x + (W' - W) x.
 AceStep with_branches(const Adapter& adapter) {
   AceStep model = load();
   std::map<std::string, const AdapterModule*> modules;

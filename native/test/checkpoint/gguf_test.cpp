@@ -28,7 +28,7 @@ std::string written(const std::string& bytes) {
   return path;
 }
 
-/// Random blocks, and sums of what the public gguf package (0.19) reads in them.
+/// Random blocks, and sums of their values as read by the gguf package (0.19).
 const struct {
   uint32_t type;
   int64_t numbers;
@@ -77,7 +77,7 @@ TEST("gguf: decodes every code type as the reference reader") {
     const auto file = Gguf::open(written(gguf_bytes({{"w", {numbers, 1}, block.type, from_hex(block.hex)}})));
     const at::Tensor read = file.tensor("w").to(at::kDouble);
     EXPECT((read.sizes() == at::IntArrayRef{1, block.numbers}));
-    // Scales that are products of others are kept in float16: 11 bits.
+    // Products of scales are rounded to float16 (11 bits).
     const double tolerance = 1e-3 * block.absolute_sum;
     EXPECT_NEAR(read.sum().item<double>(), block.sum, tolerance);
     EXPECT_NEAR(read.abs().sum().item<double>(), block.absolute_sum, tolerance);

@@ -1,5 +1,5 @@
-// Everything that reads bytes of unknown origin, fed damaged copies of sound files: it reads them or says
-// kBadCheckpoint naming the source, and nothing worse. Under the sanitizers (CARILLON_SANITIZE) this finds stray reads.
+// Feeds damaged copies of valid files to all readers of untrusted files. They must succeed or throw kBadCheckpoint
+// naming the source. With sanitizers (CARILLON_SANITIZE) this also finds out-of-bounds reads.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
@@ -32,7 +32,7 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// One to four changes of the kinds that find faults in parsers.
+/// Applies one to four random changes that tend to break parsers.
 std::string damaged(std::string bytes, std::mt19937& random) {
   static const std::vector<std::string> kNumbers = {
       "\xff\xff\xff\xff\xff\xff\xff\xff"s, "\xff\xff\xff\xff\xff\xff\xff\x7f"s, "\0\0\0\0\0\0\0\x80"s,
@@ -63,7 +63,7 @@ std::string damaged(std::string bytes, std::mt19937& random) {
   return bytes;
 }
 
-/// `read` is given `whole`, which it must take, every beginning of it up to 200, and many damaged copies.
+/// Calls `read` with `whole`, which must succeed, with every prefix up to 200 bytes, and with many damaged copies.
 void expect_calm(const std::string& whole, const std::string& source,
                  const std::function<void(const std::string& bytes)>& read) {
   read(whole);
@@ -81,7 +81,7 @@ void expect_calm(const std::string& whole, const std::string& source,
   }
 }
 
-/// As above, by way of a file at `path`.
+/// The same through a file at `path`.
 void expect_calm_file(const std::string& path, const std::function<void()>& read) {
   expect_calm(read_file(path), path, [&](const std::string& bytes) {
     test::write_file(path, bytes);

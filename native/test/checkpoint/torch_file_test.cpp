@@ -43,7 +43,7 @@ std::string write(const std::vector<std::pair<std::string, std::string>>& entrie
   return path;
 }
 
-/// The tensor 'x' of a file with this view on these bytes.
+/// Reads tensor 'x' of a file with this view on `storage`.
 at::Tensor read(const View& view, const at::Tensor& storage) {
   return TorchFile::open(write({{"any/data.pkl", pickled(view)}, {"any/data/0", test::bytes_of(storage)}})).tensor("x");
 }
@@ -122,7 +122,7 @@ TEST("torch file: aligns every entry to 64 bytes") {
   const std::string path = test::fixture_directory() + "/file.pt";
   write_torch_file(path, {{"a", at::ones({5})}, {"b", at::ones({17})}, {"c", at::ones({3})}}, "notes", {});
   const auto entries = list_stored_zip(*MappedFile::open(path), path);
-  EXPECT_EQ(entries.size(), size_t{7});  // with the pickle, byteorder, version and an identity
+  EXPECT_EQ(entries.size(), size_t{7});  // tensors, pickle, byteorder, version and id
   for (const auto& entry : entries) EXPECT_EQ(entry.begin % 64, size_t{0});
 }
 

@@ -1,5 +1,5 @@
-// What the engine may ask of a GPU for one token, one evaluation of the DiT and one tile of the VAE, counted on the embedded
-// model (5, 6 and 1 layers deep). A budget only goes down: whoever needs less lowers it to what is then counted.
+// Limits of GPU launches, synchronisations and uploads for one token, one evaluation of the DiT and one tile of the
+// VAE, on the embedded model (5, 6 and 1 layers). Lower a limit when a change needs fewer; never raise it.
 #include <ATen/ATen.h>
 
 #include <cstdio>
@@ -23,7 +23,7 @@ constexpr Budget kToken{"a token of a guided pair after it", 1, 0, 8};
 constexpr Budget kPatternToken{"a token of a guided pair under a pattern", 12, 1, 84};
 constexpr Budget kFirstEvaluation{"the first evaluation of the DiT", 216, 2, 43264};
 constexpr Budget kEvaluation{"an evaluation of the DiT after the second", 6, 0, 0};
-constexpr Budget kTile{"a tile of the VAE, and the song's way to the host", 153, 1, 10368000};  // one adds the oscillators
+constexpr Budget kTile{"a tile of the VAE, and the song's way to the host", 153, 1, 10368000};  // one synchronisation reads latents for the oscillators
 constexpr Budget kLoading{"loading a renderer", 223, 18, 0};
 
 const std::string kNano = "models/carillon-nano";
@@ -86,7 +86,7 @@ TEST("budget: launches and synchronisations of loading, a DiT evaluation and a V
   expect_within(kTile, tile.largest());
 }
 
-/// What the tokens of a program ask for, one at a time, of the embedded language model with a guided pair.
+/// Meters the tokens of a program on the embedded language model, with guidance.
 StageMeter metered(Segment segment) {
   const CausalLm model = CausalLm::load(kNano + "/lm", kOnDevice, Control());
   const Vocabulary vocabulary = byte_vocabulary(model.config().vocab_size);

@@ -1,5 +1,5 @@
 #pragma once
-// A vocabulary for the embedded language model's ids: bytes, audio codes, an end.
+// A vocabulary for the embedded language model: bytes, audio codes and an end token.
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -10,7 +10,7 @@ namespace carillon::test {
 
 constexpr int32_t kEnd = 1, kFirstCode = 2048, kCodeCount = 4096;
 
-/// Its first 256 ids are the bytes.
+/// The first 256 ids are the bytes.
 inline Vocabulary byte_vocabulary(int64_t size) {
   std::vector<uint8_t> bytes(256);
   std::iota(bytes.begin(), bytes.end(), uint8_t{0});

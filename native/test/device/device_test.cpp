@@ -1,4 +1,4 @@
-// What the core settles on a GPU, and what it makes of its failures.
+// Configuration of a GPU, and errors.
 #include "core/runtime/device.h"
 
 #include <ATen/ATen.h>
@@ -70,7 +70,7 @@ TEST("device: a sticky error is reported as a lost device, also by later calls")
   fake_cuda_fail_after(0);
   EXPECT(error_of([&] { a + 1; }).code() == ErrorCode::kDeviceLost);
   EXPECT(error_of([] { TORCH_CHECK(false, "CUBLAS_STATUS_EXECUTION_FAILED"); }).code() == ErrorCode::kDeviceLost);
-  fake_cuda_mend();
+  fake_cuda_repair();
   EXPECT(!is_device_lost());
 }
 
@@ -103,7 +103,7 @@ TEST("device: uploads large tensors correctly without waiting for transfers") {
   DeviceMeter meter;
   const at::Tensor there = upload(large, kDevice), small = upload(odd, kDevice), none = upload(at::empty({0}), kDevice);
   EXPECT_EQ(meter.used().bytes_to_device, static_cast<int64_t>(large.nbytes() + odd.nbytes()));
-  EXPECT(meter.used().synchronisations <= 3);  // a buffer that is filled again has been sent
+  EXPECT(meter.used().synchronisations <= 3);  // one wait for each reuse of a buffer
   EXPECT(at::equal(there.cpu(), large) && at::equal(small.cpu(), odd) && none.is_cuda());
 }
 

@@ -1,4 +1,4 @@
-// The fake device refuses what a GPU would refuse, and counts what it is asked.
+// The fake device rejects what a GPU rejects, and counts operations.
 #include <ATen/ATen.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ const at::Device kDevice(at::kCUDA, 0);
 
 at::Tensor on_device(at::IntArrayRef shape) { return at::ones(shape).to(kDevice); }
 
-/// How a process of its own ends that runs `action`.
+/// Runs `action` in a child process and returns its exit status.
 template <typename Action>
 int status_of(const Action& action) {
   std::fflush(nullptr);
@@ -51,7 +51,7 @@ TEST("fake_cuda: refuses operands of different devices") {
   EXPECT_THROWS(at::cat({a, at::ones({2, 2})}), "same device");
   EXPECT_THROWS(at::where(at::ones({2, 2}, at::kBool), a, a), "same device");
   EXPECT_THROWS(a.index_select(0, at::zeros({1}, at::kLong)), "same device");
-  EXPECT((a + at::scalar_tensor(2.0)).is_cuda());  // a number of the host is an argument, not an operand
+  EXPECT((a + at::scalar_tensor(2.0)).is_cuda());  // CPU scalars are allowed
 }
 
 TEST("fake_cuda: uninitialised memory is NaN") {
@@ -75,7 +75,7 @@ TEST("fake_cuda: a replay repeats the captured work on current memory and counts
     counter.add_(1);
     twice = (sum.add_(counter) * 2).matmul(sum);
   });
-  EXPECT_EQ(counter.item<float>(), 0);  // captured, not done
+  EXPECT_EQ(counter.item<float>(), 0);  // captured but not run
   EXPECT(twice.isnan().all().item<bool>());
   DeviceMeter meter;
   graph->replay();
@@ -93,7 +93,7 @@ TEST("fake_cuda: simulates out-of-memory and sticky errors on request") {
   fake_cuda_fail_after(0);
   EXPECT_THROWS(a + 1, "illegal memory access");
   EXPECT_THROWS(a.cpu(), "illegal memory access");
-  fake_cuda_mend();
+  fake_cuda_repair();
   EXPECT_EQ((a.zero_() + 1).sum().item<float>(), 1000);
 }
 

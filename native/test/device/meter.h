@@ -9,7 +9,7 @@ namespace carillon::test {
 
 using fake_cuda::Totals;
 
-/// What the process has asked of its devices since this was made.
+/// Counts device operations of the process since construction.
 class DeviceMeter {
  public:
   DeviceMeter() { fake_cuda_totals(&start_); }
@@ -26,7 +26,7 @@ class DeviceMeter {
   Totals start_;
 };
 
-/// What a device was asked between two reports of a stage: for one token, step or tile.
+/// Counts device operations between two reports of a stage, that is for one token, step or tile.
 class StageMeter {
  public:
   explicit StageMeter(Stage stage) : stage_(stage) {}
@@ -41,9 +41,9 @@ class StageMeter {
   }
 
   int reports() const { return reports_; }
-  /// The most of each; at the first reports, graphs may be captured.
+  /// Maximum of each count; includes the first reports, which may capture graphs.
   Totals largest() const { return at_rank(uses_.size() - 1); }
-  /// What half of them did with, of each.
+  /// Median of each count.
   Totals usual() const { return at_rank(uses_.size() / 2); }
 
  private:

@@ -1,4 +1,4 @@
-// Tokens chosen on the device, some steps ahead of the host, are those that the host chooses one by one.
+// Running ahead on the device gives the same tokens as choosing on the host.
 #include "core/lm/run_ahead.h"
 
 #include <ATen/ATen.h>
@@ -14,7 +14,7 @@ namespace {
 
 const at::Device kDevice(at::kCUDA, 0);
 
-/// The same model and cache, without leave to run ahead.
+/// A decoder without running ahead.
 class HostDecoder : public Decoder {
  public:
   HostDecoder(const CausalLm& model, int64_t rows) : model_(model), cache_(model.make_cache(rows, 256)) {}
@@ -79,7 +79,7 @@ TEST("run_ahead: a step of all rows equals a step of each row, with the kernel t
   const at::Tensor ids = at::tensor({7, 9}, at::kLong), lengths = at::tensor({30, 12}, at::kLong);
   const at::Tensor hidden = halves.step(ids.to(kDevice), lengths.to(kDevice), cache).cpu().to(at::kFloat);
   const at::Tensor fed = halves.feed(ids.unsqueeze(1), {0, 1}, expected).cpu().to(at::kFloat);
-  EXPECT(((hidden - fed).norm() / fed.norm()).item<float>() < 0.03f);  // a few roundings to eight bits
+  EXPECT(((hidden - fed).norm() / fed.norm()).item<float>() < 0.03f);  // a few bfloat16 roundings
 }
 
 TEST("run_ahead: rows of a guided job with prompts of different length") {

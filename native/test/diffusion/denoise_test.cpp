@@ -1,4 +1,4 @@
-// The denoising loop on a tiny model: what the options promise, not what the numbers are.
+// Effects of the options of the denoising loop on a tiny model; parity tests compare numbers.
 #include <ATen/ATen.h>
 
 #include <atomic>

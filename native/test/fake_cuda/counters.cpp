@@ -26,7 +26,7 @@ using Counts = std::map<std::string, Count>;
 
 const bool kTraces = setting("FAKE_CUDA_TRACE", 0) != 0;
 
-std::mutex mutex;  // of everything below that is not atomic
+std::mutex mutex;  // guards the non-atomic members below
 Counts launches, synchronisations, to_device, to_host, choices, sites;
 Totals sums;
 std::atomic<int64_t> launches_until_fault{setting("FAKE_CUDA_FAULT_AT", -1)};
@@ -40,7 +40,7 @@ void add(Counts& counts, const std::string& name, size_t bytes = 0) {
   count.bytes += static_cast<int64_t>(bytes);
 }
 
-/// The nearest callers that are not libtorch's, as `file+offset +offset ...`, for addr2line.
+/// Nearest callers outside libtorch, as `file+offset +offset ...` for addr2line.
 std::string call_site() {
   constexpr int kDepth = 64, kShown = 4;
   void* frames[kDepth];
@@ -161,7 +161,7 @@ void fake_cuda_fail_after(int64_t count) { launches_until_fault = count; }
 
 void fake_cuda_forget_kernels(bool on) { has_kernels = !on; }
 
-void fake_cuda_mend() {
+void fake_cuda_repair() {
   launches_until_fault = -1;
   is_broken = false;
 }

@@ -60,7 +60,7 @@ const at::Generator& default_generator(DeviceIndex device) {
   return all->at(static_cast<size_t>(device < 0 ? device_of_thread : device));
 }
 
-/// Work is done when it is asked for, so that streams and events have nothing to order; they are told apart all the same.
+/// Work runs synchronously, so streams and events order nothing, but they have distinct identities.
 class Guard final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return c10::kCUDA; }
@@ -90,7 +90,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   void destroyEvent(void*, const DeviceIndex) const noexcept override {}
   void record(void** event, const c10::Stream&, const DeviceIndex, const c10::EventFlag) const override {
-    *event = const_cast<Guard*>(this);  // anything but null
+    *event = const_cast<Guard*>(this);  // any non-null value
   }
   void block(void*, const c10::Stream&) const override {}
   bool queryEvent(void*) const override { return true; }
@@ -118,7 +118,7 @@ at::Generator host_generator(const at::Generator& device_generator) {
 
 }  // namespace fake_cuda
 
-/// libtorch finds its hooks in a registry, by this name.
+/// libtorch looks up its hooks by this name.
 struct CUDAHooks : at::CUDAHooksInterface {
   explicit CUDAHooks(at::CUDAHooksArgs) {}
   void init() const override {}
@@ -157,8 +157,8 @@ namespace at {
 REGISTER_CUDA_HOOKS(CUDAHooks);
 }
 
-/// Preloaded, libtorch has its thread-local data on the stack of every thread: 32 KB, as much as Node gives the thread of its
-/// signals, which could then not begin.
+/// With LD_PRELOAD the thread-local data of libtorch, 32 KB, is on the stack of every thread. Node's signal thread has
+/// no larger stack and would fail to start, so small stacks are enlarged.
 extern "C" __attribute__((visibility("default"))) int pthread_attr_setstacksize(pthread_attr_t* attributes, size_t bytes) {
   static const auto set = reinterpret_cast<int (*)(pthread_attr_t*, size_t)>(dlsym(RTLD_NEXT, "pthread_attr_setstacksize"));
   return set(attributes, std::max<size_t>(bytes, 256 << 10));

@@ -7,11 +7,11 @@ namespace fake_cuda {
 using c10::DeviceIndex;
 
 DeviceIndex device_count();
-/// Of the calling thread.
+/// Current device of the calling thread.
 DeviceIndex current_device();
-/// Whether the calling thread launches on a stream of its own, not on the one that all others share.
+/// Whether the calling thread launches on its own stream instead of the default stream.
 bool has_own_stream();
-/// The host's generator that draws in place of a device's. Its numbers are not a GPU's.
+/// CPU generator that replaces a device generator. Its numbers differ from a GPU's.
 at::Generator host_generator(const at::Generator& device_generator);
 
 }  // namespace fake_cuda

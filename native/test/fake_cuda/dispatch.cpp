@@ -1,4 +1,5 @@
-/// Every operator that nothing else here implements: its CPU kernel, on the device's memory, if a GPU would take it.
+/// Fallback for operators that no other file implements: runs the CPU kernel on device memory, after the checks of a
+/// GPU.
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -22,7 +23,7 @@ at::Tensor host_alias(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.is_cuda()) return tensor;
   const auto options = at::TensorOptions().dtype(tensor.scalar_type()).device(at::kCPU);
   if (tensor.numel() == 0) return at::empty_strided(tensor.sizes(), tensor.strides(), options);
-  // Resizable: some kernels use their `out` for intermediate results of another shape.
+  // Resizable, because some kernels use their `out` for intermediate results of another shape.
   return at::for_blob(kernel_address(tensor.const_data_ptr()), tensor.sizes())
       .strides(tensor.strides())
       .options(options)
@@ -43,17 +44,17 @@ at::Tensor to_device(const at::Tensor& host, c10::DeviceIndex device) {
 
 namespace {
 
-/// What libtorch's own table says of an operator.
+/// Properties of an operator from native_functions.yaml.
 struct OperatorFacts {
   bool is_known = false;
   bool has_cuda_kernel = false;
   bool is_composite = false;
-  bool takes_host_scalars = false;  // no check of devices is generated, so a tensor without dimensions may be the host's
-  std::string delegate;             // the operator whose kernels it shares
+  bool takes_host_scalars = false;  // has no generated device check, so zero-dimensional CPU tensors are allowed
+  std::string delegate;             // operator whose kernels it uses
 };
 using FactTable = std::unordered_map<std::string, OperatorFacts>;
 
-/// native_functions.yaml, a line at a time: entries begin with "- func: NAME(", kernels stand in lines "    KEYS: NAME".
+/// Reads native_functions.yaml line by line: entries begin with "- func: NAME(", kernels are lines "    KEYS: NAME".
 FactTable read_facts(const std::string& path) {
   std::ifstream file(path);
   TORCH_CHECK(file, "fake_cuda needs ", path, ", which comes with libtorch's wheel");
@@ -100,7 +101,7 @@ OperatorFacts facts_of(const std::string& name) {
   return found == table.end() ? OperatorFacts() : found->second;
 }
 
-/// Operators whose CUDA kernels wait for the device, because the shape of their result depends on its data.
+/// Operators whose CUDA kernels synchronise, because the shape of their result depends on data.
 bool synchronises(const std::string& name) {
   static const std::set<std::string> names = {
       "aten::nonzero",  "aten::masked_select", "aten::_unique2",
@@ -109,25 +110,25 @@ bool synchronises(const std::string& name) {
   return names.count(name) > 0;
 }
 
-/// Advanced indexing alone takes indices from the host, and waits for their upload.
+/// Only advanced indexing accepts CPU indices; it synchronises to upload them.
 bool takes_host_indices(const std::string& name) {
   return name.rfind("aten::index.", 0) == 0 || name.rfind("aten::_index_put_impl_", 0) == 0 ||
          name.rfind("aten::index_put", 0) == 0;
 }
 
-/// CPUs without products in bfloat16 take minutes for a large one; a GPU accumulates in float32, too.
+/// Matrix products run in float32: CPUs without bfloat16 products take minutes, and GPUs also accumulate in float32.
 bool is_product(const std::string& name) {
   return name == "aten::mm.out" || name == "aten::addmm.out" || name == "aten::bmm.out" || name == "aten::baddbmm.out";
 }
 
-/// Its CPU kernel puts the single errors into the output before it sums them, and warns unless that is empty.
+/// The CPU kernel writes intermediate errors to the output before summing, and warns unless the output is empty.
 bool resizes_output(const std::string& name) { return name == "aten::mse_loss.out"; }
 
 bool is_written(const c10::Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
 }
 
-/// One call of an operator: its arguments on the stack, its schema, and the device that its operands name.
+/// A call of an operator: arguments on the stack, schema, and device of the operands.
 class Call {
  public:
   Call(const c10::OperatorHandle& op, torch::jit::Stack& stack)
@@ -228,7 +229,7 @@ class Call {
   }
 
   void run_kernel() {
-    std::vector<std::pair<at::Tensor, at::Tensor>> widened;  // a bfloat16 output, its float32 stand-in
+    std::vector<std::pair<at::Tensor, at::Tensor>> widened;  // bfloat16 output, float32 replacement
     if (is_product(name_)) {
       for (size_t i = 0; i < schema_.arguments().size(); ++i) {
         c10::IValue& value = stack_[first_ + i];
@@ -248,7 +249,7 @@ class Call {
     }
   }
 
-  /// Where a kernel gave its output another shape, the device's tensor takes it.
+  /// Applies the new shape of an output that the kernel resized to the device tensor.
   void follow_resized() {
     for (auto& [tensor, host] : written_) {
       const bool is_in_place = tensor.numel() > 0 && host.const_data_ptr() == kernel_address(tensor.const_data_ptr());
@@ -258,7 +259,7 @@ class Call {
     }
   }
 
-  /// A result is an operand again, or something new.
+  /// Returns results on the device: an operand itself, or a new tensor.
   void return_to_device() {
     const size_t results = schema_.returns().size();
     for (size_t i = stack_.size() - results; i < stack_.size(); ++i) {
@@ -280,7 +281,7 @@ class Call {
     return to_device(host, device_->index());
   }
 
-  /// A replay computes anew from the same operands, into the same results.
+  /// Records the call for replays: same operands, same results.
   void note_replay() {
     const torch::jit::Stack results(stack_.end() - static_cast<int64_t>(schema_.returns().size()), stack_.end());
     std::vector<at::Tensor> fresh;
@@ -316,10 +317,10 @@ class Call {
   const std::string name_;
   const OperatorFacts facts_;
   torch::jit::Stack& stack_;
-  const size_t first_;  // of the arguments on the stack
+  const size_t first_;  // index of the first argument on the stack
   std::optional<c10::Device> device_;
   std::vector<c10::IValue> originals_;                      // keeps the operands alive
-  std::vector<std::pair<at::Tensor, at::Tensor>> written_;  // a tensor of the device, its alias
+  std::vector<std::pair<at::Tensor, at::Tensor>> written_;  // device tensor, host alias
 };
 
 void run_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Call(op, *stack).run(); }

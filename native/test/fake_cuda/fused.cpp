@@ -1,4 +1,4 @@
-/// Operators that CUDA has and CPUs have not, computed in float32 on the host.
+/// Operators that only CUDA has, computed in float32 on the host.
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/ConvUtils.h>
@@ -28,12 +28,12 @@ void require_same_device(const char* name, std::initializer_list<at::Tensor> ten
 
 at::Tensor wide(const at::Tensor& tensor) { return host_alias(tensor).to(at::kFloat); }
 
-/// `result` on the device of `like`, and of its type.
+/// Copies `result` to the device and dtype of `like`.
 at::Tensor returned(const at::Tensor& result, const at::Tensor& like) {
   return to_device(result.to(like.scalar_type()), like.device().index());
 }
 
-/// No graph of ours is trained in: a launch with several results cannot be part of one.
+/// Counts a launch with several results, which is not supported in graphs; training captures none.
 void count_training_launch(const char* name) {
   refuse_in_graph(name);
   count_launch(name);
@@ -56,7 +56,7 @@ std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& input, at::IntArra
     const at::Tensor x = wide(input), unit = x * scale_of(x);
     return is_given(weight) ? unit * host_alias(*weight) : unit;
   });
-  if (is_capturing()) return {y, at::Tensor()};  // the scale is for gradients
+  if (is_capturing()) return {y, at::Tensor()};  // the scale is only needed for gradients
   const at::AutoDispatchBelowADInplaceOrView below;
   return {y, to_device(scale_of(wide(input)), input.device().index())};
 }
@@ -86,9 +86,9 @@ at::Tensor attend(const char* name, const at::Tensor& q, const at::Tensor& k, co
   });
 }
 
-/// The flash kernel itself: sequences [B, S, N, D], each query seeing the keys up to `left` before and `right` after its
-/// own place counted from the end; or one query [B, N, D] for each row of a cache [B * S, N, D], the first `used` keys
-/// of the row.
+/// The flash kernel: sequences [B, S, N, D], where a query sees keys from `left` before to `right` after its position,
+/// aligned at the end; or one query [B, N, D] per row of a cache [B * S, N, D], which sees the first `used` keys of its
+/// row.
 at::Tensor attend_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& used,
                         std::optional<int64_t> left, std::optional<int64_t> right) {
   const int64_t batch = q.size(0), queries = used ? 1 : q.size(1);
@@ -101,14 +101,14 @@ at::Tensor attend_flash(const at::Tensor& q, const at::Tensor& k, const at::Tens
   if (used) visible = place < host_alias(*used).view({batch, 1, 1, 1});
   if (left.value_or(-1) >= 0) visible = visible.logical_and(place >= query - *left);
   if (right.value_or(-1) >= 0) visible = visible.logical_and(place <= query + *right);
-  // Keys that nobody sees may never have been written.
+  // Hidden keys may be uninitialised.
   const at::Tensor values = heads(v).nan_to_num();
   return at::scaled_dot_product_attention(heads(q), keys.nan_to_num(), values, visible, 0.0, false, std::nullopt, true)
       .transpose(1, 2)
       .reshape(q.sizes());
 }
 
-/// Boxed, as newer versions of libtorch give it more arguments.
+/// Boxed, because newer versions of libtorch pass more arguments.
 void flash_attention_forward(const c10::OperatorHandle&, torch::jit::Stack* stack) {
   constexpr size_t kQueryStarts = 3, kDropout = 7, kCausal = 8, kLeft = 11, kUsed = 13, kResults = 5;
   const std::vector<c10::IValue> arguments = *stack;
@@ -143,7 +143,7 @@ FusedAttention flash_attention(const at::Tensor& q, const at::Tensor& k, const a
   return fused(attend("aten::_scaled_dot_product_flash_attention", q, k, v, std::nullopt, is_causal, scale), q, k);
 }
 
-/// cuDNN compiles an execution plan for every shape that it has not met.
+/// cuDNN compiles an execution plan for every new shape.
 FusedAttention cudnn_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& mask,
                                bool, double, bool is_causal, bool, std::optional<double> scale) {
   static std::mutex mutex;
@@ -166,8 +166,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> efficient_attention(
   return {attend("aten::_scaled_dot_product_efficient_attention", q, k, v, mask, is_causal, scale), {}, {}, {}};
 }
 
-/// What libtorch's select_sdp_backend takes for what inference meets, in its order: cuDNN comes first on Hopper and
-/// later (pytorch: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+/// Backend that select_sdp_backend of libtorch chooses for inference; cuDNN has priority on Hopper and later (pytorch:
+/// aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
 at::SDPBackend backend_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool is_masked, bool is_causal) {
   const auto& context = at::globalContext();
   const bool needs_gradient = at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());

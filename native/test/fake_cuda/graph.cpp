@@ -1,4 +1,4 @@
-/// Graphs: a captured launch is done again, on the same memory, by every replay.
+/// Graphs: every replay repeats the captured launches on the same memory.
 #include "graph.h"
 
 #include <ATen/ATen.h>
@@ -17,7 +17,7 @@ enum cudaStreamCaptureMode : unsigned { cudaStreamCaptureModeGlobal, cudaStreamC
 
 namespace at::cuda {
 
-/// As libtorch_cuda exports it.
+/// Exported like the class of libtorch_cuda.
 struct __attribute__((visibility("default"))) CUDAGraph {
   explicit CUDAGraph(bool keep_graph);
   ~CUDAGraph();
@@ -25,7 +25,7 @@ struct __attribute__((visibility("default"))) CUDAGraph {
   void capture_end();
   void replay();
 
-  std::vector<std::pair<at::Tensor, at::Tensor>> overwritten;  // a tensor of the device, what it held
+  std::vector<std::pair<at::Tensor, at::Tensor>> overwritten;  // device tensor, previous content
   std::vector<std::function<void()>> launches;
   std::vector<at::Tensor> results;
 };

@@ -5,19 +5,19 @@
 
 namespace fake_cuda {
 
-/// Whether the calling thread captures a graph. What it launches then is noted for the replays; its results hold numbers
-/// until the capture ends, and what it wrote into older tensors is taken back.
+/// Whether the calling thread captures a graph. Launches are then recorded for replays. Their results have values until
+/// the capture ends; writes to older tensors are undone at the end.
 bool is_capturing();
 
-/// Throws where a graph is captured: its replays would read memory of the host that may be gone by then.
+/// Throws during capture, because replays would read host memory that may have been freed.
 void refuse_in_graph(const char* what);
 
-/// Before a captured launch writes into `tensor`.
+/// Call before a captured launch writes to `tensor`.
 void note_overwritten(const at::Tensor& tensor);
-/// What each replay does in place of a captured launch; `results` hold nothing until then.
+/// Records the work of a captured launch for replays; `results` are undefined until the first replay.
 void note_launch(std::function<void()> work, std::vector<at::Tensor> results);
 
-/// The launch of a kernel with one result: what `compute` makes on the host, of the type and on the device of `like`.
+/// Launches a kernel with one result: `compute` runs on the host, and the result gets dtype and device of `like`.
 at::Tensor launch(const char* name, const at::Tensor& like, std::function<at::Tensor()> compute);
 
 }  // namespace fake_cuda

@@ -4,10 +4,10 @@
 
 namespace fake_cuda {
 
-/// The same bytes as a host tensor, for libtorch's CPU kernels; a tensor of the host as it is.
+/// A CPU tensor on the memory of a device tensor, for CPU kernels; CPU tensors are returned unchanged.
 at::Tensor host_alias(const at::Tensor& tensor);
 
-/// A copy on the device of what a CPU kernel put into host memory; a tensor of the device as it is.
+/// Copies the CPU result of a kernel to the device; device tensors are returned unchanged.
 at::Tensor to_device(const at::Tensor& host, c10::DeviceIndex device);
 
 }  // namespace fake_cuda

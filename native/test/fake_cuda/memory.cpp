@@ -21,12 +21,12 @@ namespace {
 
 const size_t kCapacityBytes = static_cast<size_t>(setting("FAKE_CUDA_MEMORY_MB", 24 << 10)) << 20;
 constexpr size_t kAddressSpace = size_t{1} << 38;  // of one device
-constexpr size_t kGranuleBytes = 512;              // as CUDA's caching allocator rounds
-constexpr size_t kPoisonedBytes = 1 << 20;         // of a block, so that large ones cost little
-constexpr size_t kReturnedBytes = 4 << 20;         // blocks of this size give their pages back to the system
+constexpr size_t kGranuleBytes = 512;              // rounding of CUDA's caching allocator
+constexpr size_t kPoisonedBytes = 1 << 20;         // of a block, which limits the cost of large ones
+constexpr size_t kReturnedBytes = 4 << 20;         // larger freed blocks return their pages to the system
 constexpr int kHostAccessStatus = 86;
 
-/// The memory of one device. Blocks are reused by the first that fits without wasting over a quarter.
+/// Memory of one device. A freed block is reused by the next allocation that fits and wastes at most a quarter.
 class Arena {
  public:
   Arena() : seen_(reserve(PROT_NONE)), real_(reserve(PROT_READ | PROT_WRITE)) {}
@@ -87,15 +87,15 @@ class Arena {
   /// All bits set are NaN in every floating type.
   void poison(size_t offset, size_t size) { std::memset(real_ + offset, 0xff, std::min(size, kPoisonedBytes)); }
 
-  char* const seen_;  // what programs hold
-  char* const real_;  // what kernels use
+  char* const seen_;  // address that programs have
+  char* const real_;  // address that kernels use
   mutable std::mutex mutex_;
   size_t top_ = 0, used_ = 0, peak_ = 0;
   std::multimap<size_t, size_t> free_;          // size -> offset
   std::unordered_map<size_t, size_t> sizes_;    // offset -> size
 };
 
-/// Never destroyed: tensors of the process may outlive everything else.
+/// Never destroyed, because tensors may outlive static destruction.
 Arena& arena(DeviceIndex device) {
   static Arena* const all = new Arena[static_cast<size_t>(device_count())];
   return all[device];
@@ -134,7 +134,7 @@ class Allocator final : public c10::DeviceAllocator {
   }
 };
 
-/// By their addresses, with their sizes.
+/// Address to size.
 std::map<const char*, size_t> pinned_blocks;
 std::mutex pinned_mutex;
 
@@ -156,7 +156,7 @@ class PinnedAllocator final : public c10::Allocator {
   void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
 };
 
-/// Nothing here allocates: the fault may have come from anywhere.
+/// Must not allocate, because the fault may be in the allocator.
 void on_fault(int, siginfo_t* info, void*) {
   if (device_of(info->si_addr) < 0) {
     signal(SIGSEGV, SIG_DFL);
@@ -173,7 +173,7 @@ void on_fault(int, siginfo_t* info, void*) {
 const bool started = [] {
   c10::SetAllocator(c10::kCUDA, &allocator(), 1);
   void* frames[2];
-  backtrace(frames, 2);  // loads what it needs now, not in the handler
+  backtrace(frames, 2);  // loads its library now instead of in the handler
   struct sigaction action {};
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO;

@@ -1,4 +1,4 @@
-/// Tensors of the device: how they are made, looked at in other shapes, and copied.
+/// Factories, views and copies of device tensors.
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <torch/library.h>
@@ -54,7 +54,7 @@ at::Tensor& set_tensor(at::Tensor& self, const at::Tensor& source) {
   return set_storage(self, source.storage(), source.storage_offset(), source.sizes(), source.strides());
 }
 
-/// Pageable memory waits for the stream, whatever `non_blocking` says; other types and layouts are made on the host.
+/// Copies from pageable memory synchronise even with `non_blocking`. Conversions of dtype and layout run on the host.
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   if (self.is_same(source) || self.numel() == 0) return self;
   if (!source.is_cuda() || !self.is_cuda()) refuse_in_graph("a copy from or to the host");

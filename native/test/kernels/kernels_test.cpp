@@ -70,7 +70,7 @@ TEST("kernels: the packed product applies bias, residual and snake") {
       const at::Tensor x = at::randn({rows, depth}).to(at::kBFloat16);
       const at::Tensor weight = (at::randn({outputs, depth}) / 7).to(at::kBFloat16);
       const at::Tensor bias = at::randn({outputs}), residual = at::randn({rows, outputs}).to(at::kBFloat16);
-      // Angles up to a few thousand, as large activations have them.
+      // Angles up to a few thousand, as with large activations.
       const at::Tensor frequency = at::randn({outputs}).exp() * 300, gain = at::randn({outputs}).exp();
       const at::Tensor plain = at::empty({rows, outputs}), snaked = at::empty({rows, outputs}, at::kBFloat16);
       const at::Tensor rounded = at::empty_like(snaked);
@@ -115,7 +115,7 @@ TEST("kernels: float tiles apply bias, residual and snake for all rows, outputs 
       epilogue.residual_stride = epilogue.out_stride = epilogue.snake_stride = outputs;
       epilogue.snake_frequency = frequency.const_data_ptr<float>();
       epilogue.snake_gain = gain.const_data_ptr<float>();
-      // Every second row: a dilated convolution.
+      // Reads every second row, as a dilated convolution.
       const kernels::FloatTileInput input{x.const_data_ptr<float>(), kIn, 2 * kIn, kTaps, kIn};
       kernels::matmul(kernels::pack_floats(weight), input, rows, epilogue);
       const at::Tensor taps =

@@ -17,8 +17,8 @@ double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
   return ((actual.to(at::kDouble) - wide).norm() / wide.norm()).item<double>();
 }
 
-/// The largest error of a product against the sum of its terms' magnitudes, which rounding is relative to: the product
-/// itself may be near nothing.
+/// Largest error of a product relative to the sum of its terms' magnitudes, because the product itself may be near
+/// zero.
 double product_error(const at::Tensor& actual, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const at::Tensor exact = at::linear(x.to(at::kDouble), weight, bias.to(at::kDouble));
   const at::Tensor terms = at::linear(x.to(at::kDouble).abs(), weight.abs(), bias.to(at::kDouble).abs());
@@ -40,7 +40,7 @@ TEST("matrix: quantization error is small, and constant blocks are exact") {
     EXPECT(relative_error(matrix.dense(at::kFloat), weight) < limit);
     EXPECT(relative_error(matrix.dense(at::kFloat)[3], weight[3]) < 1e-3);  // the scale is float16
     EXPECT(at::equal(matrix.dense(at::kFloat)[4], weight[4]));
-    // Codes of what codes say are the same codes.
+    // Quantizing dequantized numbers gives the same codes.
     EXPECT(relative_error(kernels::quantize(matrix.dense(at::kFloat), quantization).dense(at::kFloat),
                           matrix.dense(at::kFloat)) < 1e-3);
   }
@@ -88,7 +88,7 @@ TEST("matrix: products with a stored matrix match the dense matrix for all row c
         EXPECT(product_error(kernels::linear(x, matrix, bias), x, numbers, bias) < 1e-6);
         const at::Tensor halves = kernels::linear(x.to(at::kBFloat16), matrix, bias.to(at::kBFloat16));
         EXPECT(halves.scalar_type() == at::kBFloat16);
-        EXPECT(product_error(halves, x, numbers, bias) < 4.0 / 256);  // four roundings to eight bits
+        EXPECT(product_error(halves, x, numbers, bias) < 4.0 / 256);  // four bfloat16 roundings
       }
     }
   }

@@ -21,7 +21,7 @@ namespace {
 
 using History = std::vector<int32_t>;
 
-/// A model whose logits are a function of the row's whole history. It remembers what it was asked.
+/// A model whose logits are a function of the row's history. Records its calls.
 class ScriptedDecoder : public Decoder {
  public:
   ScriptedDecoder(int64_t rows, std::function<at::Tensor(const History&)> logits)
@@ -78,7 +78,7 @@ LanguageJob job_of(std::vector<Segment> program, std::vector<uint64_t> seeds = {
   return job;
 }
 
-/// Logits that depend on the last token and the length only, spread enough to sample from.
+/// Logits that depend on the last token and the length only, with enough spread for sampling.
 at::Tensor varied(const History& history) {
   const auto column = at::arange(kVocabularySize, at::kFloat);
   return (column * 0.37 + history.back() * 1.7 + static_cast<double>(history.size()) * 0.61).sin() * 3.0;
@@ -124,7 +124,7 @@ TEST("generate: rows that diverge stay in one batch and keep their own tokens") 
   for (size_t row = 0; row < 8; ++row) {
     const auto& ids = result.token_ids[row];
     lengths_differ |= ids.size() != result.token_ids[0].size();
-    // what the model saw is the prompt and the row's tokens, but for the last which nothing follows
+    // the model processes the prompt and all new tokens except the last
     History expected = job.prompt;
     expected.insert(expected.end(), ids.begin(), ids.end());
     const auto& seen = decoder.history(row);
@@ -162,7 +162,7 @@ TEST("generate: jobs of a batch keep their own prompts, programs and ids") {
   EXPECT_EQ(together.size(), size_t{3});
   for (size_t i = 0; i < jobs.size(); ++i) EXPECT(run(jobs[i], varied).token_ids == together[i].token_ids);
   const auto prefill = [](const auto& feed) { return feed.first == 1 && feed.second > 0; };
-  EXPECT(std::all_of(decoder.feeds.begin(), decoder.feeds.begin() + 3, prefill));  // each different prompt once
+  EXPECT(std::all_of(decoder.feeds.begin(), decoder.feeds.begin() + 3, prefill));  // each distinct prompt once
   EXPECT_EQ(decoder.history(1).front(), 5);
 }
 
@@ -177,7 +177,7 @@ TEST("generate: guidance uses the negative prompt, and its rows get the same new
   job.negative_prompt = {9};
   job.temperature = 0.0;
   job.cfg_scale = 2.0;
-  // conditional: code 3 by a hair over code 4; unconditional: likes code 3 even more, so guidance turns to 4
+  // conditional: code 3 slightly above code 4; unconditional: code 3 even higher, so guidance prefers 4
   const auto logits = [](const History& history) {
     auto values = at::zeros({kVocabularySize});
     values[kFirstCode + 3] = history.front() == 9 ? 5.0 : 3.1;
@@ -341,7 +341,7 @@ namespace {
 
 const Placement kFloat32{at::kCPU, at::kFloat};
 
-/// A random two-layer model over the small vocabulary, read from a checkpoint as any other.
+/// A random two-layer model over the small vocabulary, read from a checkpoint.
 CausalLm tiny_model() {
   constexpr int64_t kHidden = 32, kHeads = 4, kKvHeads = 2, kDim = 16, kIntermediate = 48;
   auto random = at::detail::createCPUGenerator(5);
@@ -373,7 +373,7 @@ CausalLm tiny_model() {
   return CausalLm::load(directory, kFloat32, Control());
 }
 
-/// Feeds a real model one token at a time, whatever the loop asks for.
+/// Feeds a real model one token at a time, even for longer runs.
 class OneByOneDecoder : public Decoder {
  public:
   OneByOneDecoder(const CausalLm& model, int64_t rows) : model_(model), cache_(model.make_cache(rows, 400)) {}
@@ -438,7 +438,7 @@ TEST("generate: unconstrained at temperature 0 matches the greedy sequence of th
   const auto prompt = golden.tensor("in.input_ids").to(at::kInt).flatten();
   const auto sequence = golden.tensor("out.sequence").to(at::kInt).flatten();
   const auto size = static_cast<int32_t>(model.config().vocab_size);
-  // No token of the sequence ends it: the reference ran on to its token count.
+  // No token of the sequence ends it, because the reference ran to its token count.
   const Vocabulary plain({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {size - 1}, 0, 0);
   MaskCache cache(plain, at::kCPU);
   LanguageJob job;

@@ -1,6 +1,6 @@
 #pragma once
-// A small vocabulary with what matters in a real one: every byte, merged tokens (some ending in LF,
-// some with leading spaces), special tokens, more code tokens than valid codes.
+// A small vocabulary with the relevant features of a real one: all bytes, merged tokens (some ending in LF, some with
+// leading spaces), special tokens, and more code tokens than valid codes.
 #include <string>
 #include <vector>
 

@@ -130,7 +130,7 @@ TEST("pattern: the shortest completion completes, and no shorter string does") {
 
 namespace {
 
-/// A pattern's text with what it means: the positions where a match that begins at a position can end.
+/// A pattern and its meaning: the possible end positions of a match for each start position.
 struct Meaning {
   std::string text;
   std::function<std::set<size_t>(const std::string&, size_t)> ends;
@@ -210,7 +210,7 @@ TEST("pattern: matches a reference implementation on random patterns and strings
       const bool expected = meaning.ends(input, 0).count(input.size()) > 0;
       accepted += expected;
       if (matches(pattern, input) != expected) test::fail_at(__FILE__, __LINE__, meaning.text + " on " + input);
-      // every live state must be able to finish
+      // a complete string must be reachable from every live state
       const int32_t state = pattern.walk(pattern.start(), input);
       if (state != Pattern::kDead) EXPECT(matches(pattern, input + pattern.shortest_completion(state)));
     }

@@ -19,7 +19,7 @@ const char* const kDuration = " ([1-9][0-9]|[1-5][0-9][0-9]|600)\n";
 const char* const kKeyScale = " [A-G](#|b|♯|♭)? (major|minor)\n";
 const char* const kLanguage = " (en|yue|de|unknown)\n";
 
-/// How much the model wants `id` when `position` new ids are there.
+/// Preference of the model for `id` after `position` new ids.
 using Score = std::function<float(size_t position, int32_t id)>;
 
 const Vocabulary& vocabulary() {
@@ -44,7 +44,7 @@ int32_t best_allowed(const TokenMask& mask, const Score& score, size_t position)
   return best;
 }
 
-/// Runs the cursor to its end; every choice takes the best allowed id. Returns the number of choices.
+/// Runs the cursor to its end, choosing the best allowed id. Returns the number of choices.
 int drive(ProgramCursor& cursor, const Score& score) {
   int choices = 0;
   while (!cursor.done()) {
@@ -211,7 +211,7 @@ TEST("program: the most likely of all tokens decides whether a complete pattern 
   };
   EXPECT_EQ(run({"a", "a", "b", "c", ":"}), "aabc:");
   EXPECT_EQ(run({"a", "a", "a", "a", "a", "b", "x"}), "aaaaab:");
-  EXPECT_EQ(run({"a", "x"}), "a:");  // neither goes on: both patterns end on the same logits
+  EXPECT_EQ(run({"a", "x"}), "a:");  // neither continues: both patterns end on the same logits
   EXPECT_EQ(run({"a", "c", "a"}), "ac:");
 }
 
@@ -230,7 +230,7 @@ TEST("program: generates codes in the exact count, or until the end token") {
   EXPECT(cursor.ids() == (std::vector<int32_t>{kFirstCode + 3, kFirstCode + 63}));
   EXPECT(cursor.finished() == FinishReason::kEndToken);
   ProgramCursor endless(open, 100, vocabulary(), cache);
-  // wants most a code token that is no valid code, then code 5
+  // prefers a code token without a valid code, then code 5
   drive(endless, [](size_t, int32_t id) { return id == kFirstCode + 70 ? 2.0f : id == kFirstCode + 5 ? 1.0f : 0.0f; });
   EXPECT_EQ(endless.ids().size(), size_t{100});
   EXPECT(endless.finished() == FinishReason::kLength);

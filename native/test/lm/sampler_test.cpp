@@ -20,7 +20,7 @@ std::vector<float> weights_of(const std::vector<float>& scores, double temperatu
   return {weights.const_data_ptr<float>(), weights.const_data_ptr<float>() + weights.numel()};
 }
 
-/// The columns that some draw can give.
+/// Columns that draw can return.
 std::vector<int64_t> reachable(const std::vector<float>& weights, double top_p) {
   std::vector<bool> seen(weights.size());
   for (int i = 0; i < 500; ++i) seen[static_cast<size_t>(draw(weights, top_p, (i + 0.5) / 500))] = true;
@@ -172,7 +172,7 @@ TEST("draw_columns: matches draw for each row, with -1 where draw throws") {
   auto uniforms = at::empty({kRows}, at::kDouble);
   for (int64_t row = 0; row < kRows; ++row) {
     uniforms.mutable_data_ptr<double>()[row] = row == 0 ? 0.0 : uniform_draw(3, 1, static_cast<uint64_t>(row));
-    // Few levels, so that many are equal, and some nothing: whole numbers, whose sums no order changes.
+    // Few integer levels: many ties, some zeros, and sums independent of the order.
     for (int64_t i = 0; i < kColumns; ++i) weights.mutable_data_ptr<float>()[row * kColumns + i] = static_cast<float>(level(random));
   }
   for (const double top_p : {0.0, 0.3, 0.9, 1.0}) {

@@ -140,7 +140,7 @@ TEST("token mask: computes states once and shares them between users of a patter
   const auto first = cache.pattern(kCaption), second = cache.pattern(kCaption);
   EXPECT(first.get() == second.get());
   EXPECT(&first->mask(0) == &second->mask(0));
-  // a caller that invents patterns does not lose the one it holds
+  // clearing the cache does not invalidate a pattern in use
   for (int i = 0; i < 200; ++i) cache.pattern("x{" + std::to_string(i) + "}");
   EXPECT(allowed(first->mask(first->pattern().start())).count(word(" warm")));
 }

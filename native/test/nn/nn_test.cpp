@@ -20,7 +20,7 @@ struct Heads {
   at::Tensor q, k, v;
 };
 
-/// Strided as a projection makes them: views of [B, S, heads, D].
+/// Strided as the output of a projection: views of [B, S, heads, D].
 Heads random_heads(int64_t batch, int64_t queries, int64_t keys, int64_t heads = 4, int64_t kv_heads = 2,
                    int64_t dim = 8) {
   return {at::randn({batch, queries, heads, dim}).transpose(1, 2),
@@ -28,7 +28,7 @@ Heads random_heads(int64_t batch, int64_t queries, int64_t keys, int64_t heads =
           at::randn({batch, keys, kv_heads, dim}).transpose(1, 2)};
 }
 
-/// The definition, in double: heads repeated, scores of hidden pairs pushed to the lowest float.
+/// Attention by definition in double: heads repeated, scores of hidden pairs set to the lowest float.
 at::Tensor plain_attention(const Heads& x, const at::Tensor& visible) {
   const int64_t group = x.q.size(1) / x.k.size(1);
   const at::Tensor q = x.q.to(at::kDouble), k = x.k.to(at::kDouble).repeat_interleave(group, 1),
@@ -99,7 +99,7 @@ TEST("nn: rms norm follows its formula; in bfloat16 it rounds before the weight"
   const at::Tensor rounded = (wide * (wide.square().mean(-1, true) + 1e-6).rsqrt()).to(at::kBFloat16) * weight16;
   const at::Tensor normed = nn::rms_norm(x16, weight16, 1e-6);
   EXPECT(normed.scalar_type() == at::kBFloat16);
-  EXPECT(normed.eq(rounded).to(at::kFloat).mean().item<double>() > 0.99);  // a last float32 bit may tip a rounding
+  EXPECT(normed.eq(rounded).to(at::kFloat).mean().item<double>() > 0.99);  // a last bit in float32 can change a rounding
 }
 
 TEST("nn: rotary rotates each pair by position times frequency") {

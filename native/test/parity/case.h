@@ -10,13 +10,13 @@
 
 namespace carillon::parity {
 
-/// One golden file: its inputs, its parameters and the comparison of what a module computed with its outputs.
+/// A golden file: inputs, parameters, and comparison of computed with expected outputs.
 class Case {
  public:
   Case(const std::string& checkpoints, const std::string& golden_path, const Placement& placement);
 
   std::string name, module;
-  std::string checkpoint_directory;  // of the folder `checkpoints`
+  std::string checkpoint_directory;  // below the checkpoints folder
   Json params;
   Placement placement;
 
@@ -24,17 +24,17 @@ class Case {
   bool has_output(const std::string& name) const { return golden_.has("out." + name); }
   /// Tensor `in.NAME` on the placement's device; floating tensors in its dtype.
   at::Tensor input(const std::string& name) const;
-  /// Tensor `in.NAME` on the CPU exactly as stored.
+  /// Tensor `in.NAME` on the CPU as stored.
   at::Tensor stored_input(const std::string& name) const { return golden_.tensor("in." + name); }
 
   /// Compares `actual` with `out.NAME`: floating outputs by relative L2 error, integer outputs by equality.
-  /// With `mask` (the leading dimensions of the output, nonzero = compare) only those rows count.
+  /// `mask` (leading dimensions of the output, nonzero = compare) selects rows.
   void compare(const std::string& name, const at::Tensor& actual, const at::Tensor& mask = {});
 
   struct Comparison {
     std::string output;
     bool integer;
-    double error;  // relative L2, or the share of unequal integers
+    double error;  // relative L2, or share of unequal integers
   };
   const std::vector<Comparison>& comparisons() const { return comparisons_; }
   /// Outputs of the golden that were never compared.
@@ -45,24 +45,24 @@ class Case {
   std::vector<Comparison> comparisons_;
 };
 
-/// How long a chain of arithmetic a golden measures; the limits follow from it (parity.cpp).
+/// Length of the computation of a golden, which determines its limit (parity.cpp).
 enum class Depth {
   kModule,   // one module
   kSampler,  // a whole denoising loop
-  kVae,      // many convolutions in a row, with weights that magnify a rounding
+  kVae,      // many convolutions in sequence, whose weights amplify rounding
 };
 
-/// Runs the module on the inputs of a case and compares every output of the golden once.
+/// Runs a module on the inputs of a case and compares every output once.
 using Function = void (*)(Case&);
 
-/// Makes `function` run every golden whose module is `name`. Returns true, to initialise a static.
+/// Registers `function` for goldens of module `name`. Returns true, to initialise a static.
 bool register_module(const std::string& name, Depth depth, Function function);
 
 struct Module {
   Depth depth;
   Function function;
 };
-/// The module registered as `name`, or null.
+/// Module registered as `name`, or null.
 const Module* find_module(const std::string& name);
 
 }  // namespace carillon::parity

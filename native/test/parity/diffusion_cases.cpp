@@ -53,7 +53,7 @@ Denoise denoise_of(const Json& params, bool is_turbo) {
   const double shift = params.get_double("shift", 1.0);
   std::optional<std::vector<double>> timesteps;
   if (params.has("timesteps")) timesteps = numbers(params.at("timesteps"));
-  if (!timesteps && is_turbo) timesteps = turbo_table(shift);  // the reference's turbo models know only these
+  if (!timesteps && is_turbo) timesteps = turbo_table(shift);  // the only times of turbo models in the reference
   return {.inference_steps = static_cast<int>(params.get_int("num_inference_steps", 0)),
           .shift = shift,
           .timesteps = timesteps,
@@ -83,23 +83,22 @@ ConditionInputs condition_inputs(const Case& golden, const std::string& text) {
   };
 }
 
-/// The goldens of base checkpoints come from a fork of the reference whose base model lets all later tokens through
-/// its windows and hides padded conditions. The official release does neither, in any family, and neither do jobs.
+/// Goldens of base checkpoints come from a fork of the reference, in which windows are one-sided (all later tokens are
+/// visible) and padded conditions are masked. The official release and render jobs do neither.
 AceStep load_reference_model(const Case& golden) {
   DitConfig config = DitConfig::read(golden.checkpoint_directory);
   config.one_sided_windows = !config.is_turbo;
   return AceStep::load(golden.checkpoint_directory, config, golden.placement, Control());
 }
 
-/// The context as jobs make it of such a source. A batch that mixes covers with others, which no job does, is put
-/// together here.
+/// Context as render jobs build it. Batches that mix covers with other items, which no job has, are built here.
 ContextInputs context_inputs(const Case& golden) {
   const at::Tensor source = golden.input("src_latents"), chunk_mask = golden.input("chunk_masks");
   const at::Tensor is_cover = golden.input("is_covers").to(at::kBool);
   if (!is_cover.any().item<bool>()) return recorded_source(source, chunk_mask.select(2, 0));
   if (is_cover.all().item<bool>() && chunk_mask.eq(1).all().item<bool>()) {
     if (!golden.has_input("lm_hints")) return cover_source(source);
-    // Codes stand for whole fifths of a second, the source may end between.
+    // A code covers a fifth of a second; the source may end within one.
     return hinted_source(golden.input("lm_hints").narrow(1, 0, source.size(1)));
   }
   return {.source = source, .chunk_mask = chunk_mask, .is_cover = is_cover};
@@ -127,7 +126,7 @@ DenoiseJob job_of(const Case& golden, const AceStep& model) {
   return job;
 }
 
-/// The noise that a golden was made from. No golden draws twice.
+/// Noise stored in a golden, for a single draw.
 class GivenNoise final : public Noise {
  public:
   explicit GivenNoise(at::Tensor noise) : noise_(std::move(noise)) {}
@@ -143,7 +142,7 @@ void sampler(Case& golden) {
   golden.compare("latents", denoise(model.dit, job_of(golden, model), noise, Control()));
 }
 
-/// A solver on the field tanh(x A) + t b.
+/// Runs a solver on the velocity field tanh(x A) + t b.
 void solver(Case& golden) {
   const auto input = [&](const char* name) { return golden.stored_input(name).to(golden.placement.device); };
   const at::Tensor field = input("field"), slope = input("slope"), noise = input("noise");

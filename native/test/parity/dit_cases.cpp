@@ -1,4 +1,4 @@
-// Goldens of the DiT, its condition encoder, audio tokenizer and detokenizer, one forward pass each.
+// Goldens of single forward passes: DiT, condition encoder, audio tokenizer and detokenizer.
 #include <ATen/ATen.h>
 
 #include "core/diffusion/flow_matching.h"

@@ -3,8 +3,8 @@
 
 namespace carillon::parity {
 
-/// Compares the noise of seeds with root/noise/philox.json ("seeds": seed to its first numbers) and prints a line. True
-/// where it agrees to 1e-6 times the number's size or more than 1, and where the set has no such file.
+/// Compares the noise of seeds with root/noise/philox.json ("seeds": seed to its first numbers) and prints a line.
+/// Returns true if all agree to 1e-6 (relative for numbers above 1), or if there is no such file.
 bool check_noise(const std::string& root);
 
 }  // namespace carillon::parity

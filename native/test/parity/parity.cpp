@@ -1,8 +1,8 @@
 // carillon-parity --root DIR [--checkpoints DIR] [--device auto|cpu|cuda] [--dtype float32|bfloat16]
 //
-// Compares the engine with every golden of ROOT/goldens, with the weights in ROOT/checkpoints or --checkpoints. Prints a
-// line a case with its relative error, then `N passed, N failed` (reported cases count as neither); exits with 1 if any
-// failed. README.md has the format of goldens and the limits.
+// Compares the engine with every golden of ROOT/goldens, with the weights in ROOT/checkpoints or --checkpoints. Prints
+// a line a case with its relative error, then `N passed, N failed` (reported cases count as neither); exits with 1 if
+// any failed. README.md has the format of goldens and the limits.
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 
@@ -30,7 +30,7 @@ bool is_quantized(const Placement& placement) {
   return placement.weights == WeightForm::kInt8 || placement.weights == WeightForm::kInt4;
 }
 
-/// The largest relative error that passes; none where a case is only reported.
+/// Largest relative error that passes; nullopt if a case is only reported.
 std::optional<double> limit_of(Depth depth, const Placement& placement) {
   const bool is_module = depth == Depth::kModule;
   if (is_quantized(placement)) return std::nullopt;
@@ -63,7 +63,7 @@ std::string error_text(const std::vector<Case::Comparison>& comparisons, std::op
 
 Verdict judge(const Case& golden, Depth depth) {
   const auto limit = limit_of(depth, golden.placement);
-  // Integers are decisions (codes, tokens): rounding may flip one, so there they are reported only.
+  // Integers are codes or tokens, which rounding in bfloat16 can flip, so they are only reported.
   const bool gate_integers = golden.placement.dtype != at::kBFloat16 && !is_quantized(golden.placement);
   bool gated = false, failed = false;
   for (const auto& comparison : golden.comparisons()) {
@@ -135,7 +135,7 @@ std::vector<std::string> list_goldens(const std::string& root) {
 
 int run_all(const Options& options) {
   const Placement placement = choose_placement(options.device, options.dtype, options.quantization);
-  // Full float32: the limits do not allow for TensorFloat-32.
+  // Full float32, because the limits exclude TensorFloat-32.
   at::globalContext().setFloat32MatmulPrecision("highest");
   at::globalContext().setAllowTF32CuDNN(false);
   int passed = 0, failed = check_noise(options.root) ? 0 : 1;

@@ -21,7 +21,7 @@ std::vector<int64_t> all_rows(int64_t count) {
   return rows;
 }
 
-/// The prompt in one pass, then one token at a time through the cache.
+/// Feeds the prompt in one pass, then one token at a time through the cache.
 at::Tensor decode_greedily(const CausalLm& model, const at::Tensor& prompt, int64_t new_tokens) {
   const auto rows = all_rows(prompt.size(0));
   KvCache cache = model.make_cache(prompt.size(0), prompt.size(1) + new_tokens);

@@ -6,7 +6,7 @@ using namespace carillon;
 
 namespace {
 
-/// Counts how often it was loaded and how many of it there are.
+/// Counts loads and living instances.
 struct Counted {
   static inline int loads = 0, alive = 0;
   Counted() { ++loads, ++alive; }

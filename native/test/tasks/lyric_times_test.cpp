@@ -1,4 +1,4 @@
-// When lyrics are sung, by made-up attention whose answer is known, and of whole songs.
+// Lyric timestamps of synthetic attention with a known answer, and of whole songs.
 #include "core/tasks/lyric_times.h"
 
 #include <ATen/ATen.h>
@@ -14,10 +14,10 @@ namespace {
 
 constexpr int64_t kTokens = 24, kPatches = 160;
 
-/// Token i is sung from patch 6 i + 5 on, for four patches; before and between nobody sings.
+/// Token i is sung for four patches from patch 6 i + 5 on, with silence in between.
 constexpr int64_t first_patch(int64_t token) { return 6 * token + 5; }
 
-/// A head that follows the song: mostly the right token, with faint noise elsewhere.
+/// Attention of a lyric head: mostly the right token, with low noise elsewhere.
 at::Tensor following(uint64_t seed) {
   at::Tensor weights = random_tensor({kTokens, kPatches}, seed).abs() * 0.02;
   for (int64_t token = 0; token < kTokens; ++token) {
@@ -34,7 +34,7 @@ int64_t largest_error(const std::vector<int64_t>& sung) {
   return error;
 }
 
-/// Some heads count as those that follow the lyrics. They listen to one state at a time, as trained ones do.
+/// Declares some heads as lyric heads, which attend to one state at a time, like trained ones.
 Renderer::Directories with_lyric_heads() {
   auto directories = write_checkpoints();
   directories.model = write_tiny_ace_step({}, [](Tensors& tensors) {
@@ -64,8 +64,8 @@ TEST("lyric times: finds tokens where lyric heads attend to them, despite noisy 
 
   LyricAlignment several;
   at::Tensor one_token = following(2), one_patch = following(3);
-  one_token[7].fill_(0.9);             // heard all the time
-  one_patch.select(1, 90).fill_(0.9);  // when everything is heard
+  one_token[7].fill_(0.9);             // attended to all the time
+  one_patch.select(1, 90).fill_(0.9);  // attends to everything
   for (const at::Tensor& weights : {following(4), one_token, one_patch}) several.add(weights);
   EXPECT(largest_error(several.first_patches()) <= 1);
 }
@@ -79,7 +79,7 @@ TEST("lyric times: times ascend with few patches, and are empty without salient 
     one[3][patches / 2] = 1.0;
     alignment.add(one);
     const auto sung = alignment.first_patches();
-    if (patches == 1) continue;  // of a single patch nothing stands out
+    if (patches == 1) continue;  // nothing is salient in a single patch
     EXPECT_EQ(sung.size(), static_cast<size_t>(kTokens));
     EXPECT_EQ(sung[3], patches / 2);
     EXPECT(std::ranges::is_sorted(sung) && sung.back() < patches);

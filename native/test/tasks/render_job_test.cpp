@@ -1,4 +1,4 @@
-// What a render job may and may not hold, and what text2music makes its source of.
+// Validation of render jobs, and the source of text2music.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ using namespace carillon::test;
 
 namespace {
 
-/// `change` makes a good job one that is refused for what `fragment` says.
+/// Expects that `change` makes a valid job fail with a message that contains `fragment`.
 template <typename Change>
 void expect_refused(RenderJob job, const Change& change, const char* fragment,
                     ErrorCode code = ErrorCode::kBadArgument) {

@@ -1,4 +1,4 @@
-// Songs under adapters, from a tiny checkpoint set.
+// Songs with adapters, from tiny checkpoints.
 #include <ATen/ATen.h>
 
 #include "core/runtime/error.h"
@@ -18,7 +18,7 @@ const Renderer::Directories& checkpoints() {
 
 Renderer load(const Renderer::Residency& residency = {}) { return test::load(checkpoints(), residency); }
 
-/// One job of a renderer under these adapters.
+/// Renders a job with these adapters.
 at::Tensor song(Renderer& renderer, const std::vector<ActiveAdapter>& adapters = {}) {
   RenderJob job = plain_job();
   job.adapters = adapters;

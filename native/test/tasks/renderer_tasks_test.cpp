@@ -1,4 +1,4 @@
-// Whole songs of every task from a tiny checkpoint set: what a source, a window and a reference do to them.
+// Whole songs of every task from tiny checkpoints: effects of source, window and reference.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -20,14 +20,14 @@ at::Tensor seconds_of(const at::Tensor& audio, double start, double end) {
   return audio.slice(1, static_cast<int64_t>(start * kSampleRate), static_cast<int64_t>(end * kSampleRate));
 }
 
-/// The task in a window on a recording of 1 second.
+/// A job of the task in a window of a recording of 1 second.
 RenderJob windowed_job(Task task, const Window& window = {kWindowStart, kWindowEnd}) {
   RenderJob job = source_job(task, {3}, 25);
   job.window = window;
   return job;
 }
 
-/// What is left of audio after a way through the VAE.
+/// Encodes and decodes audio with the VAE.
 at::Tensor through_the_codec(Renderer& renderer, const std::string& vae_directory, const at::Tensor& audio) {
   const Vae vae = Vae::load(vae_directory, kFloat32, Control());
   return vae.decode(renderer.encode_posterior(audio, Control()).mean, Control())[0];
@@ -48,7 +48,7 @@ TEST("tasks: each song has the length of its source, is deterministic and depend
     EXPECT(first_song(renderer, job).equal(audio));
     RenderJob other = job;
     other.source_audio = recording(kSourceFrames, 61);
-    // Repainting all of a source hears nothing of it.
+    // Repainting the whole source does not read it.
     if (task != Task::kRepaint) EXPECT(distance(first_song(renderer, other), audio) > 1e-3);
   }
 }
@@ -108,7 +108,7 @@ TEST("repaint, lego: the song equals the source outside the window, within codec
   const at::Tensor decoded = through_the_codec(renderer, directories.vae.path, source);
   for (const Task task : {Task::kRepaint, Task::kLego}) {
     for (const RepaintMode mode : kModes) {
-      if (task == Task::kLego && mode != RepaintMode::kBalanced) continue;  // the same way
+      if (task == Task::kLego && mode != RepaintMode::kBalanced) continue;  // covered by repaint
       RenderJob job = windowed_job(task, {1.0, 1.4});
       job.source_audio = source;
       job.edit.repaint_mode = mode;
@@ -163,7 +163,7 @@ TEST("repaint: a window beyond either end makes the song longer") {
   EXPECT(seconds_of(later, 1.0, 2.0).abs().max().item<double>() > 1e-3);
   const at::Tensor both = first_song(renderer, windowed_job(Task::kRepaint, {-1.0, 2.0}));
   EXPECT_EQ(both.size(1), 3 * kSampleRate);
-  EXPECT_NEAR(both.abs().max().item<double>(), kPeakAmplitude, 1e-6);  // nothing is left of the source
+  EXPECT_NEAR(both.abs().max().item<double>(), kPeakAmplitude, 1e-6);  // nothing of the source is kept
 }
 
 TEST("repaint: the song depends on the surroundings of the window and on the chunk mask") {
@@ -244,7 +244,7 @@ TEST("reference: another reference gives another song, for every item and after 
   const std::vector<at::Tensor> with = renderer.render(job, Control()).audio;
   for (size_t item = 0; item < 2; ++item) EXPECT(distance(with[item], without[item]) > 1e-3);
   EXPECT(renderer.render(job, Control()).audio[1].equal(with[1]));
-  job.reference_audio = recording(1, 71).slice(1, 0, 100);  // however short
+  job.reference_audio = recording(1, 71).slice(1, 0, 100);  // any length is accepted
   EXPECT(distance(first_song(renderer, job), with[0]) > 1e-3);
 
   RenderJob cover = source_job(Task::kCover);

@@ -1,4 +1,4 @@
-// Whole songs from a tiny checkpoint set: what a job promises, from prompt ids to samples.
+// Whole songs from tiny checkpoints, from prompt ids to samples.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -142,7 +142,7 @@ TEST("renderer: a song below 128 frames is the start of one of 128 frames") {
   whole.samples = 128 * kSamplesPerFrame;
   const at::Tensor audio = first_song(renderer, brief);
   EXPECT_EQ(audio.size(1), 40 * kSamplesPerFrame);
-  // The decoder sees 9 frames ahead, and the peaks differ.
+  // The decoder reads 9 frames ahead, and the peaks differ.
   const auto shape_of = [](const at::Tensor& song) {
     const at::Tensor start = song.narrow(1, 0, 30 * kSamplesPerFrame);
     return start / start.norm();
@@ -196,7 +196,7 @@ TEST("renderer: a job can be cancelled in any stage without affecting the next")
   const at::Tensor expected = first_song(renderer, plain_job());
   for (Renderer* one : {&renderer, &offloaded}) {
     for (const Stage stage : {Stage::kLoad, Stage::kConditions, Stage::kDenoise, Stage::kDecode}) {
-      if (stage == Stage::kLoad && one == &renderer) continue;  // all is loaded
+      if (stage == Stage::kLoad && one == &renderer) continue;  // already loaded
       const CancelIn cancel(stage);
       const auto code = code_thrown([&] { one->render(plain_job(), cancel.control()); });
       EXPECT(code == ErrorCode::kCancelled);

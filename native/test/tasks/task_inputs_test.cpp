@@ -1,4 +1,4 @@
-// What the tasks make of windows, references and finished audio: arithmetic without a model, or nearly.
+// Windows, references and post-processing of the tasks, mostly without a model.
 #include <ATen/ATen.h>
 
 #include <limits>
@@ -94,7 +94,7 @@ TEST("repaint: the model reads silence in the window, and the chunk mask marks i
 
 TEST("repaint: a window over the whole source keeps nothing") {
   const AceStep model = tiny_ace_step({});
-  for (const int64_t frames : {150, 75}) {  // fewer than 128 are completed with silence, which the window covers too
+  for (const int64_t frames : {150, 75}) {  // below 128 frames the padding is in the window
     const TaskInputs inputs = task_inputs(model, job_of(Task::kRepaint), source_of(frames), kTinyInfo);
     EXPECT(!inputs.repaint);
     EXPECT(inputs.context.source.equal(model.silence_of(std::max<int64_t>(frames, 128))));
@@ -175,7 +175,7 @@ TEST("postprocess: keeps audio outside the window, new audio inside, with a fade
   EXPECT(largest_difference(audio[1].slice(0, 6, 10), rise) < 1e-6);
   EXPECT(largest_difference(audio[0].slice(0, 20, 24), rise.flip(0)) < 1e-6);
   audio = fresh.clone();
-  keep_outside(audio, kept, 2, 30, 4);  // no room for the whole fade
+  keep_outside(audio, kept, 2, 30, 4);  // too short for the whole fade
   EXPECT(audio.slice(1, 2).eq(0.75).all().item<bool>());
   EXPECT(audio[0][0].item<float>() > 0.25f);
 }
@@ -186,7 +186,7 @@ TEST("postprocess: attenuates only the new part above full scale") {
   keep_outside(audio, kept, 10, 20, 0);
   EXPECT(audio.slice(1, 0, 10).eq(0.9f).all().item<bool>());
   EXPECT(audio.slice(1, 10, 20).eq(-1).all().item<bool>());
-  audio = at::full({2, 30}, 0.1f);  // and quiet parts stay quiet
+  audio = at::full({2, 30}, 0.1f);  // quiet parts are not amplified
   keep_outside(audio, kept, 10, 20, 0);
   EXPECT(audio.slice(1, 10, 20).eq(0.1f).all().item<bool>());
   audio.fill_(std::numeric_limits<float>::quiet_NaN());

@@ -1,4 +1,4 @@
-// Adapters as files: what they hold, and that the model with one merged is the model it was trained on.
+// Saved adapters: their content, and equality of merged model and model in training.
 #include <ATen/ATen.h>
 #include <torch/optim/adamw.h>
 
@@ -20,7 +20,7 @@ using namespace carillon::test;
 
 namespace {
 
-/// An adapter somewhere on its way: every parameter moved from its first value.
+/// Changes every parameter of an adapter, as in the middle of training.
 void disturb(const TrainableAdapter& adapter) {
   uint64_t seed = 100;
   for (const auto& [name, parameter] : adapter.parameters()) {
@@ -35,7 +35,7 @@ at::Tensor some_velocity(const Dit& dit, double time = 0.5) {
       .detach();
 }
 
-/// A fresh model of `directory` with the adapter of `files` merged at `strength`.
+/// Velocity of a fresh model from `directory` with the adapter in `files` merged at `strength`.
 at::Tensor merged_velocity(const std::string& directory, const std::string& files, double strength) {
   AceStep model = AceStep::load(directory, {at::kCPU, at::kFloat}, Control());
   const auto checkpoint = Checkpoint::open(directory);
@@ -53,7 +53,7 @@ const AdapterDesign kDesigns[] = {
     Lokr{.dimension = 1, .alpha = 3, .decompose_both = true, .use_scalar = true, .weight_decompose = false},
     Lokr{.dimension = 1, .alpha = 3, .decompose_both = true, .use_scalar = true}};
 
-/// Trains `adapter` to one sample with fixed noise at time 0.5; the loss before and after.
+/// Trains `adapter` on one sample with fixed noise at time 0.5. Returns the loss before and after.
 std::pair<double, double> overfit(const Dit& dit, const TrainableAdapter& adapter, int64_t steps,
                                   double learning_rate) {
   const FlowMatchingBatch batch{.data = random_tensor({1, 16, kTinyLatent}, 1),
@@ -192,7 +192,7 @@ TEST("adapter saving: merging the saved adapter gives the model in training, for
 }
 
 TEST("adapter saving: an overfitted adapter reproduces its sample after loading") {
-  // The head of a random base reaches few velocities, whatever the attention says: this one reaches them all.
+  // The output layer of a random base has a small range, which limits the effect of attention: enlarge it.
   const auto with_wide_head = [](Tensors& tensors) { tensors["decoder.proj_out.1.weight"].mul_(5); };
   const std::string directory = write_tiny_ace_step({}, with_wide_head);
   for (const AdapterDesign& design :
@@ -202,7 +202,7 @@ TEST("adapter saving: an overfitted adapter reproduces its sample after loading"
     const TrainableAdapter adapter(model.dit, design, 1);
     const auto [first, last] = overfit(model.dit, adapter, 400, 1e-2);
     EXPECT(last < 0.1 * first);
-    EXPECT(last < 0.1);  // no velocity at all would have a loss of about 2
+    EXPECT(last < 0.1);  // a zero velocity has a loss of about 2
     const std::string folder = fixture_directory();
     save_adapter(adapter, folder, "tiny", "{}");
     EXPECT(largest_difference(merged_velocity(directory, folder, 1.0), some_velocity(model.dit)) < 1e-4);

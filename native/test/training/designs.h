@@ -3,7 +3,7 @@
 
 namespace carillon::test {
 
-// Adapters to train. What a test does not say is as the service has it where a request does not.
+// Adapter designs for tests, with the defaults of the service.
 
 struct Lora {
   int64_t rank = 64;

@@ -1,4 +1,4 @@
-// Samples of a tiny model: what an adapter is trained on is what inference would see.
+// Prepared samples of a tiny model match the inputs of inference.
 #include "core/training/training_sample.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// LoRA, LoKr and DoRA as they are trained, one projection at a time.
+// LoRA, LoKr and DoRA in training, for a single projection.
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
@@ -18,7 +18,7 @@ constexpr int64_t kOut = 24, kIn = 32;
 
 at::Generator generator(uint64_t seed = 1) { return seeded_generator(seed, at::kCPU); }
 
-/// Every way a LoKr adapter can be made: w1 and w2 whole or not, with and without scalar and magnitude.
+/// All variants of LoKr: w1 and w2 whole or factored, with and without scalar and magnitude.
 std::vector<LokrDesign> lokr_designs() {
   std::vector<LokrDesign> designs;
   for (const bool dora : {false, true}) {
@@ -32,7 +32,7 @@ std::vector<LokrDesign> lokr_designs() {
   return designs;
 }
 
-/// A LoKr of random double tensors in place of its first ones.
+/// A LoKr with random double tensors.
 TrainedLokr random_double_lokr(const LokrDesign& design, const at::Tensor& weight) {
   at::Generator random = generator(7);
   TrainedLokr lokr(design, weight, random);
@@ -44,7 +44,7 @@ TrainedLokr random_double_lokr(const LokrDesign& design, const at::Tensor& weigh
   return lokr;
 }
 
-/// The largest difference of the gradients of sum(output * g) to central differences, over all elements.
+/// Largest difference between gradients of sum(output * g) and central differences, over all elements.
 double gradient_error(const TrainedDelta& delta, const at::Tensor& x, const at::Tensor& weight) {
   constexpr double kStep = 1e-6;
   const at::Tensor g = at::randn({x.size(0), weight.size(0)}, generator(9), at::kDouble);
@@ -110,7 +110,7 @@ TEST("trained delta: LoKr starts at zero for every design") {
   for (const LokrDesign& design : lokr_designs()) {
     at::Generator random = generator();
     const TrainedLokr lokr(design, weight, random);
-    // The epsilon of a norm makes a change in the last place.
+    // The epsilon of a norm changes the last bits.
     const double most = design.weight_decompose ? 1e-5 : 0.0;
     EXPECT(lokr.apply(x, weight, {}).abs().max().item<double>() <= most);
     EXPECT_EQ(lokr.scalar.defined(), design.use_scalar);

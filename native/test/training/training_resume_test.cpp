@@ -1,4 +1,4 @@
-// Training runs that are stopped and go on: from a stop, from the checkpoint of an epoch, and from none that fits.
+// Resuming training runs: after a stop, from an epoch's checkpoint, and from checkpoints that do not match.
 #include <algorithm>
 #include <filesystem>
 
@@ -22,7 +22,7 @@ std::vector<double> losses(const Trained& run) {
   return values;
 }
 
-/// A checkpoint folder of the same name with nothing but the adapter, as other trainers and exports leave it.
+/// Copies a checkpoint folder with the adapter only, as other trainers and exports write it.
 std::string adapter_alone(const std::string& folder, const std::string& name = "") {
   const std::string copy = fixture_directory() + "/" + (name.empty() ? fs::path(folder).filename().string() : name);
   fs::copy(folder, copy, fs::copy_options::recursive);
@@ -189,12 +189,12 @@ TEST("training resume: an adapter without a state continues after the epoch in i
       EXPECT(!resumed.has_optimizer);
       EXPECT(run.all<Notice>().at(0).text.find("beginning of epoch 4 with a fresh optimiser") != std::string::npos);
       EXPECT_EQ(run.result.steps, int64_t{12});
-      // The same weights, inputs and rate as of the run that went on; what the step makes of them is another.
+      // Same weights, inputs and learning rate as the uninterrupted run, so the first loss is equal; the step differs.
       EXPECT_EQ(losses(run).at(0), losses(uninterrupted).at(6));
       EXPECT_EQ(run.all<Step>()[0].learning_rate, uninterrupted.all<Step>()[6].learning_rate);
       EXPECT(losses(run).at(1) != losses(uninterrupted).at(7));
     }
-    // Its own checkpoints have a state again, in which the optimiser is as old as it is.
+    // Its own checkpoints have a state again, with the true number of optimiser steps.
     const std::string bytes = adapter_bytes(rest.output_directory + "/final");
     rest.resume_from = checkpoint(rest, "epoch_5_");
     rest.output_directory = fixture_directory() + "/run";
@@ -246,7 +246,7 @@ TEST("training resume: starts from an adapter by another program") {
   });
   for (auto& [name, tensor] : tensors) tensor = tensor.to(at::kBFloat16);
   TrainingOptions options = tiny_training(design);
-  options.learning_rate = 1e-12;  // leaves the weights as they are
+  options.learning_rate = 1e-12;  // keeps the weights unchanged
   options.epochs = options.save_every_epochs = 1;
   options.resume_from = write_peft(tensors);
   const Trained run(options);
@@ -286,7 +286,7 @@ TEST("training resume: rejects a mismatched adapter without a state, with the re
   design.factor = 2;
   refused(lokr, design, "lokr_w1 [4, 4], ");
   design = kLokr;
-  design.dimension = 1;  // so that decompose_both splits w1, which files hold in one piece
+  design.dimension = 1;  // decompose_both splits w1, which files store whole
   refused(final_of(design), design, "lokr_w1_a [4, 1], lokr_w1_b [1, 4], ");
 
   Tensors tensors;

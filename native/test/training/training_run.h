@@ -1,5 +1,5 @@
 #pragma once
-// Training runs of the tiny model, with everything they tell.
+// Training runs of the tiny model, with their events.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace carillon::test {
 
-/// A piece of music of random numbers; `scale` of its latents.
+/// A random training sample; its latents are multiplied by `scale`.
 inline TrainingSample random_sample(int64_t frames, int64_t tokens, uint64_t seed, double scale = 1.0) {
   return {.target_latents = random_tensor({frames, kTinyLatent}, seed, scale),
           .attention_mask = at::ones({frames}, at::kBool),
@@ -28,7 +28,7 @@ inline TrainingSample random_sample(int64_t frames, int64_t tokens, uint64_t see
           .metadata = {}};
 }
 
-/// Writes samples into a fresh folder; their paths.
+/// Writes samples to a fresh folder and returns their paths.
 inline std::vector<std::string> write_samples(const std::vector<TrainingSample>& samples) {
   const std::string directory = fixture_directory();
   std::vector<std::string> paths;
@@ -66,7 +66,7 @@ inline TrainingOptions tiny_training(const AdapterDesign& adapter) {
           .trim_condition = false};
 }
 
-/// Trains and keeps what the run tells. `stop_when`, given each event, ends it.
+/// Trains and collects the events. Cancels the run once `stop_when` returns true for an event.
 struct Trained {
   std::vector<TrainingEvent> events;
   TrainingResult result;
@@ -80,7 +80,7 @@ struct Trained {
       if (stop_when(event)) stop = true;
     };
     std::exception_ptr failure;
-    // A thread of its own: train() lowers the priority of the one it gets.
+    // In its own thread, because train() lowers the priority of the thread.
     std::thread([&] {
       try {
         result = train(options, note, Control(&stop, {}));
@@ -101,7 +101,7 @@ struct Trained {
   }
 };
 
-/// The error that the run fails with.
+/// Error code that the run fails with.
 inline ErrorCode code_of(const TrainingOptions& options) {
   try {
     Trained run(options);
@@ -116,13 +116,13 @@ inline std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// The bytes of the adapter in a checkpoint folder or in final.
+/// Bytes of the adapter in a checkpoint folder or in final.
 inline std::string adapter_bytes(const std::string& folder) {
   const std::string lokr = folder + "/lokr_weights.safetensors";
   return text_of(std::filesystem::exists(lokr) ? lokr : folder + "/adapter/adapter_model.safetensors");
 }
 
-/// The checkpoint folder whose name begins so.
+/// Checkpoint folder whose name starts with `begin`.
 inline std::string checkpoint(const TrainingOptions& options, const std::string& begin) {
   for (const auto& entry : std::filesystem::directory_iterator(options.output_directory + "/checkpoints")) {
     if (entry.path().filename().string().rfind(begin, 0) == 0) return entry.path().string();

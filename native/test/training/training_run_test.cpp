@@ -1,4 +1,4 @@
-// Whole training runs: what they tell and write, how they fail.
+// Whole training runs: events, files and errors.
 #include "test/training/training_run.h"
 
 #include <filesystem>
@@ -147,8 +147,8 @@ TEST("training run: its files describe samples and options without paths") {
 }
 
 TEST("training run: overfits a sample, and a model with the saved adapter reproduces it") {
-  // A base for it: a random head reaches few velocities, whatever the attention says, and this one reaches them all; it
-  // hears little of the state, whose noise no step can foresee. The sample is louder than that noise.
+  // A base that can be overfitted: an output layer with a large range, and low weight on the state, whose noise cannot
+  // be learnt. The sample is louder than the noise.
   const auto prepared = [](Tensors& tensors) {
     tensors["decoder.proj_out.1.weight"].mul_(7);
     tensors["decoder.proj_in.1.weight"].narrow(1, 2 * kTinyLatent, kTinyLatent).mul_(0.1);
@@ -181,7 +181,7 @@ TEST("training run: overfits a sample, and a model with the saved adapter reprod
     merge_adapters(reloaded.dit, weights.sub("decoder"), {{adapter, 1.0}});
     const double after = loss();
     EXPECT(after < 0.1 * before);
-    EXPECT(after < 8);  // no velocity at all would have a loss of about 17
+    EXPECT(after < 8);  // a zero velocity has a loss of about 17
   }
 }
 
@@ -190,7 +190,7 @@ TEST("training run: the adapter is determined by the seed") {
   other.seed = 43;
   EXPECT_EQ(adapter_bytes(Trained(first).result.path), adapter_bytes(Trained(again).result.path));
   EXPECT(adapter_bytes(first.output_directory + "/final") != adapter_bytes(Trained(other).result.path));
-  // A run into the same directory replaces what is there.
+  // A run in the same directory replaces its files.
   EXPECT_EQ(adapter_bytes(Trained(first).result.path), adapter_bytes(again.output_directory + "/final"));
 }
 
@@ -293,7 +293,7 @@ TEST("training run: a disk that fills up within a log line leaves only whole lin
 }
 
 TEST("training run: an OOM error suggests gradient checkpointing unless it is on") {
-  // Each factor of such an adapter is larger than what is left.
+  // A factor of this adapter exceeds the available memory.
   TrainingOptions options = tiny_training(Lora{.rank = 1'000'000});
   const auto refusal = [&](bool gradient_checkpointing) -> std::string {
     options.gradient_checkpointing = gradient_checkpointing;

@@ -38,7 +38,7 @@ DitConfig some_model() {
 
 std::string fresh_path() { return test::fixture_directory() + "/sample.pt"; }
 
-/// A sample file in which `change` altered the tensors.
+/// Writes a sample file with tensors changed by `change`.
 template <typename Change>
 std::string write_changed(const Change& change) {
   const TrainingSample sample = some_sample();
@@ -153,7 +153,7 @@ TEST("sample: writes only opcodes that every loader supports") {
 }
 
 TEST("sample: trim_condition keeps real tokens and rejects a condition without any") {
-  TrainingSample sample = read_sample(kPythonSample);  // whose last token is padding
+  TrainingSample sample = read_sample(kPythonSample);  // its last token is padding
   const at::Tensor states = sample.encoder_hidden_states;
   trim_condition(sample, kPythonSample);
   EXPECT(sample.encoder_hidden_states.equal(states.narrow(0, 0, kTokens - 1)));

@@ -1,4 +1,4 @@
-// The pieces of the training loop: learning rate, flow times, optimiser, batches, checkpointed layers.
+// Parts of the training loop: learning rate, flow times, optimiser, batches, checkpointed layers.
 #include <ATen/ATen.h>
 #include <torch/optim/adamw.h>
 
@@ -23,7 +23,7 @@ DrawLaw draw_law(double condition_dropout = 0.0) {
 
 const Placement kPlacement{at::kCPU, at::kFloat};
 
-/// Gradients of all parameters of an adapter in one row, after `loss` went backward.
+/// Gradients of `loss` for all parameters of an adapter, concatenated.
 at::Tensor flat_gradient(const TrainableAdapter& adapter) {
   std::vector<at::Tensor> rows;
   for (const auto& [name, parameter] : adapter.parameters()) rows.push_back(parameter.grad().reshape({-1}));
@@ -34,7 +34,7 @@ void clear_gradients(const TrainableAdapter& adapter) {
   for (auto [name, parameter] : adapter.parameters()) parameter.mutable_grad() = at::Tensor();
 }
 
-/// An adapter somewhere on its way: every parameter moved from its first value.
+/// Changes every parameter of an adapter, as in the middle of training.
 void disturb(const TrainableAdapter& adapter) {
   uint64_t seed = 100;
   for (const auto& [name, parameter] : adapter.parameters()) {
@@ -139,7 +139,7 @@ TEST("time law: auto depends on the model, an explicit choice does not") {
   EXPECT(!is_discrete(false, TimestepSampling::kAuto));
   EXPECT(is_discrete(false, TimestepSampling::kDiscrete));
   EXPECT(!is_discrete(true, TimestepSampling::kLogitNormal));
-  options.model_name = "acestep-v15-turbo-fork";  // whose config says nothing
+  options.model_name = "acestep-v15-turbo-fork";  // detected by name, as the config does not say
   EXPECT(is_discrete(false, TimestepSampling::kAuto));
   EXPECT(!is_discrete(false, TimestepSampling::kLogitNormal));
 }
@@ -230,7 +230,7 @@ TEST("batches: the loss of unequal samples is weighted by length") {
   const at::Tensor gradient = flat_gradient(adapter);
   clear_gradients(adapter);
 
-  // The same draws, one sample at a time.
+  // The same random draws, one sample at a time.
   double alone = 0;
   for (const Part& part : parts) {
     for (int64_t i = 0; i < part.batch.data.size(0); ++i) {

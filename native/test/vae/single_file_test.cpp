@@ -1,4 +1,4 @@
-// Parts of single files, as ComfyUI publishes models: what is read from them is what is read from folders.
+// Models in single files, as published by ComfyUI, give the same results as folders.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -13,13 +13,13 @@ using namespace carillon::test;
 
 namespace {
 
-/// "3" behind "block." in a name; -1 without.
+/// Number after "block." in a name; -1 if there is none.
 int block_of(const std::string& name) {
   const size_t at = name.find(".block.");
   return at == std::string::npos ? -1 : std::stoi(name.substr(at + 7));
 }
 
-/// The name that stable-audio-tools gives a tensor of an autoencoder with five blocks, read off its own order of layers.
+/// Name in stable-audio-tools of a tensor of an autoencoder with five blocks.
 std::string stable_audio_name(const std::string& name) {
   const bool is_decoder = name.starts_with("decoder.");
   const std::string network = is_decoder ? "decoder.layers." : "encoder.layers.";
@@ -57,7 +57,7 @@ std::string write_single(const Tensors& tensors) {
   return path;
 }
 
-/// The tiny autoencoder as ComfyUI has it, below `prefix`; snakes are flat there.
+/// The tiny autoencoder in ComfyUI's layout below `prefix`, where snakes have one dimension.
 ModelSource comfy_vae(const std::string& prefix) {
   Tensors tensors = renamed(TinyVaeWriter(Spelling::kWeightNorm, kTinyLatent).write(),
                             [&](const std::string& name) { return prefix + stable_audio_name(name); });

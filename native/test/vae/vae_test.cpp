@@ -40,7 +40,7 @@ Loaded load(const std::string& directory, at::ScalarType dtype, bool time_major 
           Oobleck::load_decoder(weights.sub("decoder"), config, time_major)};
 }
 
-/// Of a decoder whose last block has no unit that adds anything: it ends in stretches.
+/// Writes a VAE whose last decoder block has zero units only, so that its end runs in stretches.
 std::string write_vae_without_last_units() {
   return write_tiny_vae(Spelling::kPlain, 4, [](Tensors& tensors) {
     for (const char* unit : {"1", "2", "3"}) {
@@ -51,8 +51,8 @@ std::string write_vae_without_last_units() {
   });
 }
 
-/// What a listener gets of a decoding, and its result.
-struct Heard {
+/// Parts that a listener gets during decoding, and the result.
+struct Decoding {
   std::vector<std::vector<at::Tensor>> parts;
   at::Tensor result;
 
@@ -60,14 +60,14 @@ struct Heard {
   at::Tensor joined(int64_t item) const { return at::cat(parts.at(static_cast<size_t>(item))).t(); }
 };
 
-Heard hear(const Vae& vae, const at::Tensor& latents) {
-  Heard heard;
-  heard.parts.resize(static_cast<size_t>(latents.size(0)));
-  heard.result = vae.decode(latents, Control(), [&](int64_t item, const at::Tensor& audio) {
+Decoding decode_with_listener(const Vae& vae, const at::Tensor& latents) {
+  Decoding decoding;
+  decoding.parts.resize(static_cast<size_t>(latents.size(0)));
+  decoding.result = vae.decode(latents, Control(), [&](int64_t item, const at::Tensor& audio) {
     EXPECT(audio.is_contiguous());
-    heard.parts.at(static_cast<size_t>(item)).push_back(audio);
+    decoding.parts.at(static_cast<size_t>(item)).push_back(audio);
   });
-  return heard;
+  return decoding;
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ TEST("vae: tiled decoding and encoding equal a single run") {
   const c10::InferenceMode inference;
   const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    // The CPU kernels sum every output in one order, wherever a tile begins: equal to the last bit.
+    // CPU kernels sum every output in a fixed order, so tiled results are bit-equal.
     const bool has_kernels = dtype == at::kFloat ? kernels::has_float_tiles() : kernels::has_avx512();
     const double tolerance = has_kernels ? 0.0 : dtype == at::kFloat ? 1e-3 : 5e-2;
     const Loaded vae = load(directory, dtype);
@@ -195,11 +195,11 @@ TEST("vae: a listener gets all of the result, its beginning before the rest is d
     const Vae vae = Vae::load(directory, {at::kCPU, dtype}, Control());
     for (const int64_t frames : {3, 150}) {
       const at::Tensor latents = noise({2, 4, frames});
-      const Heard heard = hear(vae, latents);
-      EXPECT(at::equal(heard.result, vae.decode(latents, Control())));
-      for (const int64_t item : {0, 1}) EXPECT(at::equal(heard.joined(item), heard.result[item]));
+      const Decoding decoding = decode_with_listener(vae, latents);
+      EXPECT(at::equal(decoding.result, vae.decode(latents, Control())));
+      for (const int64_t item : {0, 1}) EXPECT(at::equal(decoding.joined(item), decoding.result[item]));
       const bool is_early = frames > 128 && can_run_time_major(vae.placement(), vae.config());
-      EXPECT_EQ(heard.parts[0].size(), size_t{is_early ? 2u : 1u});
+      EXPECT_EQ(decoding.parts[0].size(), size_t{is_early ? 2u : 1u});
     }
   }
   std::atomic<bool> cancelled{false};
@@ -256,8 +256,8 @@ TEST("vae: names wrong shapes and damaged checkpoints") {
   EXPECT_THROWS(Vae::load(directory, {at::kCPU, at::kFloat}, Control()), "decoder.conv1");
 }
 
-/// A spectral encoder of 20 channels, with made-up measures of a data set.
-std::string write_listening_vae() {
+/// Writes a VAE with a spectral encoder of 20 channels and invented statistics of a data set.
+std::string write_spectral_vae() {
   const at::Tensor rows = at::arange(320, at::kDouble), number = at::arange(1, 5, at::kDouble).unsqueeze(1);
   const std::string directory = write_tiny_vae(Spelling::kPlain, 20, [&](Tensors& tensors) {
     for (auto it = tensors.begin(); it != tensors.end();) {
@@ -274,7 +274,7 @@ std::string write_listening_vae() {
 }
 
 TEST("vae: the spectral encoder matches the latents of the training code") {
-  const Vae vae = Vae::load(write_listening_vae(), {at::kCPU, at::kFloat}, Control());
+  const Vae vae = Vae::load(write_spectral_vae(), {at::kCPU, at::kFloat}, Control());
   EXPECT(vae.unused_tensors().empty());
   const at::Tensor turns = at::arange(8 * 1920 + 1919, at::kDouble) * (2 * M_PI / 48000);  // of one hertz
   const at::Tensor left = 0.3 * (46.2493 * turns).sin() + 0.1 * (440 * turns).sin() * (1 + 0.5 * (3 * turns).sin());
@@ -289,13 +289,13 @@ TEST("vae: the spectral encoder matches the latents of the training code") {
        -2.8881, -0.1937, 0.4422,  -0.3992, -2.7618, -3.0559, 0.0,    0.0,     11.2100, 3.6667,
        3.5076,  -1.4199, 7.7120,  -2.3014, 9.4428,  -1.1854, -3.6623, -3.6670, -3.6672, -3.6673},
       at::kDouble);
-  const at::Tensor heard = at::cat({posterior.mean[0].select(1, 0), posterior.mean[0].select(1, 4)});
-  EXPECT((heard - expected).abs().max().item<double>() < 0.02);  // a filter's log is steep where nothing sounds
-  EXPECT(at::equal(vae.encode(audio, Control()).mean, posterior.mean));  // of whole frames
+  const at::Tensor found = at::cat({posterior.mean[0].select(1, 0), posterior.mean[0].select(1, 4)});
+  EXPECT((found - expected).abs().max().item<double>() < 0.02);  // logarithms are steep near silence
+  EXPECT(at::equal(vae.encode(audio, Control()).mean, posterior.mean));  // from whole frames only
 }
 
 TEST("vae: the spectral encoder gives the same for a long recording as for its parts, and can be cancelled") {
-  const Vae vae = Vae::load(write_listening_vae(), {at::kCPU, at::kFloat}, Control());
+  const Vae vae = Vae::load(write_spectral_vae(), {at::kCPU, at::kFloat}, Control());
   const at::Tensor audio = 0.1 * noise({1, 2, 300 * 1920});
   const at::Tensor whole = vae.encode(audio, Control()).mean;
   const at::Tensor part = vae.encode(audio.narrow(2, 200 * 1920, 100 * 1920), Control()).mean;
@@ -319,16 +319,16 @@ TEST("vae: oscillators play their semitones in addition to the decoder, from fir
   EXPECT((played.sizes() == at::IntArrayRef{2, 1, kFrames * kHop}));
   const at::Tensor whole = vae.decode(latents, Control());
   EXPECT(at::equal(whole, plain.decode(latents, Control()) + played));
-  const Heard heard = hear(vae, latents);
-  EXPECT(at::equal(heard.result, whole));
-  for (const int64_t item : {0, 1}) EXPECT(at::equal(heard.joined(item), whole[item]));
+  const Decoding decoding = decode_with_listener(vae, latents);
+  EXPECT(at::equal(decoding.result, whole));
+  for (const int64_t item : {0, 1}) EXPECT(at::equal(decoding.joined(item), whole[item]));
 
   const at::Tensor time = at::arange(kFrames * kHop, at::kDouble) / 48000;
   const auto wave = [&](double hertz, double turns) { return ((time * hertz + turns) * (2 * M_PI)).cos(); };
   const at::Tensor expected = std::exp(-1.5) * wave(41.20344461, 0) + std::exp(-3.5) * wave(43.65352893, 0.6180339887);
   EXPECT((played - expected.to(at::kFloat)).abs().max().item<double>() < 1e-3);
 
-  latents[1][0].fill_(9);  // louder than music ever is: an error, and not heard as loud
+  latents[1][0].fill_(9);  // above the limit `loudest`, and clamped
   const at::Tensor loudest = play_oscillators(latents, vae.config())[1];
   EXPECT_NEAR(loudest.abs().max().item<double>(), std::exp(0.3) + std::exp(-3.5), 0.01);
 
@@ -338,7 +338,7 @@ TEST("vae: oscillators play their semitones in addition to the decoder, from fir
   const at::Tensor first = play_oscillators(latents, above)[0];
   EXPECT_NEAR(first.abs().max().item<double>(), std::sqrt(std::exp(-3.0) - std::exp(-7.0)), 1e-3);
 
-  latents[0][0][75] = 1.5;  // a louder frame is heard from the middle of the one before to that of the one after
+  latents[0][0][75] = 1.5;  // affects samples from the middle of the frame before to the middle of the frame after
   const at::Tensor change = (play_oscillators(latents, vae.config()) - played)[0][0];
   EXPECT(change.narrow(0, 75 * kHop, kHop).abs().max().item<double>() > 0.2);
   EXPECT(!change.narrow(0, 0, 74 * kHop + kHop / 2).any().item<bool>());
