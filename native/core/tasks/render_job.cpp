@@ -149,7 +149,7 @@ void check_source(const RenderJob& job, const RendererInfo& info) {
     check_latents("src_latents", job.source_latents, info);
     const int64_t frames = job.source_latents.size(0);
     require(whole_frames(job.samples, info) == frames, "src_latents has " + std::to_string(frames) +
-                                                           " frames, which do not hold " +
+                                                           " frames, too few or too many for " +
                                                            std::to_string(job.samples) + " samples");
   } else {
     check_recording("the source audio", job.source_audio, info);
@@ -177,10 +177,10 @@ void check_recording(const std::string& what, const at::Tensor& audio, const Ren
 void check_latents(const std::string& what, const at::Tensor& latents, const RendererInfo& info) {
   const auto channels = static_cast<int64_t>(info.silent_frame.size());
   require(latents.dim() == 2 && latents.size(1) == channels && latents.scalar_type() == at::kFloat,
-          what + " has the shape " + c10::str(latents.sizes()) + ", but latents of this model are [frames, " +
+          what + " has shape " + c10::str(latents.sizes()) + ", but latents of this model are [frames, " +
               std::to_string(channels) + "]");
   check_length(what, latents.size(0) * info.samples_per_frame, info);
-  require(latents.isfinite().all().item<bool>(), what + " holds a value that is not a number");
+  require(latents.isfinite().all().item<bool>(), what + " contains a value that is not finite");
 }
 
 void check_render_job(const RenderJob& job, const RendererInfo& info) {

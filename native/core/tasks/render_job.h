@@ -121,7 +121,7 @@ struct WindowPlace {
 /// Rounds each time to the nearest sample; frames and padding follow in integers. Without a window: all of the source.
 WindowPlace place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate);
 
-/// The job's window on its source. Whole frames are put before source_latents.
+/// The job's window on its source. Padding before source_latents is a whole number of frames.
 WindowPlace place_window(const RenderJob& job, const RendererInfo& info);
 
 /// Frames [begin, end) of `frames` that a window of samples covers: both ends rounded down, at least one frame.

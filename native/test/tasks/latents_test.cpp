@@ -1,4 +1,4 @@
-// Jobs that take latents in place of recordings, and the latents of songs.
+// Jobs with latents instead of recordings, and the latents of songs.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ at::Tensor encoded(Renderer& renderer, const at::Tensor& audio) {
   return renderer.encode_posterior(audio, Control()).mean[0].t().contiguous();
 }
 
-/// `job` with the latents of its recording in place of the recording.
+/// Replaces the recording of `job` by its latents.
 RenderJob from_latents(Renderer& renderer, RenderJob job) {
   job.source_latents = encoded(renderer, job.source_audio);
   job.samples = job.source_audio.size(1);
@@ -27,7 +27,7 @@ RenderJob from_latents(Renderer& renderer, RenderJob job) {
 
 }  // namespace
 
-TEST("latents: a source in latents makes the song of the recording they were encoded from") {
+TEST("latents: source latents give the same song as their recording") {
   Renderer renderer = load(write_checkpoints());
   for (const Task task : {Task::kCover, Task::kExtract, Task::kComplete}) {
     const RenderJob job = source_job(task);
@@ -35,7 +35,7 @@ TEST("latents: a source in latents makes the song of the recording they were enc
   }
 }
 
-TEST("latents: a reference in latents makes the song of the recording they were encoded from") {
+TEST("latents: reference latents give the same song as their recording") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = source_job(Task::kCover), plain = job;
   job.reference_audio = recording(20, 70);
@@ -75,7 +75,7 @@ TEST("latents: repaint keeps the latents of its source outside the window") {
   EXPECT(distance(made.slice(0, 20, 30), kept.slice(0, 20, 30)) > 1e-3);
 }
 
-TEST("latents: a window before the source adds whole frames") {
+TEST("latents: a window before the source pads whole frames") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = from_latents(renderer, source_job(Task::kRepaint));
   job.window = Window{-0.1, 0.2};  // 2.5 frames
@@ -85,7 +85,7 @@ TEST("latents: a window before the source adds whole frames") {
   EXPECT(result.latents[0].slice(0, 3 + 5).equal(job.source_latents.slice(0, 5)));
 }
 
-TEST("latents: another shape, a value that is not a number and another length are refused by name") {
+TEST("latents: rejects latents of another shape or length, or with values that are not finite, by name") {
   const RenderJob job = [] {
     RenderJob cover = source_job(Task::kCover);
     cover.source_audio.reset();
@@ -101,11 +101,11 @@ TEST("latents: another shape, a value that is not a number and another length ar
     EXPECT_THROWS(check_render_job(other, kTinyInfo), fragment);
     EXPECT(code_thrown([&] { check_render_job(other, kTinyInfo); }) == ErrorCode::kBadArgument);
   };
-  refused([](RenderJob& job) { job.source_latents = at::zeros({9, kTinyLatent + 1}); }, "src_latents has the shape [9, ");
-  refused([](RenderJob& job) { job.reference_latents = at::zeros({9, 3}); }, "ref_latents has the shape [9, 3]");
+  refused([](RenderJob& job) { job.source_latents = at::zeros({9, kTinyLatent + 1}); }, "src_latents has shape [9, ");
+  refused([](RenderJob& job) { job.reference_latents = at::zeros({9, 3}); }, "ref_latents has shape [9, 3]");
   refused([](RenderJob& job) { job.source_latents = job.source_latents + std::nanf(""); },
-          "src_latents holds a value that is not a number");
+          "src_latents contains a value that is not finite");
   refused([](RenderJob& job) { job.reference_latents = job.reference_latents + INFINITY; },
-          "ref_latents holds a value that is not a number");
-  refused([](RenderJob& job) { job.samples += 1; }, "src_latents has 10 frames, which do not hold 19201 samples");
+          "ref_latents contains a value that is not finite");
+  refused([](RenderJob& job) { job.samples += 1; }, "src_latents has 10 frames, too few or too many for 19201 samples");
 }
