@@ -145,7 +145,7 @@ describe("latents of songs", function () {
       silentFrame: null,
     }));
     expect(await failure(narrow)).to.match(
-      /src_latents has the shape \[250, 3\], but latents of this model are \[frames, \d+\]/,
+      /src_latents has shape \[250, 3\], but latents of this model are \[frames, \d+\]/,
     );
     const foreign = await changed(({ silentFrame }) => ({
       silentFrame: silentFrame?.map((value) => value + 1),
