@@ -96,7 +96,7 @@ Napi::Error to_js(Napi::Env env, const Error& error) {
 
 Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options, Work work) {
   return start(env, lane, options,
-               [work = std::move(work)](const Control& control, const Tell&) { return work(control); });
+               [work = std::move(work)](const Control& control, const SendEvent&) { return work(control); });
 }
 
 Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options, WorkWithEvents work) {
