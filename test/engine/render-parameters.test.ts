@@ -42,7 +42,10 @@ describe("render parameters", () => {
     it(`are rejected by the core if unknown: ${group}`, () => {
       const own = job[group as keyof typeof renderParameters];
       const more = { ...job, [group]: { ...own, loudness: 3 } } as RenderJob;
-      expect(() => renderer.render(more, {})).to.throw(TypeError, `${group}.loudness is not a known parameter`);
+      expect(() => renderer.render(more, {})).to.throw(
+        TypeError,
+        `${group}.loudness is not a known parameter`,
+      );
       const without = { ...job, [group]: undefined } as unknown as RenderJob;
       expect(() => renderer.render(without, {})).to.throw(TypeError, `${group} must be an object`);
     });
