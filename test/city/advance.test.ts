@@ -6,7 +6,7 @@ import { advance, bulldozeAll, fingerprint, smallTown } from "./simulation/towns
 describe("advance", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
-  it("runs a paused city for the weeks or days asked for, and it stays paused", async () => {
+  it("runs a paused city for the requested weeks or days and leaves it paused", async () => {
     const { client, city } = bridge;
     const week = await client.run("advance", { weeks: 1 });
     expect(week).to.include({
@@ -22,7 +22,7 @@ describe("advance", () => {
     expect((await client.state("/state/summary")).gameTime).to.match(/^2031-01-10T00:0/);
   });
 
-  it("reports citizens, money, what grew and which problems began", async () => {
+  it("reports citizens, money, growth and new problems", async () => {
     const { client, city } = bridge;
     smallTown(city);
     const report = await client.run("advance", { weeks: 4 });
@@ -48,7 +48,7 @@ describe("advance", () => {
     expect(lit.problems.ended.map(({ problem }: { problem: string }) => problem)).to.include("Electricity");
   });
 
-  it("reports buildings that were abandoned", async () => {
+  it("reports abandoned buildings", async () => {
     const { client, city } = bridge;
     smallTown(city);
     advance(city, 4 * FRAMES_PER_WEEK);
@@ -57,7 +57,7 @@ describe("advance", () => {
     expect(buildings.abandoned.count + buildings.removed).to.be.greaterThan(0);
   });
 
-  it("stops as soon as a figure is crossed or a problem begins", async () => {
+  it("stops when a figure is crossed or a problem begins", async () => {
     const { client, city } = bridge;
     smallTown(city);
     const grown = await client.run("advance", { until: { citizens: 30 } });
@@ -75,7 +75,7 @@ describe("advance", () => {
     ).to.equal("days");
   });
 
-  it("stops after maxSeconds, and answers reads meanwhile", async () => {
+  it("stops after maxSeconds and answers reads in the meantime", async () => {
     const { client, city } = bridge;
     smallTown(city);
     let isDone = false;
@@ -90,7 +90,7 @@ describe("advance", () => {
     expect(times.size).to.be.greaterThan(2);
   });
 
-  it("makes the same city as its clock", async () => {
+  it("produces the same city as the running clock", async () => {
     const { client, city, game } = bridge;
     smallTown(city);
     await client.run("advance", { weeks: 3 });
@@ -102,7 +102,7 @@ describe("advance", () => {
     expect(fingerprint(other)).to.equal(advanced);
   });
 
-  it("refuses a second one meanwhile, and ends when the city is unloaded", async () => {
+  it("rejects a concurrent advance and ends when the city is unloaded", async () => {
     const { client, game } = bridge;
     const first = client.run("advance", { weeks: 500, maxSeconds: 600, opId: "long" });
     const repeat = client.run("advance", { weeks: 500, maxSeconds: 600, opId: "long" });
@@ -118,7 +118,7 @@ describe("advance", () => {
     expect((await client.post("advance", { days: 1 })).status).to.equal(409);
   });
 
-  it("refuses what it cannot do, and says what it takes", async () => {
+  it("rejects invalid limits and names the valid ones", async () => {
     const { client, city } = bridge;
     const before = fingerprint(city);
     for (const [body, words] of [
@@ -143,7 +143,7 @@ describe("advance", () => {
 describe("an opId", () => {
   const bridge = bridgeForEach();
 
-  it("makes a repeat of any command harmless", async () => {
+  it("executes any repeated command only once", async () => {
     const { client, city } = bridge;
     const road = { start: { x: 0, z: 0 }, end: { x: 80, z: 0 }, opId: "road" };
     const first = await client.run("build-road", road);
@@ -164,7 +164,7 @@ describe("an opId", () => {
     expect(city.world.frame).to.equal(FRAMES_PER_WEEK);
   });
 
-  it("remembers neither dry runs nor refusals, and must be text", async () => {
+  it("ignores dry runs and rejected commands, and must be text", async () => {
     const { client, city } = bridge;
     const commands = [{ type: "build-road", end: { x: 80, z: 0 } }];
     expect((await client.run("batch", { commands, opId: "one" })).dryRun).to.equal(true);

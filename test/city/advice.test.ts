@@ -18,7 +18,7 @@ describe("advice", () => {
     return new Map(advice.map((row: Answer) => [row.topic, row]));
   }
 
-  it("is to zone land where nothing stands yet, and changes nothing", async () => {
+  it("suggests zoning in an empty city and changes nothing", async () => {
     const { client, city } = bridge;
     await client.road(320, 300, 400, 300);
     const before = fingerprint(city);
@@ -29,7 +29,7 @@ describe("advice", () => {
     expect((await client.run(command, fields)).changedCells).to.be.greaterThan(0);
   });
 
-  it("names what homes and buildings lack, the gravest first, with commands that can be sent", async () => {
+  it("lists shortages by severity, with ready-made commands", async () => {
     const { client, city } = bridge;
     smallTown(city);
     advance(city, 4 * FRAMES_PER_WEEK);
@@ -56,7 +56,7 @@ describe("advice", () => {
     expect(city.buildings().some(({ prefab }) => prefab.name === fields.buildingPrefab)).to.equal(true);
   });
 
-  it("foresees a service that a growing town will miss, before the lack of it costs happiness", async () => {
+  it("announces a missing service before happiness drops", async () => {
     const { client, city } = bridge;
     homesOnly(city);
     const wishes = async () => (await client.state("/state/problems?limit=0")).wishes;
@@ -80,7 +80,7 @@ describe("advice", () => {
     expect((await wishes()).map(({ service }: Answer) => service)).not.to.include("garbage");
   });
 
-  it("says how long the money lasts, and which utility is nearly used up", async () => {
+  it("reports how long the money lasts and which utility runs short", async () => {
     const { client, city } = bridge;
     smallTown(city);
     for (const x of [-400]) {
@@ -98,7 +98,7 @@ describe("advice", () => {
     expect(short.commands[0].fields.buildingPrefab).to.equal("Wind Turbine");
   });
 
-  it("warns of full stores, asked-out services and crowded roads", async () => {
+  it("warns about full storage, overloaded services and congested roads", async () => {
     const { client, city } = bridge;
     smallTown(city);
     for (const [buildingPrefab, z] of [

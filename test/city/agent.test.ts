@@ -23,7 +23,7 @@ const REMEDIES = {
   Fire: { buildingPrefab: "Fire House", position: { x: 510, z: 140 }, angleDegrees: 90 },
 };
 
-describe("an agent with nothing but the interface", () => {
+describe("an agent that uses only the HTTP interface", () => {
   const bridge = bridgeForEach({ map: "highway" });
   let client: BridgeClient;
 
@@ -31,7 +31,7 @@ describe("an agent with nothing but the interface", () => {
     client = bridge.client;
   });
 
-  it("makes an empty map a living town of 500 people, and saves it @slow", async function () {
+  it("grows an empty map to a town of 500 people and saves it @slow", async function () {
     this.timeout(300_000);
     await layStreets();
     await supply();

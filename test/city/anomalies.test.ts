@@ -60,7 +60,7 @@ describe("road anomalies", () => {
     });
   });
 
-  it("looks as far as it is asked to for the nearest road", async () => {
+  it("searches for the nearest road within the requested distance", async () => {
     await bridge.client.road(0, 0, 80, 0);
     await bridge.client.road(0, 500, 80, 500);
     await bridge.client.road(0, 2000, 80, 2000);
@@ -77,7 +77,7 @@ describe("road anomalies", () => {
     expect((await inspect("?nearMissDistance=499")).counts).to.deep.equal({ deadEndRoad: 6 });
   });
 
-  it("does not take the way out of the map for a dead end", async () => {
+  it("does not report outside connections as dead ends", async () => {
     const edge = bridge.game.startCity({ seed: 7, map: "highway", paused: true });
     expect(edge.nodes().filter(({ outside }) => outside)).to.have.length(4);
     expect((await inspect()).counts).to.deep.equal({});
@@ -106,7 +106,7 @@ describe("road anomalies", () => {
     });
   });
 
-  it("looks again once the roads have changed", async () => {
+  it("updates after a road change", async () => {
     await bridge.client.road(0, 0, 80, 0);
     expect((await inspect("?includeDeadEnds=false")).total).to.equal(0);
     const { segmentId: id } = await bridge.client.road(40, -40, 40, 40);
@@ -115,7 +115,7 @@ describe("road anomalies", () => {
     expect((await inspect("?includeDeadEnds=false")).total).to.equal(0);
   });
 
-  it("takes a crossing at the very end for a junction", async () => {
+  it("treats a crossing at a segment's end as a junction", async () => {
     await bridge.client.road(0, 0, 80, 0);
     await bridge.client.road(77.5, -40, 77.5, 40);
     expect((await inspect("?includeDeadEnds=false")).counts).to.deep.equal({ deadEndNearRoad: 1 });
@@ -137,7 +137,7 @@ describe("road anomalies", () => {
     expect((await inspect()).counts).to.not.have.property("overlappingRoadSegments");
   });
 
-  it("does not mind pipes", async () => {
+  it("ignores pipes", async () => {
     for (const [z, toZ] of [
       [0, 0],
       [-40, 40],
@@ -147,7 +147,7 @@ describe("road anomalies", () => {
     expect((await inspect()).total).to.equal(0);
   });
 
-  it("finds cliffs beside roads, and always looks at links to the outside", async () => {
+  it("finds cliffs beside roads, including outside connections", async () => {
     await bridge.client.road(0, 0, 80, 0, { name: "Agent Flat" });
     await bridge.client.road(80, 0, 80, 150, { name: "agent outside link" });
     await bridge.client.road(80, 0, 80, -139, { name: "Agent Outside, but short" });
@@ -191,7 +191,7 @@ describe("road anomalies", () => {
     ]);
   });
 
-  it("finds roads far below the grade of the rest", async () => {
+  it("finds roads far below their surroundings", async () => {
     await bridge.client.road(0, 0, 80, 0, { name: "Agent Low" });
     expect(bridge.city.surfaceHeight(-8600, 520)).to.be.greaterThan(90);
     for (let i = 0; i < 5; i++)
@@ -202,7 +202,7 @@ describe("road anomalies", () => {
     expect(below.localGradeY - below.roadY).to.be.closeTo(below.belowBy, 0.002);
   });
 
-  it("finds the pairs that looking at every pair finds", () => {
+  it("finds the same pairs as a brute-force search", () => {
     const coordinate = fc.integer({ min: 0, max: 24 }).map((i) => i * 10);
     const segment = fc.tuple(coordinate, coordinate, coordinate, coordinate);
     fc.assert(
@@ -230,7 +230,7 @@ describe("building anomalies", () => {
   const place = (buildingPrefab: string, x: number, z: number, angleDegrees = 0) =>
     bridge.client.run("place-building", { buildingPrefab, position: { x, z }, angleDegrees });
 
-  it("finds service buildings on roads, by their turned footprint", async () => {
+  it("finds service buildings on roads by their rotated footprint", async () => {
     await bridge.client.road(0, 0, 200, 0);
     await bridge.client.road(0, 0, 200, 1);
     await place("Water Tower", 40, 0);
@@ -268,7 +268,7 @@ describe("zone anomalies", () => {
     await bridge.client.road(0, 0, 80, 0);
   });
 
-  it("finds nothing where nothing or everything is zoned", async () => {
+  it("finds nothing if no cell or every cell is zoned", async () => {
     expect((await inspect()).total).to.equal(0);
     await bridge.client.run("set-zone", { zone: "Office", center: { x: 40, z: 0 }, radius: 200 });
     expect((await inspect()).total).to.equal(0);

@@ -11,7 +11,7 @@ import { SILENT } from "./bridge.js";
 const LINE = /^Week \d+: (\d+) citizens, balance -?[\d.]+$/;
 
 describe("the example agent", () => {
-  it("builds a town of 2,000 in a year and 5,000 in three, and is never bankrupt @slow", async () => {
+  it("reaches 2,000 citizens in one year and 5,000 in three without bankruptcy @slow", async () => {
     const savesDirectory = mkdtempSync(join(tmpdir(), "carillon-town-"));
     const onSaveFailed = (error: Error) => {
       throw error;

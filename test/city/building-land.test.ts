@@ -8,7 +8,7 @@ const WEEK = 4096;
 describe("zone-rectangle", () => {
   const bridge = bridgeForEach();
 
-  it("paints the cells between two corners, and no others", async () => {
+  it("paints only the cells between two corners", async () => {
     const { client, city } = bridge;
     await client.road(0, 0, 160, 0);
     const area = { zone: "Industrial", from: { x: 0, z: 0 }, to: { x: 80, z: 40 } };
@@ -22,7 +22,7 @@ describe("zone-rectangle", () => {
     expect(findFaults(city.world)).to.deep.equal([]);
   });
 
-  it("leaves cells under buildings alone, unless told otherwise", async () => {
+  it("keeps cells under buildings by default", async () => {
     const { client } = bridge;
     await client.road(0, 0, 160, 0);
     await client.run("place-building", { buildingPrefab: "Fire House", position: { x: 40, z: 24 } });
@@ -34,7 +34,7 @@ describe("zone-rectangle", () => {
     );
   });
 
-  it("refuses unknown zones and corners too far apart or off the map", async () => {
+  it("rejects unknown zones and corners too far apart or off the map", async () => {
     const { client } = bridge;
     expect(await client.refusal("zone-rectangle", { zone: "Farm" })).to.include("Farm");
     expect(await client.refusal("zone-rectangle", { to: { x: 2049, z: 0 } })).to.include("2048");
@@ -45,7 +45,7 @@ describe("zone-rectangle", () => {
 describe("upgrade-road", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
-  it("changes the prefab, and keeps id, name, zones and buildings", async () => {
+  it("changes the prefab and keeps id, name, zones and buildings", async () => {
     const { client, city } = bridge;
     smallTown(city);
     advance(city, 2 * WEEK);
@@ -87,7 +87,7 @@ describe("upgrade-road", () => {
     expect(done.cost).to.equal(400);
   });
 
-  it("refuses what is no road, unknown prefabs, and what the city cannot pay", async () => {
+  it("rejects other networks, unknown prefabs and unaffordable upgrades", async () => {
     const { client, city } = bridge;
     const pipe = await client.road(0, 0, 80, 0, { roadPrefab: "Water Pipe" });
     expect(await client.refusal("upgrade-road", { id: pipe.segmentId })).to.include("Water Pipe");
@@ -103,10 +103,10 @@ describe("upgrade-road", () => {
   });
 });
 
-describe("suggested places", () => {
+describe("suggested sites", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
-  it("are free, beside a road, nearest first, and can be built on", async () => {
+  it("are free, beside a road, nearest first and buildable", async () => {
     const { client, city } = bridge;
     smallTown(city);
     advance(city, 2 * WEEK);
@@ -126,7 +126,7 @@ describe("suggested places", () => {
     expect((await client.state("/state/building-anomalies")).total).to.equal(0);
   });
 
-  it("are at the shore for what needs water", async () => {
+  it("are on the shore for buildings that need water", async () => {
     const { client, city } = bridge;
     const land = await client.state("/state/terrain/grid");
     const wet = land.waterDepths.findIndex((depth: number) => depth > 1);
@@ -144,7 +144,7 @@ describe("suggested places", () => {
     expect(samples[0].shoreDistance).to.be.lessThan(60);
   });
 
-  it("are none where there is no road, and need a known building", async () => {
+  it("are empty without a road and need a known prefab", async () => {
     const { client } = bridge;
     const far = { position: { x: -4000, z: 4000 }, suggest: true };
     expect(
@@ -154,10 +154,10 @@ describe("suggested places", () => {
   });
 });
 
-describe("what planners look up", () => {
+describe("planning data", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
-  it("is what every building costs, gives and needs", async () => {
+  it("lists cost, output and requirements of every building", async () => {
     const { buildings } = await bridge.client.state("/prefabs/buildings");
     const row = (name: string) => buildings.find((each: Answer) => each.name === name);
     expect(row("Coal Power Plant")).to.deep.include({
@@ -179,7 +179,7 @@ describe("what planners look up", () => {
     expect(home.needs).to.include("zone ResidentialHigh");
   });
 
-  it("is what every network costs, and how many cars it takes", async () => {
+  it("lists cost and capacity of every network", async () => {
     const { networks } = await bridge.client.state("/prefabs/networks");
     const row = (name: string) => networks.find((each: Answer) => each.name === name);
     expect(row("Basic Road")).to.include({ costPerMeter: 5, lanes: 6, widthMeters: 16, zoning: true });
@@ -187,7 +187,7 @@ describe("what planners look up", () => {
     expect(row("Water Pipe")).to.include({ carries: "water", speedKmh: 0, zoning: false });
   });
 
-  it("is why people are happy, and why land is worth something", async () => {
+  it("breaks down happiness and land value", async () => {
     const { client, city } = bridge;
     smallTown(city);
     advance(city, 3 * WEEK);

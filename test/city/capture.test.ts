@@ -46,7 +46,7 @@ describe("GET /capture", () => {
     return { ...readPng(bytes), headers: response.headers, bytes };
   }
 
-  it("is a map of the place that was asked for, north up", async () => {
+  it("draws the requested area, north up", async () => {
     smallTown(bridge.city);
     // One pixel to a metre: the middle of the picture is (400, 300).
     const { width, height, colorAt, headers } = await picture("x=400&z=300&size=512&pixels=512");
@@ -64,7 +64,7 @@ describe("GET /capture", () => {
     expect(Number(headers.get("x-bridge-distinct-colors"))).to.be.above(5);
   });
 
-  it("shows data in place of kinds, and changes nothing", async () => {
+  it("draws data layers and changes nothing", async () => {
     smallTown(bridge.city);
     advance(bridge.city, 8192);
     const before = fingerprint(bridge.city);
@@ -84,7 +84,7 @@ describe("GET /capture", () => {
     expect((await bridge.client.state("/overlay")).messages[0]).to.equal("API OK: Capture map");
   });
 
-  it("reaches beyond the map, and refuses what shows nothing", async () => {
+  it("covers areas beyond the map and rejects blank images", async () => {
     const edge = await picture("x=8640&z=0&size=1000&pixels=100");
     expect(edge.colorAt(90, 10)).to.equal(OFF_MAP);
     expect(edge.colorAt(10, 10)).to.not.equal(OFF_MAP);
@@ -105,10 +105,10 @@ describe("GET /capture", () => {
   });
 });
 
-describe("how services reach a place", () => {
+describe("service coverage of a place", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
-  it("is told by service, with who serves it and how far away that is", async () => {
+  it("lists each service with its building and distance", async () => {
     const { city } = bridge;
     smallTown(city);
     const id = place(city, "Fire House", 200, -40);

@@ -42,7 +42,7 @@ describe("new-city", () => {
     }
   }
 
-  it("makes the same city from the same seed and commands, to the hash", async () => {
+  it("makes a city with the same hash from the same seed and commands", async () => {
     const { client } = bridge;
     const play = async (seed: number) => {
       const { hash } = await client.run("new-city", { seed });
@@ -58,7 +58,7 @@ describe("new-city", () => {
     expect(await play(6)).to.not.include.members(first);
   });
 
-  it("makes the same city over ten years, also through a save @slow", async () => {
+  it("makes the same city over ten years, with or without a save in between @slow", async () => {
     const { client, game } = bridge;
     const begin = async () => {
       await client.run("new-city", { seed: 9, discard: true });
@@ -80,7 +80,7 @@ describe("new-city", () => {
     expect((await client.state("/state/summary")).citizens.count).to.be.greaterThan(20);
   });
 
-  it("saves the city that it replaces, unless it may be lost", async () => {
+  it("saves the replaced city unless told to discard it", async () => {
     const { client, game } = bridge;
     await client.road(0, 0, 80, 0, { name: "Agent Street" });
     const reply = await client.run("new-city", { seed: 3, map: "empty" });
@@ -95,7 +95,7 @@ describe("new-city", () => {
     expect(game.city?.clock.paused).to.equal(true);
   });
 
-  it("works where no city is loaded, once for an opId", async () => {
+  it("works without a loaded city, and once per opId", async () => {
     const { client, game } = bridge;
     game.unloadCity();
     const first = await client.run("new-city", { seed: 2, opId: "episode 1" });
@@ -106,7 +106,7 @@ describe("new-city", () => {
     expect((await client.state("/state/summary")).simulation.paused).to.equal(false);
   });
 
-  it("refuses seeds and maps that do not exist, and keeps the city", async () => {
+  it("rejects invalid seeds and maps and keeps the city", async () => {
     const { client, city, game } = bridge;
     for (const [body, words] of [
       [{ seed: -1 }, "seed"],
@@ -123,7 +123,7 @@ describe("new-city", () => {
 describe("load-city", () => {
   const bridge = bridgeForEach();
 
-  it("goes back to a save, by its name", async () => {
+  it("loads a save by name", async () => {
     const { client, city, game } = bridge;
     smallTown(city);
     const { hash } = await client.state("/state/hash");
@@ -138,7 +138,7 @@ describe("load-city", () => {
     expect((await client.run("load-city", { name: "Before" })).hash).to.equal(hash);
   });
 
-  it("refuses names that no save has, and damaged saves, and keeps the city", async () => {
+  it("rejects unknown names and damaged saves and keeps the city", async () => {
     const { client, city, game, savesDirectory } = bridge;
     await client.run("save", { name: "Whole" });
     await game.savesSettled();

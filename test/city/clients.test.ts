@@ -42,7 +42,7 @@ const ZONES = [
 describe("the starter script on empty land", () => {
   const bridge = bridgeForEach();
 
-  it("builds the known lattice, zones it, and shows the known anomalies", async () => {
+  it("builds and zones the published grid with the published anomalies", async () => {
     const { client } = bridge;
     for (const road of latticeRoads())
       await client.run("build-road", { dryRun: false, roadPrefab: "Basic Road", ...road });
@@ -71,7 +71,7 @@ describe("the starter script on empty land", () => {
 describe("public clients on the starter map", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
-  it("joins the highway where the starter script ends", async () => {
+  it("connects to the highway where the starter script ends", async () => {
     const { client } = bridge;
     const { nodes } = (await client.state("/state/summary")).network;
     for (const road of [...latticeRoads(), ...LINKS]) await client.run("build-road", road);
@@ -103,7 +103,7 @@ describe("public clients on the starter map", () => {
     expect((await client.state("/state/summary")).network.segments).to.equal(218);
   });
 
-  it("builds the infrastructure that its script builds", async () => {
+  it("builds all infrastructure of the public script", async () => {
     const { client } = bridge;
     for (const roadPrefab of ["Basic Road", "Water Pipe", "Heating Pipe", "Power Line"]) {
       await client.run("build-road", { roadPrefab, start: { x: 0, z: 0 }, end: { x: 0, z: 80 } });
@@ -143,7 +143,7 @@ describe("public clients on the starter map", () => {
     );
   });
 
-  it("repairs roads as the repair script does", async () => {
+  it("repairs roads like the public script", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.road(80, 0, 80, 14);
@@ -157,7 +157,7 @@ describe("public clients on the starter map", () => {
     expect((await client.state("/state/road-anomalies?includeDeadEnds=false")).total).to.equal(0);
   });
 
-  it("gives the parameter logger what it reads", async () => {
+  it("serves the parameter logger", async () => {
     const { client } = bridge;
     const { simulation, citizens, ...summary } = await client.state("/state/summary");
     expect([typeof summary.gameTime, typeof summary.buildIndex]).to.deep.equal(["string", "number"]);

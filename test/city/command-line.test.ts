@@ -87,7 +87,7 @@ describe("carillon city", () => {
     return states;
   }
 
-  it("goes on with exactly the saved city in a new process @slow", async () => {
+  it("resumes exactly the saved city in a new process @slow", async () => {
     const { child, client } = await served();
     const path = await saveStreet(client, "Street");
     const before = await everything(client);
@@ -97,7 +97,7 @@ describe("carillon city", () => {
     expect(await end(again.child, "SIGINT")).to.equal(0);
   });
 
-  it("refuses what cannot be paid, naming cost and balance, unless money is unlimited @slow", async () => {
+  it("rejects unaffordable commands with cost and balance unless money is unlimited @slow", async () => {
     const plant = { buildingPrefab: "Fusion Power Plant", position: { x: 0, z: 0 } };
     const { client } = await served();
     expect(await client.refusal("place-building", plant)).to.match(
@@ -108,7 +108,7 @@ describe("carillon city", () => {
     expect((await rich.client.run("place-building", plant)).ok).to.equal(true);
   });
 
-  it("loses nothing of the last good save when killed while it saves @slow", async () => {
+  it("keeps the last good save when killed during a save @slow", async () => {
     const { child, client } = await served();
     const path = await saveStreet(client, "Street");
     for (let i = 0; i < 20; i++) {
@@ -124,7 +124,7 @@ describe("carillon city", () => {
     expect(saves.map(({ name }: Answer) => name)).to.include("Street");
   });
 
-  it("refuses a file that is cut short, foreign or missing, and says why", async () => {
+  it("rejects a truncated, foreign or missing file with the reason", async () => {
     const { child: saver, client } = await served();
     const path = await saveStreet(client, "Street");
     await end(saver, "SIGTERM");
@@ -153,7 +153,7 @@ describe("carillon city", () => {
   const segmentNames = async (client: BridgeClient) =>
     (await client.state("/state/networks")).segments.map(({ name }: Answer) => name as string);
 
-  it("goes on where it was stopped, without being asked, and begins anew where it is told to", async () => {
+  it("resumes the last city by default; CITY_NEW=true starts a new one", async () => {
     const first = await served();
     await first.client.run("set-simulation-speed", { paused: true });
     await first.client.road(0, 0, 80, 0, { name: "Agent First" });
@@ -175,7 +175,7 @@ describe("carillon city", () => {
     expect(await segmentNames(fourth.client)).to.include("Agent First");
   });
 
-  it("says that its newest save is damaged, keeps it, and goes on with the one before", async () => {
+  it("reports a damaged newest save, keeps it and resumes the one before", async () => {
     const { child, client } = await served();
     await client.run("set-simulation-speed", { paused: true });
     await client.road(0, 0, 80, 0, { name: "Agent Kept" });
@@ -202,7 +202,7 @@ describe("carillon city", () => {
     expect(await segmentNames(last)).to.include("Agent Kept");
   });
 
-  it("goes on with the newest whole save through stops and kills, and keeps those of others @slow", async () => {
+  it("resumes the newest intact save after stops and kills, and keeps saves of other cities @slow", async () => {
     const other = join(directory, "Other.crp");
     const { child, client } = await served();
     await saveStreet(client, "Other");
@@ -227,7 +227,7 @@ describe("carillon city", () => {
     }
   });
 
-  it("outlives readers that do not read, and names of megabytes, in a small heap", async () => {
+  it("survives stalled readers and names of megabytes in a small heap", async () => {
     settings = { NODE_OPTIONS: "--max-old-space-size=192" };
     const { client } = await served();
     const { hostname, port } = new URL(client.url);

@@ -109,7 +109,7 @@ describe("any sequence of commands", () => {
     advance(bridge.city, 1024);
   });
 
-  it("changes nothing at all as dry runs", async () => {
+  it("changes nothing in dry runs", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { maxLength: 10 }), async (commands) => {
         const before = fingerprint(bridge.city);
@@ -120,7 +120,7 @@ describe("any sequence of commands", () => {
     );
   });
 
-  it("leaves the city sound and every read answering", async () => {
+  it("keeps the city consistent and every read working", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { maxLength: 12 }), async (commands) => {
         for (const [name, body] of commands) {
@@ -140,7 +140,7 @@ describe("any sequence of commands", () => {
     for (const { path } of READ_ROUTES) expect((await bridge.client.state(path)).ok).to.equal(true);
   });
 
-  it("dry runs accept exactly what the city then does", async () => {
+  it("is accepted by dry runs exactly if the city executes it", async () => {
     await fc.assert(
       fc.asyncProperty(command, async ([name, body]) => {
         const dry = await bridge.client.post(name, { ...body, dryRun: true });

@@ -4,10 +4,10 @@ import { expect } from "chai";
 import { bridgeForEach, eventually } from "./bridge.js";
 import { advance, fingerprint } from "./simulation/towns.js";
 
-describe("fields that a command does not know", () => {
+describe("unknown fields of a command", () => {
   const bridge = bridgeForEach();
 
-  it("are named in its answer, wherever they stand", async () => {
+  it("are listed in the response at any depth", async () => {
     const { client } = bridge;
     const clean = await client.road(0, 0, 80, 0);
     expect(clean).to.not.have.property("warnings");
@@ -24,7 +24,7 @@ describe("fields that a command does not know", () => {
     expect((await client.run("set-simulation-speed", many)).warnings).to.have.length(20);
   });
 
-  it("are named also in a place that may be a text or nothing instead", async () => {
+  it("are listed in objects that may also be text or null", async () => {
     const { client } = bridge;
     await client.road(-160, -40, -160, 40);
     const body = { cols: 1, rows: 1, zoneMix: { Office: 1 }, dryRun: true };
@@ -36,7 +36,7 @@ describe("fields that a command does not know", () => {
       expect(await warningsFor(known)).to.equal(undefined);
   });
 
-  it("are named per item of a batch", async () => {
+  it("are listed per item of a batch", async () => {
     const end = { x: 80, z: 0 };
     const commands = [
       { type: "build-road", end },
@@ -52,7 +52,7 @@ describe("commands over HTTP", () => {
   const bridge = bridgeForEach();
   const tower = { buildingPrefab: "Water Tower", position: { x: 40, z: 100 } };
 
-  it("builds a road, and zone blocks with it", async () => {
+  it("builds a road with its zone blocks", async () => {
     const built = await bridge.client.road(0, 0, 80, 0, { name: "Agent Street" });
     expect(built.message).to.be.a("string");
     expect(built).to.deep.include({
@@ -78,7 +78,7 @@ describe("commands over HTTP", () => {
     expect((await bridge.client.road(80, 2.5, 160, 80)).startNodeId).to.equal(4);
   });
 
-  it("refuses roads too short, unknown, crowded or beyond all bounds", async () => {
+  it("rejects roads that are too short, unknown, crowded or off the map", async () => {
     const { client } = bridge;
     const to = (x: number) => ({ end: { x, z: 0 } });
     expect(await client.refusal("build-road", to(3.9)))
@@ -95,7 +95,7 @@ describe("commands over HTTP", () => {
     expect(await client.refusal("build-road", { end: { x: -90, z: 0 } })).to.include("8");
   });
 
-  it("names a field of the wrong type, and changes nothing", async () => {
+  it("names a field of the wrong type and changes nothing", async () => {
     const before = fingerprint(bridge.city);
     for (const [command, body, field] of [
       ["build-road", { roadPrefab: 5 }, "roadPrefab"],
@@ -123,7 +123,7 @@ describe("commands over HTTP", () => {
     expect(fingerprint(bridge.city)).to.equal(before);
   });
 
-  it("accepts numbers as text, and ignores fields that it does not know", async () => {
+  it("accepts numbers as text and ignores unknown fields", async () => {
     const built = await bridge.client.run("build-road", { end: { x: "80", y: "12" }, colour: "red" });
     expect(built.segmentId).to.equal(1);
     expect((await bridge.client.state("/state/networks")).segments[0].end).to.include({ x: 80, y: 60 });
@@ -148,7 +148,7 @@ describe("commands over HTTP", () => {
     expect((await bridge.client.run("set-zone", { radius: 256, center })).touchedBlocks).to.equal(4);
   });
 
-  it("refuses a radius or a zone that does not exist, the radius first", async () => {
+  it("rejects an invalid radius before an unknown zone", async () => {
     const { client } = bridge;
     for (const radius of [0, -1, 257]) {
       expect(await client.refusal("set-zone", { radius, zone: "?" }))
@@ -160,7 +160,7 @@ describe("commands over HTTP", () => {
     }
   });
 
-  it("keeps zones off buildings while they are to be preserved", async () => {
+  it("keeps existing zones under buildings if preserved", async () => {
     await bridge.client.road(0, 0, 80, 0);
     await bridge.client.run("place-building", { ...tower, position: { x: 32, z: 80 } });
     const painting = { zone: "Office", center: { x: 40, z: 0 } };
@@ -244,7 +244,7 @@ describe("commands over HTTP", () => {
     expect((await client.state("/state/facilities")).facilities[0].active).to.equal(true);
   });
 
-  it("refuses buildings that it cannot place, find or move", async () => {
+  it("rejects buildings that it cannot place, find or move", async () => {
     const { client } = bridge;
     expect(await client.refusal("place-building", {})).to.match(/prefab/);
     expect(await client.refusal("place-building", { buildingPrefab: "Moon Base" })).to.include("Moon Base");
@@ -260,7 +260,7 @@ describe("commands over HTTP", () => {
     }
   });
 
-  it("builds where the game does and warns of what is wrong with the place; strict refuses it", async () => {
+  it("builds on bad sites with warnings; strict rejects them", async () => {
     const { client, city } = bridge;
     const { buildingId } = await client.run("place-building", tower);
     await client.run("build-road", { start: { x: 600, z: 600 }, end: { x: 680, z: 600 } });
@@ -288,7 +288,7 @@ describe("commands over HTTP", () => {
     expect(await warningsOf("H1 4x4 Office02", { x: -900, z: 0 })).to.include("not zoned Office");
   });
 
-  it("warns of a road through water and makes no zone blocks there", async () => {
+  it("warns about a road through water and adds no zone blocks there", async () => {
     const { client, city } = bridge;
     let x = 900;
     while (city.surfaceHeight(x, 0) - city.groundHeight(x, 0) < 15) x += 16;
@@ -321,7 +321,7 @@ describe("commands over HTTP", () => {
     expect(fingerprint(bridge.city)).to.equal(before);
   });
 
-  it("disables the broken assets once", async () => {
+  it("disables broken assets once", async () => {
     const first = await bridge.client.run("disable-blocked-assets");
     expect(first).to.include({ ok: true, total: 1, disabled: 1 });
     expect(first.assets[0]).to.include({ wasEnabled: true, isEnabled: false });
@@ -336,7 +336,7 @@ describe("commands over HTTP", () => {
     expect(await bridge.client.run("disable-blocked-assets")).to.include({ total: 1, disabled: 0 });
   });
 
-  it("bulldozes a road with what only it needs", async () => {
+  it("bulldozes a road with its unused nodes and zone blocks", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.road(80, 0, 160, 0);
@@ -356,7 +356,7 @@ describe("commands over HTTP", () => {
     expect((await client.state("/state/summary")).network).to.include({ nodes: 0, segments: 0 });
   });
 
-  it("refuses to bulldoze what is not there", async () => {
+  it("rejects bulldozing unknown ids", async () => {
     const { client } = bridge;
     expect(await client.refusal("bulldoze", {})).to.include("65535");
     expect(await client.refusal("bulldoze", { entityType: "castle" })).to.include("65535");
@@ -393,7 +393,7 @@ describe("commands over HTTP", () => {
     expect((await client.state("/state/saves")).saves[0].name).to.equal("AgentAutoSave");
   });
 
-  it("sets speed and pause, both each time", async () => {
+  it("sets speed and pause together", async () => {
     const set = (body: object) => bridge.client.run("set-simulation-speed", body);
     expect(await set({ speed: 9 })).to.include({ paused: false, selectedSpeed: 3, finalSpeed: 3 });
     expect(await set({ speed: 2.9 })).to.include({ selectedSpeed: 2 });
@@ -412,7 +412,7 @@ describe("commands over HTTP", () => {
     expect(await set({})).to.include({ paused: false, selectedSpeed: 1 });
   });
 
-  it("sets tax rates, as broadly as asked", async () => {
+  it("sets tax rates for one or many rows", async () => {
     const rows = async (body: object) =>
       (await bridge.client.run("set-tax-rate", { rate: 11, dryRun: true, ...body })).changed;
     expect(await rows({})).to.equal(150);
@@ -440,7 +440,7 @@ describe("commands over HTTP", () => {
     expect([raised(aggregateTaxRates), raised(taxRates)]).to.deep.equal([2, 30]);
   });
 
-  it("refuses tax rates out of range first, then filters that mean nothing", async () => {
+  it("rejects tax rates out of range before unknown filters", async () => {
     const refusal = (body: object) => bridge.client.refusal("set-tax-rate", body);
     expect(await refusal({})).to.include("-1");
     expect(await refusal({ rate: 30, service: "Bakery" })).to.include("30");

@@ -7,7 +7,7 @@ const near = { x: 320, z: 200 };
 describe("snapDistance", () => {
   const bridge = bridgeForEach();
 
-  it("takes the nearest node within it, where the game's bridge takes the first within 2 m", async () => {
+  it("reuses the nearest node within it; the game's bridge takes the first within 2 m", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.road(86, 0, 160, 0);
@@ -22,7 +22,7 @@ describe("snapDistance", () => {
     expect(await client.refusal("build-road", onOneNode)).to.include("node 1");
   });
 
-  it("costs as much as what is then built", async () => {
+  it("estimates exactly the cost of the build", async () => {
     const { client, city } = bridge;
     await client.road(0, 0, 80, 0);
     const body = { start: { x: 100, z: 0 }, end: { x: 180, z: 0 }, snapDistance: 30 };
@@ -34,10 +34,10 @@ describe("snapDistance", () => {
   });
 });
 
-describe("what crosses without a node", () => {
+describe("crossings without a node", () => {
   const bridge = bridgeForEach();
 
-  it("is named when it is built, for pipes as for roads, and not where they meet", async () => {
+  it("are reported when built, for pipes and roads, but not at shared nodes", async () => {
     const { client } = bridge;
     const pipe = (x: number, z: number, toX: number, toZ: number) =>
       client.road(x, z, toX, toZ, { roadPrefab: "Water Pipe" });
@@ -59,7 +59,7 @@ describe("what crosses without a node", () => {
 describe("composite commands", () => {
   const bridge = bridgeForEach();
 
-  it("build a grid, using what is there", async () => {
+  it("build a grid and reuse existing roads", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.road(163, 243, 300, 300);
@@ -87,7 +87,7 @@ describe("composite commands", () => {
     expect(again).to.deep.include({ segmentIds: [], createdNodeIds: [], skippedSegments: 17, cost: 0 });
   });
 
-  it("turn a grid as the public bridge does", async () => {
+  it("rotate a grid like the public bridge", async () => {
     const { blockCenters } = await bridge.client.run("build-grid", {
       origin: { x: 100, z: 200 },
       cols: 1,
@@ -98,7 +98,7 @@ describe("composite commands", () => {
     expect(blockCenters).to.deep.equal([{ x: 120, z: 180 }]);
   });
 
-  it("connect a place to the nearest node of a service that it is not joined to", async () => {
+  it("connect a place to the nearest unconnected node of a service", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     const joined = await client.run("connect", { from: { x: 80, z: 120 } });
@@ -121,7 +121,7 @@ describe("composite commands", () => {
     expect(bridged).to.include({ nodeId: apart.startNodeId, targetNodeId: 2 });
   });
 
-  it("build a neighborhood: streets, the way to the town, and zones by weight", async () => {
+  it("build a neighborhood: streets, a connection to the town and weighted zones", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     const body = {
@@ -146,7 +146,7 @@ describe("composite commands", () => {
     expect((await client.state("/state/external-connections")).roadComponents).to.equal(1);
   });
 
-  it("clear a circle and nothing beyond", async () => {
+  it("clear a circle only", async () => {
     const { client, city } = bridge;
     await client.run("build-grid", { cols: 4, rows: 1 });
     await client.run("place-building", { buildingPrefab: "Water Tower", position: { x: 40, z: 40 } });
@@ -163,7 +163,7 @@ describe("composite commands", () => {
     expect([city.buildings().length, city.segments().length, city.nodes().length]).to.deep.equal([1, 9, 8]);
   });
 
-  it("are done once for an opId", async () => {
+  it("run once per opId", async () => {
     const { client, city } = bridge;
     const body = { cols: 1, rows: 1, opId: "one" };
     expect((await client.run("build-grid", { ...body, dryRun: true })).plannedSegments).to.equal(4);
@@ -175,7 +175,7 @@ describe("composite commands", () => {
     expect((await client.run("connect", { from: { x: 9, z: 800 }, opId: "two" })).ok).to.equal(true);
   });
 
-  it("are refused as a whole, and change nothing then", async () => {
+  it("change nothing when any part is rejected", async () => {
     const { client, city } = bridge;
     city.world.unlimitedMoney = false;
     await client.road(160, 80, 200, 80);

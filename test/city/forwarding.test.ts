@@ -29,7 +29,7 @@ describe("a bridge in front of a running game", () => {
   });
   afterEach(() => front.close());
 
-  it("passes answers on byte for byte, errors included", async () => {
+  it("forwards responses byte for byte, including errors", async () => {
     smallTown(game.city);
     advance(game.city, 6000);
     for (const { id, prefab } of game.city.buildings()) {
@@ -56,14 +56,14 @@ describe("a bridge in front of a running game", () => {
     });
   });
 
-  it("passes commands on, once each", async () => {
+  it("forwards each command once", async () => {
     expect(await client.road(0, 0, 80, 0, { name: "Agent Ä" })).to.include({ ok: true });
     expect(game.city.segments().at(-1)?.name).to.equal("Agent Ä");
     expect(await client.refusal("build-road", { roadPrefab: "Nope" })).to.include("Nope");
     expect((await client.postText("build-road", "{broken")).status).to.equal(400);
   });
 
-  it("answers OPTIONS itself, and keeps foreign hosts out", async () => {
+  it("answers OPTIONS itself and rejects foreign hosts", async () => {
     const options = await fetch(`${front.url}/commands/save`, { method: "OPTIONS" });
     expect([options.status, await options.text()]).to.deep.equal([200, '{"ok":true}']);
   });
@@ -102,7 +102,7 @@ describe("a bridge in front of a strict or silent game", () => {
   });
   afterEach(() => upstream.close());
 
-  it("sends what every game understands, and hands back what it says", async () => {
+  it("forwards plain requests and returns the game's responses", async () => {
     const front = await startForwarding(url, { CITY_ALLOWED_ORIGINS: "https://page.example" });
     try {
       const response = await fetch(`${front.url}/capture?x=%20a&y`, {
@@ -131,7 +131,7 @@ describe("a bridge in front of a strict or silent game", () => {
     }
   });
 
-  it("passes on what every page may read, and no command of a foreign page", async () => {
+  it("forwards reads of any page but no command of a foreign page", async () => {
     const front = await startForwarding(url);
     const ask = (path: string, method: string, origin: string) =>
       fetch(front.url + path, { method, headers: { Origin: origin, "Content-Type": "text/plain" } });
@@ -149,7 +149,7 @@ describe("a bridge in front of a strict or silent game", () => {
     }
   });
 
-  it("says 502 when the game hangs up or is down, and never asks twice", async () => {
+  it("answers 502 when the game hangs up or is down, without a retry", async () => {
     const front = await startForwarding(url);
     const client = new BridgeClient(front.url);
     try {
@@ -179,7 +179,7 @@ describe("a bridge in front of a strict or silent game", () => {
     }
   });
 
-  it("says 502 when a web page answers in place of a bridge", async () => {
+  it("answers 502 when the game returns a web page", async () => {
     const front = await startForwarding(url);
     try {
       const { status, body } = await new BridgeClient(front.url).get("/page");
@@ -190,7 +190,7 @@ describe("a bridge in front of a strict or silent game", () => {
     }
   });
 
-  it("closes while the game still thinks, and leaves the question", async () => {
+  it("closes without waiting for a pending response of the game", async () => {
     const front = await startForwarding(url);
     const answer = fetch(`${front.url}/silent`).catch((error: Error) => error);
     const question = await eventually(
@@ -203,7 +203,7 @@ describe("a bridge in front of a strict or silent game", () => {
     expect(await answer).to.be.instanceOf(Error);
   });
 
-  it("refuses settings that cannot work", async () => {
+  it("rejects invalid settings", async () => {
     const start = (settings: Record<string, string>, load?: string) =>
       startCity(loadConfig(settings), SILENT, { load }).then(
         () => null,

@@ -47,7 +47,7 @@ async function sendRaw(url: string, bytes: string): Promise<string> {
 describe("the city bridge over HTTP", () => {
   const bridge = bridgeForEach();
 
-  it("tells its health, with and without a city", async () => {
+  it("reports health with and without a city", async () => {
     const port = Number(new URL(bridge.client.url).port);
     const offers = {
       capabilities: ["composite-commands", "node-snapping", "idempotent-ops", "capture"],
@@ -67,7 +67,7 @@ describe("the city bridge over HTTP", () => {
     expect((await bridge.client.get("/health")).body).to.deep.equal({ ...health, levelLoaded: false });
   });
 
-  it("tells Prometheus of its clock, its size and its process, and of no city where there is none", async () => {
+  it("exports clock, size and process metrics, and no city metrics without a city", async () => {
     const { url } = bridge.client;
     await bridge.client.road(0, 0, 96, 0);
     const time = /^carillon_city_time_seconds (\d+(?:\.\d+)?)$/m;
@@ -85,7 +85,7 @@ describe("the city bridge over HTTP", () => {
     expect([without.status, without.body.match(/^carillon_city_\w+ /m)]).to.deep.equal([200, null]);
   });
 
-  it("puts the same headers on every answer", async () => {
+  it("sends the same headers with every response", async () => {
     const { url } = bridge.client;
     const ok = await ask(`${url}/state/summary`, {});
     const refused = await ask(`${url}/commands/bulldoze`, {}, "POST", "{}");
@@ -101,7 +101,7 @@ describe("the city bridge over HTTP", () => {
     expect(options.body).to.equal('{"ok":true}');
   });
 
-  it("does not know other paths and methods, with or without a city", async () => {
+  it("answers 404 to other paths and methods, with or without a city", async () => {
     const { url } = bridge.client;
     for (const loaded of [true, false]) {
       if (!loaded) bridge.game.unloadCity();
@@ -122,7 +122,7 @@ describe("the city bridge over HTTP", () => {
     }
   });
 
-  it("says 409 on every route of the city while none is loaded", async () => {
+  it("answers 409 on every city route while none is loaded", async () => {
     bridge.game.unloadCity();
     const answers = await Promise.all([
       ...READ_ROUTES.map(({ path }) => bridge.client.get(path)),
@@ -133,7 +133,7 @@ describe("the city bridge over HTTP", () => {
     }
   });
 
-  it("refuses a body that is no JSON object, and changes nothing", async () => {
+  it("rejects a body that is not a JSON object and changes nothing", async () => {
     const before = fingerprint(bridge.city);
     for (const broken of ["{", "[]", "null", "7", '{"start":{"x":0},}', "{'dryRun':true}", '{"a":NaN}']) {
       const { status, body } = await bridge.client.postText("build-road", broken);
@@ -143,7 +143,7 @@ describe("the city bridge over HTTP", () => {
     expect(fingerprint(bridge.city)).to.equal(before);
   });
 
-  it("reads an empty body as no fields, and text that is no UTF-8 leniently", async () => {
+  it("reads an empty body as no fields and tolerates invalid UTF-8", async () => {
     expect((await bridge.client.postText("set-simulation-speed", "")).body).to.include({ paused: false });
     const latin1 = Buffer.from('{"zone":"Büro"}', "latin1");
     const response = await fetch(`${bridge.client.url}/commands/set-zone`, { method: "POST", body: latin1 });
@@ -151,7 +151,7 @@ describe("the city bridge over HTTP", () => {
     expect(((await response.json()) as { error: string }).error).to.include("B\ufffdro");
   });
 
-  it("accepts a body in any framing and of any declared type", async () => {
+  it("accepts a body with any framing and content type", async () => {
     const dryRun = '{"dryRun":true,"end":{"x":80}}';
     const chunked = { "Transfer-Encoding": "chunked", "Content-Type": "application/x-www-form-urlencoded" };
     const expecting = { Expect: "100-continue", "Content-Length": String(dryRun.length) };
@@ -166,7 +166,7 @@ describe("the city bridge over HTTP", () => {
     }
   });
 
-  it("refuses bodies beyond 4 MiB and headers beyond 64 KiB with status 500", async () => {
+  it("rejects bodies over 4 MiB and headers over 64 KiB with status 500", async () => {
     const { status, body } = await bridge.client.post("save", { name: "x".repeat(5 * 2 ** 20) });
     expect([status, body.ok]).to.deep.equal([500, false]);
     const answer = await sendRaw(
@@ -177,7 +177,7 @@ describe("the city bridge over HTTP", () => {
     expect(JSON.parse(answer.slice(answer.indexOf("{"))).ok).to.equal(false);
   });
 
-  it("answers requests that it cannot read as it answers others, without a stack trace in its log", async () => {
+  it("answers unreadable requests with an error and logs no stack trace", async () => {
     const lines: string[] = [];
     const log = pino({ level: "info" }, { write: (line: string) => lines.push(line) });
     const server = await startGameBridge(bridge.game, { port: 0, allowedOrigins: [], log });
@@ -221,7 +221,7 @@ describe("the city bridge over HTTP", () => {
     expect(fingerprint(bridge.city)).to.equal(before);
   });
 
-  it("refuses bodies that are nested deeper than any command, and changes nothing", async () => {
+  it("rejects deeply nested bodies and changes nothing", async () => {
     const nested = (levels: number, filling = "1") =>
       `{"zone":"[[{{","extra":${"[".repeat(levels - 1)}${filling}${"]".repeat(levels - 1)}}`;
     const before = fingerprint(bridge.city);
@@ -244,7 +244,7 @@ describe("the city bridge over HTTP", () => {
     }
   });
 
-  it("judges numbers of a megabyte as quickly as others", async () => {
+  it("parses numbers of a megabyte quickly", async () => {
     const digits = "1".repeat(2 ** 20);
     for (const rate of [`${digits}x`, `${digits}.${digits}x`, `.${digits}e${digits}x`]) {
       expect(await bridge.client.refusal("set-tax-rate", { rate })).to.match(/^rate must be a number/);
@@ -253,7 +253,7 @@ describe("the city bridge over HTTP", () => {
     expect((await bridge.client.get(path)).status).to.equal(200);
   });
 
-  it("refuses text beyond a thousand characters, naming the field", async () => {
+  it("rejects text over a thousand characters with the field's name", async () => {
     for (const [command, field] of [
       ["build-road", "name"],
       ["place-building", "buildingPrefab"],
@@ -266,12 +266,12 @@ describe("the city bridge over HTTP", () => {
     }
   });
 
-  it("answers what is no HTTP with an error, and goes on", async () => {
+  it("answers invalid HTTP with an error and keeps running", async () => {
     expect(await sendRaw(bridge.client.url, "\x00\x01 nonsense\r\n\r\n")).to.match(/^HTTP\/1.1 400 /);
     expect((await bridge.client.get("/health")).status).to.equal(200);
   });
 
-  it("answers ten thousand requests at once, each command exactly once @slow", async function () {
+  it("answers ten thousand concurrent requests and runs each command once @slow", async function () {
     this.timeout(120_000);
     const before = bridge.city.buildIndex;
     // As many connections at a time as the system lets wait.
@@ -320,12 +320,12 @@ describe("closing a bridge", () => {
   });
 });
 
-describe("who may talk to the bridge", () => {
+describe("access to the bridge", () => {
   const bridge = bridgeForEach();
   const strict = bridgeForEach({ allowedOrigins: ["https://friend.example"] });
   const open = bridgeForEach({ allowedOrigins: ["*"] });
 
-  it("refuses hosts that are not this machine, whatever they ask", async () => {
+  it("rejects every request for a foreign host name", async () => {
     const { port } = new URL(bridge.client.url);
     const statusFor = async (host: string) =>
       (await ask(`${bridge.client.url}/health`, { Host: host }, host.includes("options") ? "OPTIONS" : "GET"))
@@ -351,14 +351,14 @@ describe("who may talk to the bridge", () => {
     expect(await sendRaw(bridge.client.url, twice)).to.match(/^HTTP\/1.1 400 /);
   });
 
-  it("listens on loopback only, in both families", async () => {
+  it("listens on loopback only, IPv4 and IPv6", async () => {
     const { port } = new URL(bridge.client.url);
     expect((await ask(`http://127.0.0.1:${port}/health`, {})).status).to.equal(200);
     const others = await ask(`http://127.0.0.2:${port}/health`, {}).catch(({ code }) => code);
     expect(others).to.equal("ECONNREFUSED");
   });
 
-  it("lets every page read by default, and only its own command, in any way a page can send", async () => {
+  it("lets any page read by default, but only its own page send commands", async () => {
     const { url } = bridge.client;
     const { port } = new URL(url);
     const before = fingerprint(bridge.city);
@@ -403,7 +403,7 @@ describe("who may talk to the bridge", () => {
     expect((await ask(`${url}/commands/build-road`, rebound, "POST", road)).status).to.equal(403);
   });
 
-  it("lets only the configured pages and its own in, where configured so", async () => {
+  it("accepts only the configured origins and its own page if configured", async () => {
     const { url } = strict.client;
     for (const origin of ["https://friend.example", url, "http://localhost:5173"]) {
       const answer = await ask(`${url}/state/demand`, { Origin: origin });
@@ -430,7 +430,7 @@ describe("who may talk to the bridge", () => {
     expect(anonymous.headers).to.not.have.property("access-control-allow-origin");
   });
 
-  it("lets every page command where it is told to", async () => {
+  it("accepts commands of any page if configured", async () => {
     for (const origin of ["https://any.example", "null"]) {
       const { url } = open.client;
       const answer = await ask(`${url}/commands/set-simulation-speed`, { Origin: origin }, "POST", "{}");
@@ -439,7 +439,7 @@ describe("who may talk to the bridge", () => {
     }
   });
 
-  it("names the setting when its port is taken", async () => {
+  it("names the setting if its port is taken", async () => {
     const port = Number(new URL(bridge.client.url).port);
     const game = new EmbeddedGame({ savesDirectory: bridge.savesDirectory, onSaveFailed: () => {} });
     const failure = await startGameBridge(game, { port, allowedOrigins: [], log: SILENT }).catch(

@@ -3,10 +3,10 @@ import { expect } from "chai";
 import { COMMAND_ROUTES, GAME_COMMAND_ROUTES, READ_ROUTES } from "../../src/city/embedded-routes.js";
 import { bridgeForEach } from "./bridge.js";
 
-describe("the description of the bridge", () => {
+describe("the OpenAPI document of the bridge", () => {
   const bridge = bridgeForEach();
 
-  it("is a valid OpenAPI document with every read and command", async () => {
+  it("is valid and lists every read and command", async () => {
     const document = await bridge.client.state("/openapi.json");
     const { valid, errors } = await new Validator().validate(document);
     expect(valid, JSON.stringify(errors)).to.equal(true);
@@ -21,7 +21,7 @@ describe("the description of the bridge", () => {
     }
   });
 
-  it("tells kinds, defaults and meanings of fields", async () => {
+  it("gives types, defaults and descriptions of fields", async () => {
     const { paths } = await bridge.client.state("/openapi.json");
     const schema = (path: string) =>
       paths[path].post.requestBody.content["application/json"].schema.properties;
@@ -39,7 +39,7 @@ describe("the description of the bridge", () => {
     expect(limit.schema.type).to.equal("integer");
   });
 
-  it("is a page at /docs, readable while no city is loaded", async () => {
+  it("is shown at /docs without a loaded city", async () => {
     bridge.game.unloadCity();
     const response = await fetch(`${bridge.client.url}/docs`);
     expect(response.headers.get("content-type")).to.include("text/html");

@@ -8,7 +8,7 @@ import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
 import { bridgeForEach, eventually, SILENT } from "./bridge.js";
 
 describe("the overlay", () => {
-  it("keeps the latest five for six seconds, and 120 in the console", () => {
+  it("keeps the last five lines for six seconds and 120 in the console", () => {
     let nowMs = new Date(2026, 0, 2, 3, 4, 5).getTime();
     const overlay = new Overlay(() => nowMs);
     for (let i = 1; i <= 130; i++) overlay.notify(`line ${i}`);
@@ -38,7 +38,7 @@ describe("the overlay of the bridge", () => {
   const bridge = bridgeForEach();
   const shown = async () => (await bridge.client.state("/overlay")).messages as string[];
 
-  it("tells of every request that reaches the city, and of its outcome", async () => {
+  it("shows every request to the city with its outcome", async () => {
     const { client } = bridge;
     expect(await shown()).to.deep.equal(["API ready: Skylines Agent Bridge"]);
     await client.get("/health");
@@ -107,20 +107,20 @@ describe("the overlay of the bridge", () => {
     }
   });
 
-  it("forgets its lines after some seconds, but not the console", async () => {
+  it("drops lines after some seconds but keeps the console", async () => {
     for (let i = 0; i < 7; i++) await bridge.client.state("/state/demand");
     expect(await shown()).to.have.length(5);
     await eventually(shown, (lines) => lines.length === 0);
     expect((await bridge.client.state("/overlay")).console).to.have.length(8);
   });
 
-  it("empties when the city is unloaded", async () => {
+  it("is cleared when the city is unloaded", async () => {
     await bridge.client.state("/state/demand");
     bridge.game.unloadCity();
     expect(await bridge.client.state("/overlay")).to.deep.equal({ ok: true, messages: [], console: [] });
   });
 
-  it("streams lines as they come", async () => {
+  it("streams new lines", async () => {
     const stream = await fetch(`${bridge.client.url}/overlay/events`);
     expect(stream.headers.get("content-type")).to.equal("text/event-stream");
     const reader = (stream.body as ReadableStream<Uint8Array>).getReader();
@@ -136,7 +136,7 @@ describe("the overlay of the bridge", () => {
   });
 });
 
-describe("the overlay's readers", () => {
+describe("readers of the overlay", () => {
   const MAX_READERS = 64;
   let overlay: Overlay;
   let server: BridgeServer;
@@ -159,12 +159,12 @@ describe("the overlay's readers", () => {
 
   const follow = () => fetch(`${server.url}/overlay/events`);
 
-  it("get lines of bounded length", () => {
+  it("receive lines of bounded length", () => {
     overlay.notify("x".repeat(4_000_000));
     expect(overlay.visible()[0]?.text).to.match(/^x{237}\.\.\.$/);
   });
 
-  it("are cut off where they do not read, and others are not", async () => {
+  it("are disconnected if they stall, without affecting others", async () => {
     const idle = connect(Number(new URL(server.url).port), "127.0.0.1");
     idle.pause();
     idle.on("error", () => {});
@@ -187,7 +187,7 @@ describe("the overlay's readers", () => {
     expect(await text(idle).catch(() => "reset")).to.not.include("round 199 ends");
   });
 
-  it("are limited in number, and make room when they leave", async () => {
+  it("are limited in number and free their place when they leave", async () => {
     const streams = await Promise.all(Array.from({ length: MAX_READERS }, follow));
     expect(new Set(streams.map(({ status }) => status))).to.deep.equal(new Set([200]));
     const refused = await follow();
@@ -198,7 +198,7 @@ describe("the overlay's readers", () => {
     await Promise.all([next, ...streams.slice(1)].map(({ body }) => body?.cancel()));
   });
 
-  it("are not written to once their stream has ended", async () => {
+  it("receive nothing after their stream has ended", async () => {
     const stream = await follow();
     closing.abort();
     overlay.notify("too late");

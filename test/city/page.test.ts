@@ -22,7 +22,7 @@ const SERVICE = [0x8a, 0x6d, 0x00];
 const MARK = [0xc2, 0x18, 0x5b];
 const WATER_PIPE = [0x16, 0x66, 0xc5];
 
-describe("the page of the city", function () {
+describe("the city page", function () {
   this.timeout(120_000);
   let browser: Browser;
   let page: Page;
@@ -69,7 +69,7 @@ describe("the page of the city", function () {
     })()`);
   }
 
-  it("draws roads, buildings and services, and shows the state of the city", async () => {
+  it("draws roads, buildings and services and shows the city's state", async () => {
     expect(await count(SMALL_ROAD)).to.be.above(1000);
     expect(await count(SERVICE)).to.be.above(100);
     const { citizens, gameTime, demand } = await bridge.client.state("/state/summary");
@@ -81,7 +81,7 @@ describe("the page of the city", function () {
     if (process.env.CITY_PAGE_SCREENSHOT) await page.screenshot({ path: process.env.CITY_PAGE_SCREENSHOT });
   });
 
-  it("lets the clock run and stop", async () => {
+  it("starts and stops the clock", async () => {
     const before = await page.textContent("#clock");
     await page.getByRole("button", { name: "Speed 3" }).click();
     const running = await eventually(
@@ -102,7 +102,7 @@ describe("the page of the city", function () {
     await page.getByRole("button", { name: "Pause", pressed: true }).waitFor();
   });
 
-  it("shows what others do: their messages as text, and what they built", async () => {
+  it("shows messages and buildings of other clients", async () => {
     const roads = await count(SMALL_ROAD);
     await bridge.client.road(400, 300, 520, 300, { roadPrefab: "Basic Road" });
     await bridge.client.refusal("place-building", { buildingPrefab: "<img src=x onerror=alert(1)>" });
@@ -117,7 +117,7 @@ describe("the page of the city", function () {
     );
   });
 
-  it("goes on by itself with a city that was away", async () => {
+  it("recovers by itself when the city is back", async () => {
     const { port } = new URL(bridge.client.url);
     const status = () => page.locator("#status").textContent();
     await bridge.restart(Number(port), async () => {
@@ -143,7 +143,7 @@ describe("the page of the city", function () {
     );
   });
 
-  it("keeps all buildings at every zoom, as squares from afar", async () => {
+  it("draws all buildings at every zoom, as squares when zoomed out", async () => {
     await page.locator("#map").focus();
     for (let i = 0; i < 8; i++) await page.keyboard.press("-");
     for (const layer of ["Zones", "Terrain and water", "Problems", "Services"]) {
@@ -155,7 +155,7 @@ describe("the page of the city", function () {
     await eventually(green, (pixels) => pixels === 0);
   });
 
-  it("reads again only what changed", async () => {
+  it("reloads only changed data", async () => {
     const asked: string[] = [];
     page.on("request", (request) => asked.push(new URL(request.url()).pathname));
     const times = (path: string) => asked.filter((each) => each === path).length;
@@ -170,7 +170,7 @@ describe("the page of the city", function () {
     expect((await networks).status()).to.equal(200);
   });
 
-  it("tells what was clicked on, and does nothing destructive unasked", async () => {
+  it("shows details on click and confirms destructive actions", async () => {
     const turbine = facility("Wind Turbine");
     await clickAt(140, 60);
     await page.getByText(`Wind Turbine (Building ${turbine})`).waitFor();
@@ -202,7 +202,7 @@ describe("the page of the city", function () {
     );
   });
 
-  it("builds a road, a zone and a service after a dry run, and undoes by bulldozing", async () => {
+  it("builds a road, a zone and a service after a dry run, and undoes with bulldoze", async () => {
     const { city } = bridge;
     const plan = page.getByRole("region", { name: "Plan" });
     const build = plan.getByRole("button", { name: "Build" });
@@ -247,7 +247,7 @@ describe("the page of the city", function () {
     expect(city.building(house)).to.equal(undefined);
   });
 
-  it("says why something cannot be built", async () => {
+  it("shows why a site is rejected", async () => {
     await page.getByRole("button", { name: "Road", exact: true }).click();
     await clickAt(500, 80);
     await clickAt(502, 80);
@@ -257,7 +257,7 @@ describe("the page of the city", function () {
     complaints = complaints.filter((text) => !text.includes("500"));
   });
 
-  it("goes to problems, commands and citizens that are clicked", async () => {
+  it("moves to clicked problems, commands and citizens", async () => {
     const turbine = facility("Wind Turbine");
     setBuildingActive.act(bridge.city, { id: turbine, active: false });
     await page.getByRole("button", { name: "Turned off: 1" }).click();
@@ -271,7 +271,7 @@ describe("the page of the city", function () {
     await page.getByText(/\(Segment \d+\)$/).waitFor();
   });
 
-  it("shows reads among the commands on request, and reaches its lists by keyboard", async () => {
+  it("shows reads on request and has lists reachable by keyboard", async () => {
     await bridge.client.state("/state/economy");
     const line = page.getByText("API OK: Read economy state");
     await line.waitFor({ state: "attached" });
@@ -301,7 +301,7 @@ describe("the page of the city", function () {
     await eventually(light, (now) => now > 0.9 * day);
   });
 
-  it("shows money, its course, and what citizens say", async () => {
+  it("shows money, its history and citizens' messages", async () => {
     await page.getByRole("img", { name: /^Citizens over 2 weeks: Citizens \d/ }).waitFor();
     await page.getByRole("img", { name: /^Demand over 2 weeks: Homes \d+, Shops \d+, Work \d+/ }).waitFor();
     const { balance } = await bridge.client.state("/state/budget");
@@ -311,7 +311,7 @@ describe("the page of the city", function () {
     await page.getByText(chirps[0].text).first().waitFor();
   });
 
-  it("lays data over the map, with a scale", async () => {
+  it("draws data layers with a scale", async () => {
     const good = async () => (await page.evaluate(hueCount("Good"))) as number;
     const before = await good();
     await page.getByRole("combobox", { name: "Data" }).selectOption("power");
@@ -361,7 +361,7 @@ describe("the page of the city", function () {
     expect(await count(HIGHWAY)).to.be.above(0);
   });
 
-  it("has no barrier that a machine can find, with details and a question open too", async () => {
+  it("has no axe violations, also with details and a dialog open", async () => {
     const barriers = async () => {
       const { violations } = (await page.evaluate("axe.run()")) as axe.AxeResults;
       return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
@@ -382,7 +382,7 @@ describe("the page of the city", function () {
     }
   });
 
-  it("is served with a strict policy, and nothing beside its files", async () => {
+  it("is served with a strict Content-Security-Policy and only its own files", async () => {
     const response = await fetch(bridge.client.url);
     expect(response.headers.get("content-type")).to.match(/^text\/html/);
     expect(response.headers.get("content-security-policy"))
@@ -391,7 +391,7 @@ describe("the page of the city", function () {
     expect((await fetch(`${bridge.client.url}/page/..%2findex.js`)).status).to.be.within(400, 499);
   });
 
-  it("works in front of a running game, without what only the embedded city tells", async () => {
+  it("works in front of a running game, without data of the embedded city", async () => {
     const game = await startPlainGame(bridge.client.url);
     const front = await startCity(loadConfig({ CITY_BRIDGE_PORT: "0", CITY_GAME_URL: game.url }), SILENT);
     await page.goto(front.url);
@@ -459,10 +459,10 @@ function hueCount(what: "Residential" | "Good"): string {
   })()`;
 }
 
-describe("what the page reads beside the interface of the game", () => {
+describe("endpoints for the page", () => {
   const bridge = bridgeForEach({ map: "empty" });
 
-  it("is the zone of every cell", async () => {
+  it("return the zone of every cell", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.run("set-zone", { zone: "Office", center: { x: 40, z: 20 }, radius: 30 });
@@ -474,7 +474,7 @@ describe("what the page reads beside the interface of the game", () => {
     expect(cells.replaceAll(/[^7]/g, "")).to.have.length(tally.zonedCells).and.not.be.empty;
   });
 
-  it("is the land from edge to edge, with its water", async () => {
+  it("return terrain and water of the whole map", async () => {
     const { city, client } = bridge;
     const land = await client.state("/state/terrain/grid");
     const { halfSizeMeters, spacingMeters, samplesPerRow, heights, waterDepths } = land;
@@ -488,7 +488,7 @@ describe("what the page reads beside the interface of the game", () => {
     expect(waterDepths[wet]).to.be.closeTo(city.surfaceHeight(x, z) - city.groundHeight(x, z), 0.06);
   });
 
-  it("leaves no line when it is quiet", async () => {
+  it("add no overlay line with quiet=true", async () => {
     const { client } = bridge;
     await client.state("/state/summary?quiet=true");
     await client.get("/state/economy");

@@ -16,7 +16,7 @@ import { type Answer, BridgeClient, eventually } from "./bridge.js";
 const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const command = [cli, "city", "--for-parent"] as const;
 
-describe("the city in a process of its own", function () {
+describe("the city in its own process", function () {
   this.timeout(120_000);
   let directory: string;
   let city: BridgeServer | undefined;
@@ -63,7 +63,7 @@ describe("the city in a process of its own", function () {
       () => false,
     );
 
-  it("starts again at its address whenever it dies, with its last save, and begins anew once only @slow", async () => {
+  it("restarts at its address from the last save after every crash @slow", async () => {
     const client = await start({ CITY_NEW: "true" });
     await client.run("set-simulation-speed", { paused: true });
     for (const life of [1, 2]) {
@@ -91,7 +91,7 @@ describe("the city in a process of its own", function () {
     }
   });
 
-  it("says why it cannot start, in one line", async () => {
+  it("reports a failed start in one line", async () => {
     const taken = createServer().listen(0, "127.0.0.1");
     await once(taken, "listening");
     const { port } = taken.address() as AddressInfo;
@@ -109,7 +109,7 @@ describe("the city in a process of its own", function () {
     expect((second as Error).message).to.match(/^\S+ is in use by another Carillon\. .*CITY_SAVES_DIR.*$/);
   });
 
-  it("saves and ends when it is told to, over a half-sent request", async () => {
+  it("saves and ends on request despite a half-sent request", async () => {
     const client = await start();
     await client.road(0, 0, 80, 0, { name: "Agent Last" });
     const { hostname, port } = new URL(client.url);
@@ -123,7 +123,7 @@ describe("the city in a process of its own", function () {
     expect(await roads(await start())).to.include("Agent Last");
   });
 
-  it("saves and ends by itself when its parent is killed", async () => {
+  it("saves and ends when its parent is killed", async () => {
     const parent = fork(fileURLToPath(new URL("./city-parent.ts", import.meta.url)), [], {
       env: { ...process.env, CITY_SAVES_DIR: directory, CITY_BRIDGE_PORT: "0", SVC_LOG_LEVEL: "silent" },
     });

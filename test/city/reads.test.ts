@@ -9,7 +9,7 @@ const ascending = (numbers: readonly number[]) => [...numbers].sort((a, b) => a 
 describe("reading an empty city", () => {
   const bridge = bridgeForEach();
 
-  it("finds nothing, and says so in full", async () => {
+  it("returns complete but empty responses", async () => {
     const { client } = bridge;
     const empty = { ok: true, total: 0, returned: 0 };
     expect(await client.state("/state/chirps")).to.deep.equal({ ...empty, limit: 50, chirps: [] });
@@ -79,7 +79,7 @@ describe("reading an empty city", () => {
     });
   });
 
-  it("summarizes", async () => {
+  it("returns a summary", async () => {
     const summary = await bridge.client.state("/state/summary");
     expect(summary.gameTime).to.match(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/);
     expect(summary).to.deep.equal({
@@ -100,7 +100,7 @@ describe("reading an empty city", () => {
     ]);
   });
 
-  it("lists prefabs, without the broken family", async () => {
+  it("lists prefabs without the broken family", async () => {
     const { roads } = await bridge.client.state("/prefabs/roads");
     expect(roads).to.deep.include({ name: "Basic Road", displayName: "Two-Lane Road" });
     const { networks } = await bridge.client.state("/prefabs/networks?service=Water");
@@ -203,7 +203,7 @@ describe("reading a town", () => {
     );
   });
 
-  it("lists growables as they are now, however often they were listed before", async () => {
+  it("lists current growables after earlier reads", async () => {
     const { client } = bridge;
     const before = await client.state("/state/growables");
     const { id } = before.growables[0];
@@ -218,7 +218,7 @@ describe("reading a town", () => {
     expect((await client.state("/state/growables")).growables).to.deep.equal(others);
   });
 
-  it("lists facilities by the rules of service and map objects", async () => {
+  it("lists facilities by service, without map objects", async () => {
     const { client } = bridge;
     const { countsByService, countsBySubService, facilities } = await client.state("/state/facilities");
     expect(countsByService).to.deep.equal({ Electricity: 2, Water: 2 });
@@ -252,7 +252,7 @@ describe("reading a town", () => {
     expect((await client.state("/state/facilities")).countsByService.Water).to.equal(2);
   });
 
-  it("lists networks with the places of their ends", async () => {
+  it("lists networks with the positions of their ends", async () => {
     const { total, countsByService, segments } = await bridge.client.state("/state/networks?limit=5000");
     expect(total).to.equal(segments.length);
     expect(countsByService.Road + countsByService.Water).to.equal(total);
@@ -266,7 +266,7 @@ describe("reading a town", () => {
     expect((await bridge.client.state("/state/networks?service=road")).total).to.equal(0);
   });
 
-  it("clamps limits, and counts past them", async () => {
+  it("clamps limits and counts all rows", async () => {
     for (const [path, rows, fallback, max] of [
       ["/state/chirps", "chirps", 50, 200],
       ["/state/growables", "growables", 500, 5000],
@@ -288,7 +288,7 @@ describe("reading a town", () => {
     }
   });
 
-  it("turns pages by offset", async () => {
+  it("pages by offset", async () => {
     const { client } = bridge;
     const whole = await client.state("/state/networks");
     const rows: number[] = [];
@@ -339,7 +339,7 @@ describe("reading a town", () => {
     }
   });
 
-  it("tells what changed on the map, and nothing else", async () => {
+  it("returns only changed map tiles", async () => {
     const { client, city } = bridge;
     const count = (tiles: { buildings: unknown[] }[]) => tiles.flatMap(({ buildings }) => buildings).length;
     const first = await client.state("/state/map-tiles");
@@ -368,7 +368,7 @@ describe("reading a town", () => {
     );
   });
 
-  it("tells messages newest first", async () => {
+  it("lists messages newest first", async () => {
     const { chirps } = await bridge.client.state("/state/chirps?limit=200");
     const latest = bridge.city.messages().at(-1);
     expect(chirps[0]).to.include({ index: chirps.length - 1, text: latest?.text, type: latest?.type });
@@ -390,7 +390,7 @@ describe("reading a town", () => {
     expect(zones.zonedCells).to.equal(zones.totalCells - unzoned.cells);
   });
 
-  it("reports what is wrong, structured, and exact to the bit", async () => {
+  it("reports problems structured, with the exact bits", async () => {
     for (const { id } of bridge.city.buildings().filter(({ prefab }) => prefab.service === "Electricity")) {
       await bridge.client.run("bulldoze", { entityType: "building", id });
     }
@@ -420,7 +420,7 @@ describe("reading a town", () => {
     expect(major.problemNames).to.include("Electricity").and.include("MajorProblem");
   });
 
-  it("finds the way out, and misses it when it is cut", async () => {
+  it("detects the outside connection and its loss", async () => {
     const joined = await bridge.client.state("/state/external-connections");
     expect(joined).to.include({ cityConnectedToOutside: true, disconnectedLocalRoadComponents: 0 });
     expect(joined).to.include({ outsideRoadNodes: 4, outsideRoadSegments: 4 });

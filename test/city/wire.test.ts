@@ -16,27 +16,27 @@ describe("JSON of the bridge", () => {
     );
   });
 
-  it("refuses what JSON cannot hold", () => {
+  it("rejects values that JSON cannot represent", () => {
     for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
       expect(() => writeJson({ value })).to.throw(RangeError);
     }
   });
 
-  it("prints what is JSON already as it is", () => {
+  it("prints existing JSON unchanged", () => {
     const rows = new JsonText(["[1,", '"a"]']);
     expect(writeJson({ rows, mask: 5n, again: rows, none: new JsonText(["[", "]"]) })).to.equal(
       '{"rows":[1,"a"],"mask":5,"again":[1,"a"],"none":[]}',
     );
   });
 
-  it("leaves out what is undefined, and escapes what it must", () => {
+  it("omits undefined values and escapes text", () => {
     expect(writeJson({ a: undefined, 'b"\n': ["\ud800", "\u2028", {}, []] })).to.equal(
       '{"b\\"\\n":["\\ud800","\u2028",{},[]]}',
     );
     expect(writeJson({ a: undefined })).to.equal("{}");
   });
 
-  it("means the same as what it was given, numbers rounded", () => {
+  it("parses back to the same value with rounded numbers", () => {
     const { value } = fc.letrec((tie) => ({
       value: fc.oneof(
         { depthSize: "small" },
@@ -67,7 +67,7 @@ describe("JSON of the bridge", () => {
 describe("queries of the bridge", () => {
   const query = (text: string) => new Query(`/state/networks?${text}`);
 
-  it("take the first pair that parses, and defaults otherwise", () => {
+  it("use the first valid pair, otherwise the default", () => {
     expect(query("limit=7").integer("limit", 500)).to.equal(7);
     expect(query("limit=abc&limit=1.5&limit=9&limit=4").integer("limit", 500)).to.equal(9);
     expect(query("limit=1=2&Limit=3").integer("limit", 500)).to.equal(500);
@@ -78,7 +78,7 @@ describe("queries of the bridge", () => {
     expect(new Query("/state/networks").integer("limit", 500)).to.equal(500);
   });
 
-  it("hold true for the exact text true only", () => {
+  it("are true for the exact text true only", () => {
     expect(query("").flag("includeDeadEnds", true)).to.equal(true);
     expect(query("includeDeadEnds=true").flag("includeDeadEnds", false)).to.equal(true);
     for (const text of ["True", "1", "yes", "", "false"]) {
@@ -86,7 +86,7 @@ describe("queries of the bridge", () => {
     }
   });
 
-  it("decode text, and keep what cannot be decoded", () => {
+  it("decode text and keep invalid escapes", () => {
     expect(query("service=Public+Transport%20x").text("service")).to.equal("Public Transport x");
     expect(query("service=%E0%A4").text("service")).to.equal("%E0%A4");
     fc.assert(

@@ -165,7 +165,7 @@ describe("any sequence of commands", () => {
     town = fingerprint(city);
   });
 
-  it("leaves a sound city", () => {
+  it("keeps the city consistent", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const city = newTown();
@@ -180,7 +180,7 @@ describe("any sequence of commands", () => {
     );
   }).timeout(120_000);
 
-  it("changes nothing when refused or run dry", () => {
+  it("changes nothing when rejected or in dry runs", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
         const city = newTown();
@@ -195,7 +195,7 @@ describe("any sequence of commands", () => {
     );
   }).timeout(120_000);
 
-  it("makes the same city every time, also after a save in between", () => {
+  it("makes the same city every time, with or without a save in between", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), fc.nat(30), (steps, savedAfter) => {
         const once = newTown();
@@ -214,7 +214,7 @@ describe("any sequence of commands", () => {
     );
   }).timeout(120_000);
 
-  it("that only builds can be bulldozed away to bare land", () => {
+  it("can be bulldozed to bare land if it only builds", () => {
     fc.assert(
       fc.property(fc.array(command, { maxLength: 40 }), (commands) => {
         const city = newTown();

@@ -31,7 +31,7 @@ describe("growth in the embedded city", () => {
     expect(countFlag(city, "Abandoned")).to.equal(0);
   });
 
-  it("stays out without demand", () => {
+  it("does not happen without demand", () => {
     const city = newCity();
     smallTown(city);
     Object.assign(city.world.demand, { residential: 0, commercial: 0, workplace: 0 });
@@ -39,7 +39,7 @@ describe("growth in the embedded city", () => {
     expect(city.buildings().filter(({ prefab }) => prefab.service === "Residential")).to.have.length(0);
   });
 
-  it("brings nobody while the roads do not lead outside", () => {
+  it("needs a road to the outside", () => {
     const city = newCity("empty");
     smallTown(city);
     advance(city, 2 * WEEK);
@@ -48,7 +48,7 @@ describe("growth in the embedded city", () => {
     expect(city.messages().some(({ text }) => text.includes("no road leads here"))).to.equal(true);
   });
 
-  it("raises homes where schools, parks and clinics are near, and not elsewhere @slow", () => {
+  it("levels up homes near schools, parks and clinics only @slow", () => {
     const levels = (city: SimulatedCity) =>
       city
         .buildings()
@@ -76,7 +76,7 @@ describe("growth in the embedded city", () => {
 });
 
 describe("decline in the embedded city", () => {
-  it("drives people out for want of power: a problem, then major, then abandoned, then collapsed", () => {
+  it("follows a power cut in steps: problem, major problem, abandoned, collapsed", () => {
     const city = grownTown();
     bulldozeAll(city, "Wind Turbine");
     advance(city, WEEK);
@@ -100,7 +100,7 @@ describe("decline in the embedded city", () => {
     expect(dark.filter((building) => city.building(building.id) === building)).to.have.length.below(6);
   });
 
-  it("follows from water running dry", () => {
+  it("follows a lack of water", () => {
     const city = grownTown();
     bulldozeAll(city, "Water Tower");
     advance(city, 36 * WEEK);
@@ -108,7 +108,7 @@ describe("decline in the embedded city", () => {
     expect(messageIds(city)).to.include("CHIRP_NO_WATER");
   });
 
-  it("follows from losing the road", () => {
+  it("follows the loss of the road", () => {
     const city = grownTown();
     const active = countFlag(city, "Active");
     for (const { id, prefab } of city.segments()) {
@@ -122,7 +122,7 @@ describe("decline in the embedded city", () => {
     expect(countFlag(city, "Active")).to.be.lessThan(active / 2);
   });
 
-  it("follows from taxes nobody bears, and not from those one does", () => {
+  it("follows high taxes, not moderate ones", () => {
     const abandonedAt = (rate: number) => {
       const city = grownTown();
       const filters = { service: "", subService: "", level: "" };
@@ -140,7 +140,7 @@ describe("decline in the embedded city", () => {
     expect(dear.citizens).to.be.within(1, fair.citizens / 2);
   });
 
-  it("follows from homes nobody wants", () => {
+  it("follows unpopular homes", () => {
     const city = newCity("empty");
     smallTown(city);
     zone(city, "Unzoned", 360, 40, 30);
@@ -153,7 +153,7 @@ describe("decline in the embedded city", () => {
     expect(city.messages().some(({ text }) => text.includes("nobody wanted to move in"))).to.equal(true);
   });
 
-  it("follows from fire where no engine comes", () => {
+  it("follows fires out of reach of a fire house", () => {
     const burn = (withEngines: boolean) => {
       const city = grownTown();
       if (withEngines) place(city, "Fire House", 370, -30);

@@ -33,7 +33,7 @@ describe("the embedded city's taxes", () => {
     expect(() => rows({ service: "Road" })).to.throw(CommandRefusedError, /Road/);
   });
 
-  it("change only where asked, never on a dry run, and only to 0..29", () => {
+  it("change only the selected rows, never in a dry run, and only to 0..29", () => {
     const city = newCity("empty");
     setTaxRate.act(city, { ...everything, service: "Commercial", dryRun: true });
     expect(city.taxRate("CommercialEco", 3)).to.equal(9);
@@ -53,7 +53,7 @@ describe("the embedded city's taxes", () => {
     }
   });
 
-  it("bring in what the people earn, in proportion to the rate", () => {
+  it("collect income in proportion to the rate", () => {
     const income = (rate: number) => {
       const city = newCity();
       smallTown(city);
@@ -67,7 +67,7 @@ describe("the embedded city's taxes", () => {
     expect(income(9)).to.be.greaterThan(2 * income(3));
   });
 
-  it("and costs add up to the balance", () => {
+  it("and costs sum to the balance", () => {
     const city = newCity();
     const { ledger } = city.world;
     expect(ledger.balanceCents).to.equal(START_MONEY * 100);
@@ -93,7 +93,7 @@ describe("the embedded city's taxes", () => {
     );
   });
 
-  it("refuse what cannot be paid, naming cost and balance, and change nothing", () => {
+  it("reject unaffordable builds with cost and balance", () => {
     const city = newCity();
     city.world.unlimitedMoney = false;
     const before = fingerprint(city);
@@ -116,7 +116,7 @@ describe("the embedded city's taxes", () => {
     expect(city.budget.balance).to.equal(-800_000);
   });
 
-  it("buy what zones grow at its worth: towers that are placed earn less in a year than they cost", () => {
+  it("price placed growables at their worth: they earn less in a year than they cost", () => {
     const play = (towers: number) => {
       const city = newCity();
       smallTown(city);
@@ -134,7 +134,7 @@ describe("the embedded city's taxes", () => {
     expect(bought.ended).to.be.lessThan(without.ended);
   });
 
-  it("are lost on buildings whose zone is another, which are torn down", () => {
+  it("lose buildings in another zone, which are torn down", () => {
     const city = newCity();
     buildNetwork.act(city, road(0, 0, 160, 0));
     zone(city, "ResidentialHigh", 120, 0, 20);
@@ -146,13 +146,13 @@ describe("the embedded city's taxes", () => {
     expect(city.budget.balance).to.equal(balance);
   });
 
-  it("pay for poles", () => {
+  it("charge for poles", () => {
     const city = newCity();
     place(city, "Electricity Pole", 0, 0);
     expect(city.budget.balance).to.equal(START_MONEY - 40);
   });
 
-  it("can be lent, one loan of each bank, and are paid back weekly or at once", () => {
+  it("allow one loan per bank, repaid weekly or at once", () => {
     const city = newCity();
     const [offer] = city.budget.loanOffers;
     if (!offer) throw new Error("nobody lends");
@@ -170,7 +170,7 @@ describe("the embedded city's taxes", () => {
     expect(city.budget.balance).to.equal(START_MONEY + offer.amount - offer.weeks * offer.weeklyPayment);
   });
 
-  it("help a city in debt once, then leave it bankrupt", () => {
+  it("bail a city out once, then leave it bankrupt", () => {
     const city = newCity();
     place(city, "Fusion Power Plant", 0, 0);
     city.world.unlimitedMoney = false;
@@ -193,7 +193,7 @@ describe("the embedded city's demand", () => {
     freeVisitorPlaces: 0,
   };
 
-  it("follows the published formulas, and falls faster with empty homes", () => {
+  it("follows the published formulas and falls faster with empty homes", () => {
     expect(demandTargets(nothing)).to.deep.equal({ residential: 100, commercial: 0, workplace: 0 });
     const town = { ...nothing, jobs: 120, openJobs: 20, homes: 200, emptyHomes: 10, unemployed: 5 };
     expect(
@@ -225,7 +225,7 @@ describe("the embedded city's demand", () => {
     );
   });
 
-  it("rises one point a cycle at most towards what the town lacks", () => {
+  it("rises by at most one point a cycle", () => {
     const city = newCity();
     smallTown(city);
     let last = { ...city.world.demand };
@@ -243,7 +243,7 @@ describe("the embedded city's demand", () => {
 });
 
 describe("messages in the embedded city", () => {
-  it("come from what happens: a first road, an opening, a milestone, named citizens", () => {
+  it("report events: a first road, an opening, a milestone, named citizens", () => {
     const city = newCity();
     expect(city.messages()).to.deep.equal([]);
     smallTown(city);

@@ -47,7 +47,7 @@ describe("the fate of a served town", () => {
     return city;
   }
 
-  it("is to grow, gradually", () => {
+  it("is gradual growth", () => {
     expect(untouched[0]).to.be.greaterThan(500);
     expect(untouched.at(-1)).to.be.greaterThan(untouched[0] as number);
     expect(steepestLoss(untouched)).to.be.lessThan(0.05);
@@ -88,7 +88,7 @@ describe("the fate of a served town", () => {
     });
   }
 
-  it("lets every building give up on a day of its own", () => {
+  it("spreads abandonment over days", () => {
     const city = again();
     bulldozeAll(city, "Wind Turbine");
     const fellDown = new Map<number, number>();
@@ -109,7 +109,7 @@ describe("the fate of a served town", () => {
     }
   });
 
-  it("recovers where the cause of its decline is gone @slow", () => {
+  it("recovers once the cause of its decline is gone @slow", () => {
     const city = again();
     const pump = city.world.buildings.all().find(({ prefab }) => prefab.name === "Water Tower");
     if (!pump) throw new Error("the town has no water");
@@ -129,7 +129,7 @@ describe("the fate of a served town", () => {
 
 describe("the fate of a first town", () => {
   for (const seed of [1, 2, 3]) {
-    it(`is to be alive and to have grown after a year untouched, for seed ${seed}`, () => {
+    it(`is growth over a year without commands, for seed ${seed}`, () => {
       const city = firstTown(seed);
       advance(city, 7200);
       const early = city.citizenCount;
@@ -144,7 +144,7 @@ describe("the fate of a first town", () => {
 
 describe("the years of a served town", () => {
   for (const seed of [7, 8]) {
-    it(`bring learning slowly, and good homes to the few, for seed ${seed} @slow`, () => {
+    it(`raise education slowly and give few homes the top level, for seed ${seed} @slow`, () => {
       const city = servedTown(seed);
       advance(city, 104 * WEEK);
       const { citizens, graduates } = city.statistics().at(-1) ?? { citizens: 0, graduates: 0 };
@@ -159,7 +159,7 @@ describe("the years of a served town", () => {
     });
   }
 
-  it("fill its cemetery with its dead, and it serves again once it was emptied @slow", () => {
+  it("fill the cemetery, which serves again once emptied @slow", () => {
     const city = servedTown();
     const [cemetery] = city.world.providers.get("death")?.items ?? [];
     if (!cemetery) throw new Error("the town has no cemetery");
@@ -196,7 +196,7 @@ describe("the years of a served town", () => {
 });
 
 describe("growth", () => {
-  it("waits for people: demand falls with each house that is begun", () => {
+  it("waits for people: demand falls with each new house", () => {
     const city = newCity();
     smallTown(city);
     const before = { ...city.world.demand };

@@ -3,14 +3,14 @@ import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { lastYear, MAYORS, type Mayor, play } from "./mayors.js";
 
 describe("a mayor", () => {
-  it("leads the starter town to 400 citizens and black figures in a year with utilities alone", () => {
+  it("reaches 400 citizens and a positive week in a year with utilities alone", () => {
     const city = play(MAYORS.starter as Mayor, 1, 1, () => undefined);
     expect(city.citizenCount).to.be.at.least(400);
     const { income, expenses } = city.statistics().at(-1) ?? { income: 0, expenses: 0 };
     expect(income).to.be.greaterThan(expenses);
   });
 
-  it("who serves wishes and zones by the bars leads a town to 5,000 in three years, never bankrupt @slow", () => {
+  it("who follows wishes and demand reaches 5,000 citizens in three years without bankruptcy @slow", () => {
     const city = play(MAYORS.bars as Mayor, 1, 3, () => undefined);
     const year = lastYear(city);
     const shown = JSON.stringify(year);

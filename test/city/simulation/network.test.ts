@@ -26,7 +26,7 @@ describe("the embedded city's networks", () => {
     ]);
   });
 
-  it("uses a compatible node within 2 m and makes a new one beyond", () => {
+  it("reuses a compatible node within 2 m, otherwise adds one", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     expect(buildNetwork.act(city, road(80.9, 1, 160, 0)).built?.startNodeId).to.equal(2);
@@ -34,7 +34,7 @@ describe("the embedded city's networks", () => {
     expect(buildNetwork.act(city, road(80, 0, 80, -90, "Water Pipe")).built?.startNodeId).to.equal(6);
   });
 
-  it("builds the published starter lattice with the published counts", () => {
+  it("builds the published starter grid with the published counts", () => {
     const city = newCity("empty");
     layLattice(city, 160, -160, 4, 4);
     const cells = () => city.zoneBlocks().reduce((sum, { rows }) => sum + rows * 4, 0);
@@ -66,7 +66,7 @@ describe("the embedded city's networks", () => {
     expect(outside.map(({ position }) => Math.abs(position.x))).to.deep.equal([8640, 8640, 8640, 8640]);
   });
 
-  it("refuses what the bridge refuses, and stays as it was", () => {
+  it("rejects invalid roads and stays unchanged", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     const before = fingerprint(city);
@@ -92,7 +92,7 @@ describe("the embedded city's networks", () => {
     buildNetwork.act(city, road(0, 10, 4, 10));
   });
 
-  it("warns of service buildings on each other, not side by side, however they are turned, and refuses them if strict", () => {
+  it("warns about overlapping service buildings at any rotation; strict rejects them", () => {
     const city = newCity("empty");
     const first = place(city, "Elementary School", 0, 0, 30);
     const tower = (x: number, z: number, angleDegrees: number) => {
@@ -123,7 +123,7 @@ describe("the embedded city's networks", () => {
     expect(() => buildNetwork.act(city, road(0, 0, 80, 80))).to.throw(CommandRefusedError, /already has 8/);
   });
 
-  it("takes orphaned nodes and zone blocks away with a segment, unless nodes are to be kept", () => {
+  it("removes orphaned nodes and zone blocks with a segment, unless nodes are kept", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     buildNetwork.act(city, road(80, 0, 160, 0));
@@ -139,7 +139,7 @@ describe("the embedded city's networks", () => {
     );
   });
 
-  it("takes every attached segment away with a node", () => {
+  it("removes every attached segment with a node", () => {
     const city = newCity("empty");
     layLattice(city, 0, 0, 2, 2);
     const middle = city.nodes().find(({ position }) => position.x === 80 && position.z === 80);
@@ -148,7 +148,7 @@ describe("the embedded city's networks", () => {
     expect(findFaults(city.world)).to.deep.equal([]);
   });
 
-  it("gives the lowest free ids first", () => {
+  it("assigns the lowest free ids first", () => {
     const city = newCity("empty");
     for (let i = 0; i < 4; i++) buildNetwork.act(city, road(i * 200, 0, i * 200 + 80, 0));
     bulldoze.act(city, { dryRun: false, entityType: "netSegment", id: 2, keepNodes: false });
@@ -174,7 +174,7 @@ describe("the embedded city's networks", () => {
     expect(city.segments().map(({ problems }) => problems.names)).to.deep.equal([["Flood"], [], []]);
   });
 
-  it("rises gently enough everywhere that no road on the ground counts as a cliff", () => {
+  it("has terrain without cliffs along ground roads", () => {
     const city = newCity("empty");
     const steepest = (meters: number) => {
       let most = 0;
@@ -189,7 +189,7 @@ describe("the embedded city's networks", () => {
     expect(steepest(192)).to.be.within(15, 28);
   });
 
-  it("stands still while nothing is built", () => {
+  it("does not change without commands", () => {
     const city = newCity("highway");
     advance(city, 600);
     expect([city.buildings().length, city.citizenCount]).to.deep.equal([0, 0]);

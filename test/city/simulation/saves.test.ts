@@ -38,7 +38,7 @@ describe("saves of the embedded city", () => {
     return { city, path };
   }
 
-  it("restore exactly the same city, which then goes on exactly alike", async () => {
+  it("restore exactly the same city, which then develops the same", async () => {
     const { city, path } = await savedTown(9_137);
     const restored = cityOf(await loadWorld(path));
     expect(restored.citizenCount).to.be.greaterThan(20);
@@ -53,7 +53,7 @@ describe("saves of the embedded city", () => {
     expect(fingerprint(restored)).to.equal(fingerprint(city));
   });
 
-  it("restore records with their fields in the order of new ones, which the engine runs fastest", async () => {
+  it("restore records with fields in the order of new ones, for speed", async () => {
     const { city, path } = await savedTown(9_137);
     const restored = await loadWorld(path);
     for (const kind of ["nodes", "segments", "blocks", "buildings", "households", "citizens"] as const) {
@@ -63,7 +63,7 @@ describe("saves of the embedded city", () => {
     }
   });
 
-  it("hold the city as it was when the save began", async () => {
+  it("contain the city at the start of the save", async () => {
     const city = newCity();
     smallTown(city);
     advance(city, 5000);
@@ -74,7 +74,7 @@ describe("saves of the embedded city", () => {
     expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(before);
   });
 
-  it("hold one moment also where commands come while they copy the city", async () => {
+  it("are consistent despite commands during the copy", async () => {
     const city = newCity();
     smallTown(city);
     advance(city, 5000);
@@ -90,7 +90,7 @@ describe("saves of the embedded city", () => {
     expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(before);
   });
 
-  it("are listed once whole, newest first, by name, path and size", async () => {
+  it("are listed when complete, newest first, with name, path and size", async () => {
     expect((await new SaveFiles(join(directory, "missing"), () => {}).list()).saves).to.deep.equal([]);
     const city = newCity("empty");
     for (const name of ["first", "second"]) {
@@ -104,7 +104,7 @@ describe("saves of the embedded city", () => {
     }
   });
 
-  it("are refused while another is being written", async () => {
+  it("are rejected while another is being written", async () => {
     const city = newCity("empty");
     saves.begin(city.world, "one");
     expect(() => saves.begin(city.world, "two")).to.throw(CommandRefusedError, /still being written/);
@@ -114,7 +114,7 @@ describe("saves of the embedded city", () => {
     expect((await saves.list()).saves).to.have.length(2);
   });
 
-  it("have harmless file names", () => {
+  it("have safe file names", () => {
     expect(fileNameFor("a/b:c..")).to.equal("a_b_c__");
     expect(fileNameFor("  ")).to.equal("AgentAutoSave");
     expect(fileNameFor("../../etc/passwd")).to.equal("______etc_passwd");
@@ -122,7 +122,7 @@ describe("saves of the embedded city", () => {
     expect(fileNameFor("x".repeat(100))).to.have.length(64);
   });
 
-  it("are refused under names that no file can have, or that automatic saves have", async () => {
+  it("are rejected under invalid or reserved names", async () => {
     const { world } = newCity("empty");
     expect(() => saves.begin(world, "\u{20000}".repeat(64))).to.throw(
       CommandRefusedError,
@@ -143,7 +143,7 @@ describe("saves of the embedded city", () => {
     expect(names).to.deep.equal(["AutoSave", automatic?.name, longest]);
   });
 
-  it("of the first version still load, and go on", async () => {
+  it("of the first version still load and run", async () => {
     const saved = join(import.meta.dirname, "saved/version-1.crp");
     const city = cityOf(await loadWorld(saved));
     expect([city.citizenCount, city.buildings().length]).to.deep.equal([69, 25]);
@@ -153,7 +153,7 @@ describe("saves of the embedded city", () => {
     expect(city.statistics()).to.have.length(2);
   });
 
-  it("of the version before traffic still load, and cars begin to drive", async () => {
+  it("of the version before traffic still load and get traffic", async () => {
     const city = cityOf(await loadWorld(join(import.meta.dirname, "saved/version-2.crp")));
     expect([city.citizenCount, city.buildings().length]).to.deep.equal([54, 22]);
     expect(city.budget.balance).to.equal(151_424.41);
@@ -162,7 +162,7 @@ describe("saves of the embedded city", () => {
     expect(driven.length).to.be.greaterThan(3);
   });
 
-  it("of versions before cities had an identity still load, and get one of their own", async () => {
+  it("of versions without a city identity still load and get one", async () => {
     const city = newCity();
     expect(fingerprint(city)).to.not.include("cityId");
     const { path } = saves.begin(city.world, "old");
@@ -187,7 +187,7 @@ describe("saves of the embedded city", () => {
     expect(error).to.be.instanceOf(SaveFileError);
   });
 
-  it("are newest when written last, whatever the clock of the system said before", async () => {
+  it("are newest when written last, despite changes of the system clock", async () => {
     const { world } = newCity("empty");
     const { path } = saves.begin(world, "ahead");
     await saves.settled();
@@ -200,7 +200,7 @@ describe("saves of the embedded city", () => {
     }
   });
 
-  it("leave no half of themselves where they fail", async () => {
+  it("leave no partial file after a failure", async () => {
     const failures: Error[] = [];
     const blocked = new SaveFiles(directory, (error) => failures.push(error));
     await mkdir(join(directory, "town.crp"));
@@ -210,7 +210,7 @@ describe("saves of the embedded city", () => {
     expect(await readdir(directory)).to.deep.equal(["town.crp"]);
   });
 
-  it("are refused with the reason when cut short anywhere, changed, or foreign", async () => {
+  it("are rejected with the reason when truncated, changed or foreign", async () => {
     const { path } = await savedTown(600);
     const whole = await readFile(path);
     const refusalOf = async (bytes: Buffer) => {
@@ -237,7 +237,7 @@ describe("saves of the embedded city", () => {
     expect((await loadWorld(path)).frame).to.equal(600);
   });
 
-  it("survive a process killed while it overwrites them @slow", async () => {
+  it("survive a kill while being overwritten @slow", async () => {
     const { city, path } = await savedTown(3000);
     const saver = fileURLToPath(new URL("./endless-saver.ts", import.meta.url));
     for (let delayMs = 5; delayMs < 60; delayMs += 12) {
@@ -252,7 +252,7 @@ describe("saves of the embedded city", () => {
     expect((await readdir(directory)).length).to.be.at.most(2);
   });
 
-  it("are told about when they fail", async () => {
+  it("report failures", async () => {
     const file = join(directory, "a file");
     await writeFile(file, "");
     const failures: string[] = [];
@@ -277,7 +277,7 @@ describe("automatic saves over a long life", () => {
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("load" as const), choice: fc.nat() }) },
   );
 
-  it("keep five of each city, replace nothing of another, and the latest whole one is gone on with", async () => {
+  it("keep five per city, never replace another city's, and resume from the latest intact one", async () => {
     await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), liveThrough), {
       numRuns: 12,
     });

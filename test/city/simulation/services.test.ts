@@ -25,7 +25,7 @@ function fireCover(city: SimulatedCity, id: number): number {
 }
 
 describe("services of the embedded city", () => {
-  it("reach along the roads: wholly near by, less the longer the way, and nobody beside a road of its own", () => {
+  it("reach along roads: fully nearby, less with distance, and nobody on an unconnected road", () => {
     const { city } = town();
     for (let x = 400; x < 4400; x += 80) buildNetwork.act(city, road(x, 80, x + 80, 80));
     buildNetwork.act(city, road(360, -200, 440, -200));
@@ -41,7 +41,7 @@ describe("services of the embedded city", () => {
     expect(fireCover(city, elsewhere)).to.equal(1);
   });
 
-  it("serve less well the more is asked of them beyond their capacity", () => {
+  it("lose quality with demand above capacity", () => {
     const { city } = town();
     const home = place(city, "Water Tower", 300, 60);
     for (let i = 0; i < 600; i++) fireCover(city, home);
@@ -52,7 +52,7 @@ describe("services of the embedded city", () => {
     expect(fireCover(city, home)).to.equal(1);
   });
 
-  it("serve nobody when switched off, in the dark, or without a road", () => {
+  it("serve nobody when switched off, without power or without a road", () => {
     const outcomes = [
       (city: SimulatedCity, id: number) => setBuildingActive.act(city, { id, active: false }),
       (city: SimulatedCity) => {
@@ -77,7 +77,7 @@ describe("services of the embedded city", () => {
     expect(outcomes).to.deep.equal([0, 0, 0]);
   });
 
-  it("cost their price once, a fifth of it to move, and their upkeep every week, unless switched off", () => {
+  it("cost their price once, a fifth to move, and upkeep every week while switched on", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     const { totals } = city.world.ledger;

@@ -39,7 +39,7 @@ function meanCommute(city: SimulatedCity): number {
 }
 
 describe("traffic in the embedded city", () => {
-  it("fills the road that people need, slows them there, and eases on a wider one @slow", () => {
+  it("fills the needed road, slows down there, and eases on a wider one @slow", () => {
     const [narrow, wide] = ["Gravel Road", "Large Road"].map((prefab) => {
       const { city, bridgeId } = twoTowns(prefab);
       advance(city, 26 * WEEK);
@@ -57,7 +57,7 @@ describe("traffic in the embedded city", () => {
     expect(meanCommute(narrow.city)).to.be.greaterThan(meanCommute(wide.city));
   });
 
-  it("makes a jam felt: a road that carries many times its cars slows them, and people and land suffer", () => {
+  it("lowers speed, happiness and land value on an overloaded road", () => {
     const [calm, jammed] = [twoTowns("Basic Road"), twoTowns("Basic Road")];
     for (const { city } of [calm, jammed]) advance(city, 20 * WEEK);
     for (let cycle = 0; cycle < 6 * 16; cycle++) {
@@ -73,7 +73,7 @@ describe("traffic in the embedded city", () => {
     expect(speed(jammed)).to.be.closeTo(speed(calm), 0.3 * speed(calm));
   });
 
-  it("takes work away from those whose road to it is gone, and gives it back", () => {
+  it("loses jobs with the road to them and restores both", () => {
     const { city, bridgeId } = twoTowns("Basic Road");
     advance(city, 20 * WEEK);
     const workers = () => city.world.citizens.all().filter(({ workId }) => workId !== 0).length;
@@ -86,7 +86,7 @@ describe("traffic in the embedded city", () => {
     expect(workers()).to.be.greaterThan(employed / 2);
   });
 
-  it("is none on pipes", () => {
+  it("ignores pipes", () => {
     const city = newCity("empty");
     const { segmentId } = buildNetwork.act(city, road(0, 0, 80, 0, "Water Pipe")).built as {
       segmentId: number;
@@ -95,8 +95,8 @@ describe("traffic in the embedded city", () => {
   });
 });
 
-describe("what comes and goes over the road", () => {
-  it("is fuel: a plant cut off from the map edge goes out after weeks, and starts again", () => {
+describe("goods by road", () => {
+  it("include fuel: a plant cut off from the map edge stops after weeks and restarts", () => {
     const city = newCity();
     const cut = buildNetwork.act(city, road(400, 220, 400, 300)).built?.segmentId as number;
     buildNetwork.act(city, road(320, 220, 400, 220));
@@ -115,7 +115,7 @@ describe("what comes and goes over the road", () => {
     expect(noFuel()).to.equal(false);
   });
 
-  it("fills landfills, which then serve nobody, until they are emptied over the road", () => {
+  it("fill landfills, which serve nobody until emptied by road", () => {
     const city = newCity();
     buildNetwork.act(city, road(320, 220, 400, 220));
     buildNetwork.act(city, road(400, 220, 400, 300));
@@ -139,7 +139,7 @@ describe("what comes and goes over the road", () => {
     );
   });
 
-  it("is all that the shops lack of: a town cut off from the map edge declines gradually, and recovers @slow", () => {
+  it("supply shops: a town cut off from the map edge declines gradually and recovers @slow", () => {
     const { city } = twoTowns("Medium Road");
     advance(city, 30 * WEEK);
     const citizens = city.citizenCount;

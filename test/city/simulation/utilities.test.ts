@@ -34,7 +34,7 @@ function homes(city: SimulatedCity): number {
 }
 
 describe("the embedded city's utilities", () => {
-  it("leave homes without plants dark and dry", () => {
+  it("leave homes without plants unserved", () => {
     const city = bareStreet();
     advance(city, WEEK);
     expect(homes(city)).to.be.greaterThan(3);
@@ -43,7 +43,7 @@ describe("the embedded city's utilities", () => {
     expect(countProblem(city, "Sewage")).to.equal(homes(city));
   });
 
-  it("reach homes over a power line, and no longer once it is cut", () => {
+  it("reach homes over a power line until it is cut", () => {
     const city = bareStreet();
     place(city, "Wind Turbine", -300, 40);
     const line = buildNetwork.act(city, road(-290, 40, 150, 40, "Power Line")).built;
@@ -87,7 +87,7 @@ describe("the embedded city's utilities", () => {
     expect(countProblem(city, "Sewage")).to.equal(0);
   });
 
-  it("pump from the river, but not from dry land", () => {
+  it("pump from the river, not from dry land", () => {
     const dryHomes = (pumpX: number) => {
       const city = bareStreet();
       place(city, "Wind Turbine", 140, 40);
@@ -104,7 +104,7 @@ describe("the embedded city's utilities", () => {
     expect(dryHomes(bank - 200)).to.equal(1);
   });
 
-  it("leave the farthest without when there is not enough", () => {
+  it("leave the farthest unserved in a shortage", () => {
     const city = newCity();
     layLattice(city, 0, 0, 12, 4);
     connectToHighway(city, 400, 320);
@@ -119,7 +119,7 @@ describe("the embedded city's utilities", () => {
     expect(mean(dark)).to.be.greaterThan(mean(all));
   });
 
-  it("report a plant without its network, and a building switched off", () => {
+  it("report a plant without its network and a building switched off", () => {
     const city = newCity();
     const tower = place(city, "Water Tower", 0, 0);
     place(city, "Boiler Station", 200, 0);
@@ -136,7 +136,7 @@ describe("the embedded city's utilities", () => {
     expect(countProblem(city, "TurnedOff")).to.equal(0);
   });
 
-  it("warm homes in winter, from a boiler through heating pipes, or with more electricity", () => {
+  it("heat homes in winter from a boiler, or with more electricity", () => {
     const city = bareStreet();
     advance(city, WEEK);
     const home = city.world.buildings.all().find(({ homes: places }) => places > 0) as SimBuilding;

@@ -37,7 +37,7 @@ const repair = {
 };
 
 describe("the embedded city's zones", () => {
-  it("paint whole blocks, and count only cells that change", () => {
+  it("paint whole blocks and count only changed cells", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     const command = { ...paint, center: { x: 20, z: 24 }, radius: 1 };
@@ -51,7 +51,7 @@ describe("the embedded city's zones", () => {
     expect(setZone.act(city, { ...paint, center: { x: 5000, z: 0 } }).matchingBlocks).to.equal(0);
   });
 
-  it("refuse a radius outside 0 to 256 m and names that are no paintable zone", () => {
+  it("reject a radius outside 0 to 256 m and unknown zones", () => {
     const city = newCity("empty");
     for (const radius of [0, -1, 257, Number.NaN]) {
       expect(() => setZone.act(city, { ...paint, radius })).to.throw(CommandRefusedError, `not ${radius}`);
@@ -65,7 +65,7 @@ describe("the embedded city's zones", () => {
     );
   });
 
-  it("leave blocks near a building alone while they are to be preserved", () => {
+  it("keep blocks near a building if preserved", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     place(city, "Water Tower", 32, 80);
@@ -88,7 +88,7 @@ describe("the embedded city's zones", () => {
     expect(setZone.act(city, reach)).to.include({ skippedOccupiedBlocks: 0, changedCells: 20 });
   });
 
-  it("follow the nearest growable when repaired, unless two claim a block equally", () => {
+  it("follow the nearest growable when repaired, except in a tie", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 40, 0));
     zone(city, "Industrial", 20, 0, 60);
@@ -110,7 +110,7 @@ describe("the embedded city's zones", () => {
     expect(repairZonesToGrowables.act(city, preview).skippedMixedUseBlocks).to.equal(1);
   });
 
-  it("are evened out by cluster", () => {
+  it("are unified by cluster", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     zone(city, "ResidentialLow", 40, 0, 100);
@@ -127,7 +127,7 @@ describe("the embedded city's zones", () => {
     expect(repairZoneClusters.act(city, { ...repair, gridSize: 160 }).repairableClusters).to.equal(0);
   });
 
-  it("cannot be built on where blocks overlap or a road runs", () => {
+  it("are blocked under overlaps and roads", () => {
     const city = newCity("empty");
     layLattice(city, 0, 0, 3, 3);
     for (const block of city.world.blocks.all()) paintCells(city, block, Array(32).fill(2));
@@ -146,7 +146,7 @@ describe("the embedded city's zones", () => {
     }
   });
 
-  it("make growables of another kind give way", () => {
+  it("remove growables of another zone", () => {
     const city = newCity();
     smallTown(city);
     advance(city, 4096);
