@@ -24,8 +24,13 @@ AceStep AceStep::load(const ModelSource& source, const DitConfig& config, const 
           .detokenizer = AudioDetokenizer::load(weights.sub("detokenizer"), config),
           .null_condition = weights.get("null_condition_emb", {1, 1, config.encoder_hidden_size}),
           .silence = silence.defined() ? silence.to(placement.device, placement.dtype) : silence,
+          .silent_frame = silence.defined() ? first_frame(silence) : silence,
           .unused_tensors = checkpoint.unused(),
           .decoder_weights = weights.sub("decoder")};
+}
+
+at::Tensor first_frame(const at::Tensor& latents) {
+  return latents.select(0, 0).select(0, 0).to(at::kCPU, at::kFloat).contiguous();
 }
 
 at::Tensor AceStep::silence_of(int64_t frames) const {

@@ -23,6 +23,7 @@ struct AceStep {
   AudioDetokenizer detokenizer;
   at::Tensor null_condition;                // [1, 1, E]
   at::Tensor silence;                       // [1, frames, C], the model's dtype and device; undefined if the file has none
+  at::Tensor silent_frame;                  // first_frame(silence)
   std::vector<std::string> unused_tensors;  // Checkpoint::unused
   Weights decoder_weights;                  // weights that `dit` was loaded from, the base of adapters
 
@@ -36,5 +37,8 @@ struct AceStep {
   at::Tensor silence_of(int64_t frames) const;
   int64_t max_frames() const { return silence.size(1); }
 };
+
+/// The first of latents [1, frames, C]: [C] float32 on the CPU.
+at::Tensor first_frame(const at::Tensor& latents);
 
 }  // namespace carillon

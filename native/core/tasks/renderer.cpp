@@ -34,8 +34,7 @@ void require_match(const char* what, int64_t found, int64_t expected) {
                                       std::to_string(expected) + "; these checkpoints do not match");
 }
 
-std::vector<float> silent_frame_of(const AceStep& model) {
-  const at::Tensor frame = model.silence_of(1).flatten().to(at::kCPU, at::kFloat).contiguous();
+std::vector<float> numbers_of(const at::Tensor& frame) {
   return {frame.const_data_ptr<float>(), frame.const_data_ptr<float>() + frame.numel()};
 }
 
@@ -88,7 +87,7 @@ Renderer::Renderer(const Directories& directories, const Placement& placement, c
            .codebook_size = model->tokenizer.codebook_size(),
            .max_frames = model->max_frames(),
            .timbre_frames = model->config.timbre_fix_frame,
-           .silent_frame = silent_frame_of(*model),
+           .silent_frame = numbers_of(model->silent_frame),
            .unused_tensors = {}};
   const auto add_unused = [&](const ModelSource& source, const std::vector<std::string>& names) {
     for (const auto& name : names) info_.unused_tensors.push_back(source.path + ": " + source.prefix + name);
@@ -106,6 +105,7 @@ AceStep Renderer::load_model(const Directories& directories, const Placement& pl
     require_match("the VAE's latent space", silence_.size(2), model.config.audio_acoustic_hidden_dim);
   }
   model.silence = silence_.to(placement.device, placement.dtype);
+  model.silent_frame = first_frame(silence_);
   return model;
 }
 
