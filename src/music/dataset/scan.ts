@@ -10,7 +10,7 @@ import { type PermittedRoot, UnsafePathError } from "../storage/permitted-root.j
 import { type DataSet, type DataSetSample, sampleId, withUniqueIds } from "./data-set.js";
 import { type Description, describeAudio, readTables, readText, type Tables } from "./side-files.js";
 
-const AUDIO_EXTENSIONS = [".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"];
+export const AUDIO_EXTENSIONS: readonly string[] = [".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"];
 /** Longer files count as this long. */
 const LONGEST_SECONDS = 3600;
 /** Files measured at once. */

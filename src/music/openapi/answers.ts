@@ -239,6 +239,7 @@ export const dataSetContent = z.object({
   labeled_count: count,
   samples,
 });
+export const storedRecording = z.object({ audio_dir: text, bytes: count });
 export const savedDataSet = message.extend({ save_path: text });
 export const dataSetSample = sample;
 export const updatedSample = message.extend({ sample });

@@ -1,6 +1,7 @@
 /** Endpoints of adapters, training and data sets. */
 import type { Request } from "express";
 import { type DataSet, sampleFields, sampleSummary } from "../dataset/data-set.js";
+import { storeRecording } from "../dataset/recordings.js";
 import { tensorInfo } from "../dataset/sample-set.js";
 import type { StartedTask } from "../dataset/sample-work.js";
 import { HttpError } from "../errors.js";
@@ -9,7 +10,7 @@ import * as adapters from "../request/adapter-bodies.js";
 import * as dataSets from "../request/data-set-bodies.js";
 import { exportAdapter } from "../training/export.js";
 import { savedAdapters } from "../training/saved-adapters.js";
-import { command, type RouteContext, reading, section } from "./route.js";
+import { command, type RouteContext, reading, section, sendEnvelope } from "./route.js";
 
 /** Adapters of slot 1. */
 export const ADAPTER_ENDPOINTS = section("Adapters", {
@@ -88,6 +89,25 @@ const TRAINING = section("Training", {
 });
 
 const DATA_SETS = section("Data sets", {
+  "PUT /v1/dataset/audio/:folder/:file": {
+    summary: "Store a recording for a data set; the body is the file",
+    answer: answers.storedRecording,
+    errors: [507],
+    route:
+      ({ config, service, authenticator }) =>
+      async (request, response) => {
+        try {
+          authenticator.authorize(request);
+          const { folder, file } = request.params as { folder: string; file: string };
+          sendEnvelope(
+            response,
+            await storeRecording(service.trainingRoot, { folder, file }, request, config.uploadMaxBytes),
+          );
+        } finally {
+          request.resume();
+        }
+      },
+  },
   "POST /v1/dataset/scan": command({
     summary: "Create a data set from a folder of audio",
     body: dataSets.parseScan,

@@ -54,10 +54,11 @@ export async function call<T>(
   more: HeadersInit = {},
 ): Promise<T> {
   const headers = new Headers(more);
-  const isForm = body instanceof FormData;
-  if (body !== undefined && !isForm) headers.set("Content-Type", "application/json");
+  // Forms and files go as they are.
+  const isJson = body !== undefined && !(body instanceof FormData || body instanceof Blob);
+  if (isJson) headers.set("Content-Type", "application/json");
   const init: RequestInit = { method, headers };
-  if (body !== undefined) init.body = isForm ? body : JSON.stringify(body);
+  if (body !== undefined) init.body = isJson ? JSON.stringify(body) : (body as BodyInit);
   const response = await fetch(path, init).catch(() => {
     throw new ApiError(
       0,

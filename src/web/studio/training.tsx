@@ -1,9 +1,10 @@
-/** Trains an adapter on a folder of recordings and plots the loss. */
+/** Trains an adapter on dropped songs, or on a folder of the server: labels, samples, loss, a song before and after. */
 import { useEffect, useState } from "preact/hooks";
 import { call, type DataSetSample, type Parameters, type TrainingStatus } from "./api.js";
 import { NumberField, TextField } from "./fields.js";
 import { t } from "./language.js";
 import type { Attempt } from "./part.js";
+import { makePair, sendSongs, type TrainingSong, TrainingSongs } from "./training-songs.js";
 import { roughly } from "./words.js";
 
 const POLL_MS = 1000;
@@ -12,6 +13,7 @@ export function Training({ attempt }: { attempt: Attempt }) {
   const [values, setValues] = useState<Parameters>({});
   const [status, setStatus] = useState<TrainingStatus | null>(null);
   const [stage, setStage] = useState("");
+  const [songs, setSongs] = useState<readonly TrainingSong[]>([]);
   const set = (change: Parameters) => setValues({ ...values, ...change });
   const read = () =>
     call<TrainingStatus>("GET", "/v1/training/status").then(setStatus, () => setStatus(null));
@@ -24,7 +26,7 @@ export function Training({ attempt }: { attempt: Attempt }) {
   const start = () =>
     attempt(async () => {
       try {
-        await train(values, setStage);
+        await train(values, songs, setStage);
         await read();
       } finally {
         setStage("");
@@ -34,13 +36,16 @@ export function Training({ attempt }: { attempt: Attempt }) {
   return (
     <section class="part" aria-label={t("Training")}>
       <h3>{t("Train an adapter")}</h3>
+      <TrainingSongs songs={songs} onChange={setSongs} />
       <div class="grid">
-        <TextField
-          label={t("Folder of recordings")}
-          name="folder"
-          open={t("songs, in the training folder")}
-          {...fields}
-        />
+        {songs.length === 0 && (
+          <TextField
+            label={t("Folder of recordings")}
+            name="folder"
+            open={t("songs, in the training folder")}
+            {...fields}
+          />
+        )}
         <TextField label={t("Name")} name="name" open="my-style" {...fields} />
         <TextField
           label={t("What they sound like")}
@@ -55,7 +60,7 @@ export function Training({ attempt }: { attempt: Attempt }) {
       <div class="row">
         <button
           type="button"
-          disabled={isBusy || !values.folder || !values.name}
+          disabled={isBusy || (songs.length === 0 && !values.folder) || !values.name}
           onClick={() => void start()}
         >
           {stage || t("Train")}
@@ -78,27 +83,59 @@ export function Training({ attempt }: { attempt: Attempt }) {
             {t("Use the trained adapter")}
           </button>
         )}
+        {status?.output_path && !status.is_training && (
+          <button
+            type="button"
+            onClick={() =>
+              void attempt(() => makePair(String(status.output_path), values), t("Two songs are queued."))
+            }
+          >
+            {t("Make a song before and after")}
+          </button>
+        )}
       </div>
       {status !== null && status.state !== "idle" && <Progress status={status} />}
     </section>
   );
 }
 
-/** Steps: recordings, data set, sample files, training run. Folders are inside the training root. */
-async function train(values: Parameters, tell: (stage: string) => void): Promise<void> {
-  const { folder, name, caption, ...settings } = values;
+/**
+ * Steps: recordings, data set, sample files, training run. Folders are inside the training root.
+ * @param songs sent first; none: the folder of `values` is used
+ */
+async function train(
+  values: Parameters,
+  songs: readonly TrainingSong[],
+  tell: (stage: string) => void,
+): Promise<void> {
+  const { name, caption, ...settings } = values;
+  let folder = settings.folder;
+  delete settings.folder;
+  if (songs.length > 0) {
+    tell(t("Sending songs…"));
+    folder = await sendSongs(String(name), songs);
+  }
   tell(t("Reading recordings…"));
   const { samples } = await call<{ samples: DataSetSample[] }>("POST", "/v1/dataset/scan", {
     audio_dir: folder,
     dataset_name: name,
   });
-  for (const [index, { labeled }] of samples.entries()) {
-    if (labeled || !caption) continue;
+  for (const [index, { labeled, filename }] of samples.entries()) {
+    const own = songs.find(({ file }) => file.name === filename)?.caption;
+    if (!own && (labeled || !caption)) continue;
     const { lyrics, bpm, keyscale, timesignature, language, is_instrumental } = await call<DataSetSample>(
       "GET",
       `/v1/dataset/sample/${index}`,
     );
-    const described = { caption, lyrics, bpm, keyscale, timesignature, language, is_instrumental };
+    const described = {
+      caption: own || caption,
+      lyrics,
+      bpm,
+      keyscale,
+      timesignature,
+      language,
+      is_instrumental,
+    };
     await call("PUT", `/v1/dataset/sample/${index}`, described);
   }
   tell(t("Preparing samples…"));

@@ -1,0 +1,90 @@
+/** Songs for training: dropped, labelled, sent to the server; and two songs that let one hear what was learnt. */
+import { call, newName, type Parameters, submit } from "./api.js";
+import { t } from "./language.js";
+
+export interface TrainingSong {
+  file: File;
+  /** What it sounds like; "": as all songs. */
+  caption: string;
+}
+
+interface TrainingSongsProps {
+  songs: readonly TrainingSong[];
+  onChange: (songs: readonly TrainingSong[]) => void;
+}
+
+export function TrainingSongs({ songs, onChange }: TrainingSongsProps) {
+  const add = (files: FileList | null | undefined) => {
+    const fresh = [...(files ?? [])].filter(({ name }) => !songs.some(({ file }) => file.name === name));
+    onChange([...songs, ...fresh.map((file) => ({ file, caption: "" }))]);
+  };
+  return (
+    <>
+      <label
+        class="drop"
+        onDragOver={(event) => event.preventDefault()}
+        onDrop={(event) => {
+          event.preventDefault();
+          add(event.dataTransfer?.files);
+        }}
+      >
+        <input
+          type="file"
+          class="hidden"
+          multiple
+          accept=".flac,.m4a,.mp3,.ogg,.opus,.wav"
+          aria-label={t("Songs to learn from")}
+          onChange={(event) => add(event.currentTarget.files)}
+        />
+        {t("Drop songs to learn from, or")} <span class="link">{t("choose files")}</span>
+      </label>
+      {songs.map(({ file, caption }) => (
+        <div class="row" key={file.name}>
+          <span class="name">{file.name}</span>
+          <input
+            dir="auto"
+            aria-label={t("What {name} sounds like", { name: file.name })}
+            placeholder={t("What it sounds like")}
+            value={caption}
+            onInput={(event) => {
+              const { value } = event.currentTarget;
+              onChange(songs.map((song) => (song.file === file ? { file, caption: value } : song)));
+            }}
+          />
+          <button
+            type="button"
+            class="plain round"
+            aria-label={t("Remove {name}", { name: file.name })}
+            onClick={() => onChange(songs.filter((song) => song.file !== file))}
+          >
+            ✕
+          </button>
+        </div>
+      ))}
+    </>
+  );
+}
+
+/** Sends the songs to a new folder of the training root. @returns the folder */
+export async function sendSongs(name: string, songs: readonly TrainingSong[]): Promise<string> {
+  const folder = `${name.replace(/[^\p{L}\p{N} _-]/gu, "_")} ${Date.now().toString(36)}`;
+  for (const { file } of songs) {
+    const path = `/v1/dataset/audio/${encodeURIComponent(folder)}/${encodeURIComponent(file.name)}`;
+    await call("PUT", path, file);
+  }
+  return folder;
+}
+
+/** Queues the same song without and with the adapter. */
+export async function makePair(adapter: string, { name, caption }: Parameters): Promise<void> {
+  const seed = Math.floor(Math.random() * 2 ** 32);
+  const prompt = String(caption || name || t("the trained style"));
+  for (const [title, loras] of [
+    [t("{prompt}: before", { prompt }), []],
+    [t("{prompt}: after", { prompt }), [{ path: adapter }]],
+  ] as const) {
+    const song = { prompt, seed, use_random_seed: false, batch_size: 1, loras };
+    const { task_id } = await submit(song, {}, newName());
+    await call("PATCH", `/v1/tasks/${task_id}`, { title });
+  }
+}

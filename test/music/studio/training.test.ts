@@ -1,0 +1,49 @@
+/** Training in the studio: songs are dropped, labelled and learnt, and two songs show the difference. */
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { shortSong } from "../live-server.js";
+import { temporaryDirectory } from "../tasks.js";
+import { button, Studio } from "./studio-fixture.js";
+
+describe("training in the studio", function () {
+  this.timeout(180_000);
+  const studio = new Studio({ SVC_TRAINING_ROOT: temporaryDirectory() });
+
+  for (const width of [1280, 390]) {
+    it(`learns from chosen songs, and makes a song before and after, ${width} pixels wide`, async () => {
+      const { client } = studio.server;
+      const song = await client.makeOne({ ...shortSong, prompt: "a reel" });
+      const directory = mkdtempSync(join(tmpdir(), "carillon-training-"));
+      const files = ["one.mp3", "two.mp3"].map((name) => join(directory, name));
+      for (const file of files) writeFileSync(file, await client.download(song));
+
+      const page = await studio.open();
+      await page.setViewportSize({ width, height: 800 });
+      if (width === 390) await button(page, "Songs").click();
+      await page.getByText("Models and adapters").click();
+      await page.getByLabel("Songs to learn from").setInputFiles(files);
+      await page.getByLabel("What one.mp3 sounds like").fill("a fast reel");
+      await page.getByLabel("Name", { exact: true }).fill(`Reels ${width}`);
+      await page.getByLabel("What they sound like").fill("a slow reel");
+      await page.getByLabel("Epochs").fill("1");
+      await page.getByLabel("Rank").fill("4");
+      await button(page, "Train").click();
+      await page.getByText(/completed · step/).waitFor();
+      const { samples } = (await client.get("/v1/dataset/samples")).body.data;
+      expect(samples.map(({ caption }: { caption: string }) => caption)).to.deep.equal([
+        "a fast reel",
+        "a slow reel",
+      ]);
+
+      await button(page, "Make a song before and after").click();
+      await page.getByText("Two songs are queued.").waitFor();
+      await button(page, "Play a slow reel: after").first().waitFor();
+      await button(page, "Play a slow reel: before").first().waitFor();
+      const tasks = (await client.get("/v1/tasks?search=slow%20reel:")).body.data.tasks.slice(0, 2);
+      const [after, before] = tasks.map(({ songs }: { songs: { seed: number }[] }) => songs[0]?.seed);
+      expect(after).to.equal(before);
+    });
+  }
+});
