@@ -304,7 +304,7 @@ TEST("adapter file: names the damaged tensor") {
       {[&](Tensors& tensors) { tensors[a] = at::zeros({0, 32}); }, "is empty"},
       {[&](Tensors& tensors) { tensors["base_model.model." + kQ + ".alpha"] = at::ones({2}); }, "expected []"},
       {[&](Tensors& tensors) { tensors["decoder." + kQ + ".lora_A.weight"] = tensors[a]; }, "is a duplicate"},
-      {[&](Tensors& tensors) { tensors["base_model.model." + kQ + ".lora_A"] = tensors[a]; }, "says the same"}};
+      {[&](Tensors& tensors) { tensors["base_model.model." + kQ + ".lora_A"] = tensors[a]; }, "duplicates '"}};
   for (const auto& [change, message] : damages) {
     EXPECT_THROWS(read(changed_peft(change)), message);
   }

@@ -42,7 +42,7 @@ TEST("render: rejects an inconsistent job") {
 
 TEST("render: strengths must be 0 to 1, and a cover strength below 1 needs a text2music prompt") {
   const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job(), change, fragment); };
-  refused([](RenderJob& job) { job.denoise.cover_strength = 0.5; }, "needs the text prompt of text2music");
+  refused([](RenderJob& job) { job.denoise.cover_strength = 0.5; }, "needs the text2music prompt");
   refused([](RenderJob& job) { job.denoise.cover_strength = 1.5; }, "cover strength must be within 0 .. 1, not 1.5");
   refused([](RenderJob& job) { job.denoise.cover_noise_strength = -0.1; },
           "cover noise strength must be within 0 .. 1");
@@ -77,8 +77,8 @@ TEST("render: accepts a window for repaint and lego only, if it runs forwards an
     refused({1.5, 6}, "the window of 1.5 to 6 seconds does not touch the source");
     refused({0.5, 0.5}, "ends before it begins");
     refused({0.9, 0.5}, "ends before it begins");
-    refused({std::nan(""), 2}, "no numbers");
-    refused({0, std::numeric_limits<double>::infinity()}, "no numbers");
+    refused({std::nan(""), 2}, "has an end that is not finite");
+    refused({0, std::numeric_limits<double>::infinity()}, "has an end that is not finite");
   }
 }
 

@@ -158,7 +158,7 @@ TEST("training resume: rejects a mismatched checkpoint with the reason") {
   };
   refused([](TrainingOptions& o) { o.adapter = kLokr; }, "it is of another adapter");
   refused([](TrainingOptions& o) { o.adapter = Lora{.rank = 3, .alpha = 4, .dropout = 0.1}; }, "\"rank\": 2");
-  refused([](TrainingOptions& o) { o.resume_from = fixture_directory(); }, "there is no training_state.safetensors");
+  refused([](TrainingOptions& o) { o.resume_from = fixture_directory(); }, "it has no training_state.safetensors");
   refused(
       [](TrainingOptions& o) {
         o.model = write_tiny_ace_step(
@@ -276,7 +276,7 @@ TEST("training resume: rejects a mismatched adapter without a state, with the re
   refused(lora, kLokr, "it is a LoRA, not a LoKr");
   refused(lokr, kLora, "it is a LoKr, not a LoRA");
   refused(lora, Lora{.rank = 3, .alpha = 6},
-          q + "lora_A [2, 32], lora_B [32, 2] there, lora_A [3, 32], lora_B [32, 3] here: the rank");
+          q + "lora_A [2, 32], lora_B [32, 2] there, lora_A [3, 32], lora_B [32, 3] here: rank");
   refused(lora, Lora{.rank = 2, .alpha = 5},
           "the scale of layers.0.self_attn.q_proj is 2.000000 there, 2.500000");
   LokrDesign design = kLokr;
