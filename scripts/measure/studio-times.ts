@@ -6,6 +6,7 @@
  * In Chromium, with carillon-nano on the processor. Somebody presses Make, and Listen as soon as there is that: sound is
  * what a meter on the audio element then reads. An event's latency is from the line that the server's log has of a stage
  * to the page's listener, by one clock that both round to milliseconds. The first song finds the models not yet loaded.
+ * At last the page opens with 10,000 songs: when it takes words, and how many frames a second scrolling gets.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,6 +16,7 @@ import { parseArgs } from "node:util";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { launchBrowser } from "../../test/browser.js";
 import { endServed, ServedProcess } from "../../test/e2e/served-process.js";
+import { fillLibrary } from "../../test/music/studio/many-songs.js";
 
 /** What the page is told to note, in milliseconds since 1970. */
 interface Noted {
@@ -24,6 +26,9 @@ interface Noted {
 }
 
 const TIMEOUT_MS = 600_000;
+const LIBRARY_SONGS = 10_000;
+/** Frames of the measured scrolling, and pixels that each moves. */
+const SCROLL = { frames: 600, pixels: 120 };
 
 const { values } = parseArgs({
   options: { songs: { type: "string", default: "6" }, seconds: { type: "string", default: "30" } },
@@ -80,6 +85,29 @@ try {
   const [median, late, latest] = [0.5, 0.95, 1].map((part) => share(latencies, part).toFixed(0));
   console.log(
     `events: median ${median} ms, 95 % ${late} ms, at most ${latest} ms (${latencies.length} stages)`,
+  );
+
+  const [{ task_id: id }] = (await server.client.get("/v1/tasks?limit=1")).body.data.tasks;
+  await page.close();
+  await server.end("SIGTERM");
+  await fillLibrary(directory, id, LIBRARY_SONGS);
+  const full = await ServedProcess.start(directory);
+  const library = await browser.newPage();
+  const openedMs = performance.now();
+  await library.goto(full.client.url, { waitUntil: "commit" });
+  await library.getByLabel("Sound", { exact: true }).fill("x");
+  const usableMs = performance.now() - openedMs;
+  await library.getByRole("heading", { name: String(LIBRARY_SONGS) }).waitFor();
+  const fps = await library.evaluate(async ({ frames, pixels }) => {
+    const startMs = performance.now();
+    for (let frame = 0; frame < frames; frame++) {
+      scrollBy(0, pixels);
+      await new Promise(requestAnimationFrame);
+    }
+    return (1000 * frames) / (performance.now() - startMs);
+  }, SCROLL);
+  console.log(
+    `${LIBRARY_SONGS} songs: takes words after ${usableMs.toFixed(0)} ms, scrolls at ${fps.toFixed(0)} frames a second`,
   );
 
   function noted(): Promise<Noted> {

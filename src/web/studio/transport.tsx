@@ -58,7 +58,6 @@ export function Volume({ wave }: { wave: WaveRef }) {
   const [volume, setVolume] = useState(() => Number(localStorage.getItem(VOLUME_ITEM) ?? 1));
   const [isMuted, setMuted] = useState(false);
   useEffect(() => {
-    localStorage.setItem(VOLUME_ITEM, String(volume));
     wave.current?.setVolume(volume);
     wave.current?.setMuted(isMuted);
   }, [volume, isMuted]);
@@ -80,7 +79,11 @@ export function Volume({ wave }: { wave: WaveRef }) {
         max={1}
         step={0.05}
         value={volume}
-        onInput={(event) => setVolume(Number(event.currentTarget.value))}
+        onInput={(event) => {
+          // Stored at once: an effect may run after the page is left.
+          localStorage.setItem(VOLUME_ITEM, event.currentTarget.value);
+          setVolume(Number(event.currentTarget.value));
+        }}
       />
     </span>
   );

@@ -1,11 +1,8 @@
 /** The library of the studio: many songs, several tabs, deletion during playback. */
-import { join } from "node:path";
 import { expect } from "chai";
-import { open } from "lmdb";
 import type { Page } from "playwright-core";
-import { v4 as uuid } from "uuid";
-import { encodeTask, storedTask } from "../../../src/music/queue/lmdb-store.js";
 import { shortSong } from "../live-server.js";
+import { fillLibrary } from "./many-songs.js";
 import { button, Studio } from "./studio-fixture.js";
 
 const SONGS = 10_000;
@@ -19,21 +16,7 @@ describe("the library of the studio", function () {
     before(async () => {
       const id = await studio.server.client.submit({ ...shortSong, prompt: "song 0" });
       await studio.server.client.finished(id);
-      await studio.restart(async () => {
-        const path = join(studio.directory, "tasks");
-        const database = open<Buffer, string>({ path, encoding: "binary", overlappingSync: false });
-        const { task } = storedTask(id, database.get(id) as Buffer);
-        if (task === null) throw new Error("the first song was not stored");
-        // One transaction, instead of ten thousand disk flushes.
-        database.transactionSync(() => {
-          for (let number = 1; number < SONGS; number++) {
-            const request = { ...task.request, prompt: `song ${number}` };
-            const copy = { ...task, id: uuid(), sequence: task.sequence + number, request };
-            database.putSync(copy.id, encodeTask(copy));
-          }
-        });
-        await database.close();
-      });
+      await studio.restart(() => fillLibrary(studio.directory, id, SONGS));
     });
 
     const elements = (page: Page) => page.evaluate(() => document.querySelectorAll("*").length);
@@ -81,7 +64,7 @@ describe("the library of the studio", function () {
       await two.locator("button[aria-label='Favourite an old tune'][aria-pressed=true]").waitFor();
       await button(one, "More of an old tune").click();
       await button(one, "Rename").click();
-      await one.getByLabel("Title").fill("Evening");
+      await one.getByLabel("Title", { exact: true }).fill("Evening");
       await button(one, "Save").click();
       await button(two, "Play Evening").waitFor();
       await two.getByRole("region", { name: "Player" }).getByText("Evening").waitFor();
