@@ -97,7 +97,7 @@ try {
   await library.goto(full.client.url, { waitUntil: "commit" });
   await library.getByLabel("Sound", { exact: true }).fill("x");
   const usableMs = performance.now() - openedMs;
-  await library.getByRole("heading", { name: String(LIBRARY_SONGS) }).waitFor();
+  await library.getByRole("heading", { name: /^Songs \d{5}$/ }).waitFor();
   const fps = await library.evaluate(async ({ frames, pixels }) => {
     const startMs = performance.now();
     for (let frame = 0; frame < frames; frame++) {
