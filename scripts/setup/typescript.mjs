@@ -10,6 +10,14 @@ import { fingerprint, isDone, markDone } from "./stamp.mjs";
 /** Files of the pages that go as they are; their scripts are projects of their own, for the browser. */
 const PAGE_FILES = ["index.html", "page.css", "icon.svg"];
 const STUDIO_FILES = ["studio/index.html", "studio/studio.css", "studio/icon.svg", "studio/languages"];
+/** Swagger UI with its licences, and those of the libraries in its script. */
+const DOCS_FILES = [
+  "swagger-ui-bundle.js",
+  "swagger-ui-bundle.js.LICENSE.txt",
+  "swagger-ui.css",
+  "LICENSE",
+  "NOTICE",
+];
 
 export function buildTypeScript() {
   const print = fingerprint(["src", "tsconfig.json", "tsconfig.build.json", "package-lock.json"]);
@@ -40,7 +48,7 @@ function copyDocs() {
   const docs = join(projectRoot, "dist/web/docs");
   cpSync(join(projectRoot, "src/web/docs"), docs, { recursive: true });
   cpSync(join(projectRoot, "src/web/studio/icon.svg"), join(docs, "icon.svg"));
-  for (const file of ["swagger-ui-bundle.js", "swagger-ui.css", "LICENSE", "NOTICE"])
+  for (const file of DOCS_FILES)
     cpSync(join(projectRoot, "node_modules/swagger-ui-dist", file), join(docs, file));
 }
 
