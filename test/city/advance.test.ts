@@ -1,6 +1,8 @@
 import { expect } from "chai";
+import { startGameBridge } from "../../src/city/index.js";
+import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
 import { FRAMES_PER_DAY, FRAMES_PER_WEEK } from "../../src/city/simulation/state/calendar.js";
-import { bridgeForEach } from "./bridge.js";
+import { BridgeClient, bridgeForEach, SILENT } from "./bridge.js";
 import { advance, bulldozeAll, fingerprint, smallTown } from "./simulation/towns.js";
 
 describe("advance", () => {
@@ -174,5 +176,32 @@ describe("an opId", () => {
     expect(await client.refusal("advance", { weeks: 0, opId: "two" })).to.include("weeks");
     expect((await client.run("advance", { days: 1, opId: "two" })).ok).to.equal(true);
     expect(await client.refusal("save", { opId: 7 })).to.include("opId");
+  });
+
+  it("survives a restart, and load-city knows only the commands of the save", async () => {
+    const { client, game, savesDirectory } = bridge;
+    const road = { start: { x: 0, z: 0 }, end: { x: 80, z: 0 }, opId: "road" };
+    const other = { start: { x: 0, z: 200 }, end: { x: 80, z: 200 }, opId: "other" };
+    const built = await client.run("build-road", road);
+    const advanced = await client.run("advance", { days: 1, opId: "day" });
+    await client.run("save", { name: "One road" });
+    await game.savesSettled();
+    await client.run("build-road", other);
+    const { hash } = await client.run("load-city", { name: "One road", discard: true });
+    expect(await client.run("build-road", road)).to.deep.equal(built);
+    expect(await client.run("advance", { days: 1, opId: "day" })).to.deep.equal(advanced);
+    expect((await client.state("/state/hash")).hash).to.equal(hash);
+    await client.run("build-road", other);
+    expect(game.city?.segments()).to.have.length(2);
+
+    await game.autosave();
+    const onSaveFailed = (error: Error) => expect.fail(error.message);
+    const restarted = new EmbeddedGame({ savesDirectory, onSaveFailed });
+    const resumed = await restarted.resumeCity(onSaveFailed);
+    const server = await startGameBridge(restarted, { port: 0, allowedOrigins: [], log: SILENT });
+    expect(await new BridgeClient(server.url).run("build-road", road)).to.deep.equal(built);
+    expect(resumed?.segments()).to.have.length(2);
+    await server.close();
+    await restarted.close();
   });
 });

@@ -56,7 +56,12 @@ export function defineCommand<Shape extends z.core.$ZodLooseShape, Result>(
     act,
     run: (city, body) => {
       parseFields(z.object(OP_ID), body);
-      return oncePerId(city, command.path, body, () => run(city, body));
+      const key = keyOf(command.path, body);
+      const earlier = city.world.replies.get(key);
+      if (earlier !== undefined) return earlier;
+      const reply = run(city, body);
+      if (reply.dryRun !== true) remember(city.world.replies, key, reply);
+      return reply;
     },
   };
 }
@@ -86,9 +91,24 @@ export function defineGameCommand<Shape extends z.core.$ZodLooseShape>(
     ...command,
     fields,
     run: async (game, body) => {
-      const scope = command.needsCity ? requireCity(game) : game;
+      const started = command.needsCity ? requireCity(game) : null;
       parseFields(z.object(OP_ID), body);
-      return oncePerId(scope, command.path, body, () => run(game, body));
+      const key = keyOf(command.path, body);
+      const known = knownTo.get(game) ?? new Map<string, Promise<JsonObject>>();
+      knownTo.set(game, known);
+      const earlier = known.get(key) ?? game.city?.world.replies.get(key);
+      if (earlier !== undefined) return earlier;
+      const running = run(game, body);
+      remember(known, key, running);
+      try {
+        const reply = await running;
+        remember((started ?? game.city)?.world.replies, key, reply);
+        if (started) known.delete(key);
+        return reply;
+      } catch (error) {
+        known.delete(key);
+        throw error;
+      }
     },
   };
 }
@@ -108,26 +128,22 @@ function withWarnings(fields: z.ZodObject, body: Body, reply: JsonObject): JsonO
 }
 
 const MAX_REMEMBERED_REPLIES = 200;
-type Reply = JsonObject | Promise<JsonObject>;
-const repliesOf = new WeakMap<object, Map<string, Reply>>();
+
+/** Replies of commands that replace the city, and of all that still run. */
+const knownTo = new WeakMap<EmbeddedGame, Map<string, Promise<JsonObject>>>();
+
+/** Empty without an `opId`. */
+function keyOf(path: string, { opId }: Body): string {
+  return typeof opId === "string" && opId !== "" ? `${path} ${opId}` : "";
+}
 
 /**
- * Repeating an `opId` returns the first reply, also while the command still runs, and changes nothing. Refusals and dry
- * runs are not remembered.
- * @param scope what the ids belong to: a city, or the game
+ * Repeating an `opId` then returns this reply and changes nothing. The city saves its replies, so after a restart or
+ * `load-city` it knows the commands that it has executed. Refusals and dry runs are not remembered.
  */
-function oncePerId<R extends Reply>(scope: object, path: string, { opId }: Body, run: () => R): R {
-  if (typeof opId !== "string" || opId === "") return run();
-  const replies = repliesOf.get(scope) ?? new Map<string, Reply>();
-  repliesOf.set(scope, replies);
-  const key = `${path} ${opId}`;
-  const earlier = replies.get(key);
-  if (earlier) return earlier as R;
-  const reply = run();
-  if (!(reply instanceof Promise) && reply.dryRun === true) return reply;
+function remember<R>(replies: Map<string, R> | undefined, key: string, reply: R): void {
+  if (!replies || key === "") return;
   replies.set(key, reply);
-  if (reply instanceof Promise) reply.catch(() => replies.delete(key));
   const [oldest] = replies.keys();
   if (replies.size > MAX_REMEMBERED_REPLIES && oldest !== undefined) replies.delete(oldest);
-  return reply;
 }

@@ -4,6 +4,7 @@
  */
 import { setImmediate } from "node:timers/promises";
 import type { Position } from "../../game.js";
+import type { JsonObject } from "../../wire/answers.js";
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import type { Ledger } from "../state/economy.js";
 import type {
@@ -85,7 +86,7 @@ class Rows<T> {
 /** Immutable copy of a city at one moment. */
 export type Capture = ReturnType<typeof captureCity>;
 
-/** Format of a save. Older saves have no identity and no areas. */
+/** Format of a save. Older saves have no identity, areas or replies. */
 export type Snapshot = { [K in keyof Capture]: Written<Capture[K]> };
 type Written<T> = T extends Rows<infer Row> ? Row[] : T extends Float64Array ? PackedNumbers : T;
 
@@ -128,10 +129,14 @@ function inOneGo<T>(pieces: Generator<void, T>): T {
 export function* capturePieces(world: World) {
   const identity: { cityId?: string } = world.cityId === null ? {} : { cityId: world.cityId };
   const land: { areas?: number[] } = { areas: [...world.areas] };
+  const commands: { replies?: (readonly [key: string, reply: JsonObject])[] } = {
+    replies: [...world.replies],
+  };
   const [segments, buildings] = [world.segments.all(), world.buildings.all()];
   return {
     ...identity,
     ...land,
+    ...commands,
     seed: world.seed,
     ...plainFieldsOf(world),
     random: [...world.random.state],

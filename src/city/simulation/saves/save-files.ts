@@ -214,9 +214,9 @@ interface Content {
   readonly digest: string;
 }
 
-/** SHA-256 of everything the city is but its identity: equal for the same seed and the same commands at the same frames. */
+/** SHA-256 of the city without its identity and replies: equal for the same seed and the same commands at the same frames. */
 export async function hashOf(world: World): Promise<string> {
-  const { cityId: _identity, ...state } = captureCity(world);
+  const { cityId: _identity, replies: _replies, ...state } = captureCity(world);
   return (await encode(state)).digest;
 }
 

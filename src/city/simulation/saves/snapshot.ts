@@ -43,6 +43,7 @@ export function restoreSnapshot(snapshot: Snapshot): World {
   const world = new World(snapshot.seed);
   world.cityId = snapshot.cityId ?? null;
   for (const area of snapshot.areas ?? []) world.areas.add(area);
+  for (const [key, reply] of snapshot.replies ?? []) world.replies.set(key, reply);
   Object.assign(world, plainFieldsOf(snapshot));
   world.random = new Random(Uint32Array.from(snapshot.random));
   Object.assign(world.demand, snapshot.demand);

@@ -5,6 +5,7 @@
 import type { ClockState, Message, UtilityNetwork } from "../../game.js";
 import { BLOCK_COLUMNS, boxAround, CELL_METERS, footprintRadius, squareAround } from "../../geometry.js";
 import { FLAG } from "../../terms.js";
+import type { JsonObject } from "../../wire/answers.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { gameTimeMs } from "./calendar.js";
 import { PlacedPool, Pool, SortedById, SpatialIndex } from "./collections.js";
@@ -82,6 +83,8 @@ export class World {
   /** What the last rounds of distribution found. */
   utilities: readonly UtilityNetwork[] = [];
   readonly board = new MessageBoard();
+  /** Replies of executed commands by path and `opId`, oldest first. */
+  readonly replies = new Map<string, JsonObject>();
   /** Whoever changes the city finishes it first. */
   capture: CaptureUnderWay | null = null;
   /** A command advances the city (../advance.ts): its own clock stands. */
