@@ -39,7 +39,7 @@ describe("carillon city", () => {
   });
 
   function carillonCity(...args: string[]): ChildProcess {
-    const child = spawn(process.execPath, ["--import", "tsx", cli, "city", "--port", "0", ...args], {
+    const child = spawn(process.execPath, [cli, "city", "--port", "0", ...args], {
       env: { ...process.env, CITY_SAVES_DIR: directory, ...settings },
       stdio: ["ignore", "pipe", "pipe"],
     });

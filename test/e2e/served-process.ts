@@ -51,7 +51,7 @@ function spawnScript(
 ): ChildProcess {
   const env = { ...process.env, SVC_DEVICE: "cpu", CITY_BRIDGE_PORT: "0", ...settings };
   const heap = maxHeapMiB === undefined ? [] : [`--max-old-space-size=${maxHeapMiB}`];
-  let command = [process.execPath, ...heap, "--import", "tsx", ...args];
+  let command = [process.execPath, ...heap, ...args];
   if (maxFileKiB !== undefined) {
     // A write beyond the limit then fails instead of ending the process.
     command = ["bash", "-c", `trap "" XFSZ; ulimit -f ${maxFileKiB}; exec "$@"`, "bash", ...command];
@@ -107,7 +107,9 @@ export class ServedProcess {
     model = "stub",
   ): Promise<ServedProcess> {
     const own = { SVC_TMPDIR: directory, SVC_API_PORT: "0", ...settings };
-    return ServedProcess.#untilServed(spawnScript([stub, String(renderMs), model], own, limits));
+    return ServedProcess.#untilServed(
+      spawnScript(["--import", "tsx", stub, String(renderMs), model], own, limits),
+    );
   }
 
   static async #untilServed(child: ChildProcess): Promise<ServedProcess> {

@@ -42,21 +42,17 @@ describe("blocked standard streams", () => {
   async function serve(home: string, command: readonly string[], stdout: Target, stderr: Target) {
     const port = await freePort();
     const script = `${WITH_FULL_PIPE}exec "$@" >${TARGETS[stdout]} 2>${TARGETS[stderr]}`;
-    const child = spawn(
-      "bash",
-      ["-c", script, join(home, "pipe"), process.execPath, "--import", "tsx", ...command],
-      {
-        env: {
-          ...process.env,
-          SVC_HOME: home,
-          SVC_DEVICE: "cpu",
-          SVC_LOG_LEVEL: "debug",
-          SVC_API_PORT: String(port),
-          CITY_BRIDGE_PORT: "0",
-        },
-        stdio: "ignore",
+    const child = spawn("bash", ["-c", script, join(home, "pipe"), process.execPath, ...command], {
+      env: {
+        ...process.env,
+        SVC_HOME: home,
+        SVC_DEVICE: "cpu",
+        SVC_LOG_LEVEL: "debug",
+        SVC_API_PORT: String(port),
+        CITY_BRIDGE_PORT: "0",
       },
-    );
+      stdio: "ignore",
+    });
     started.push(child);
     const ask = (path: string) =>
       fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(5000) });
@@ -73,7 +69,7 @@ describe("blocked standard streams", () => {
     const ends = await Promise.all(
       homes.slice(1).map(async (home, index) => {
         const target = Object.keys(TARGETS)[index] as Target;
-        return { target, ...(await serve(home, [stub], target, target)) };
+        return { target, ...(await serve(home, ["--import", "tsx", stub], target, target)) };
       }),
     );
     for (const { target, code, dropped } of ends) {

@@ -189,7 +189,7 @@ describe("carillon mcp", () => {
     directory = mkdtempSync(join(tmpdir(), "carillon-mcp-"));
     agent = new Client({ name: "test", version: "1" });
     const env = { ...process.env, CITY_BRIDGE_PORT: new URL(bridge.client.url).port, SVC_API_PORT: "1" };
-    const args = ["--import", "tsx", cli, "mcp"];
+    const args = [cli, "mcp"];
     const transport = new StdioClientTransport({
       command: process.execPath,
       args,

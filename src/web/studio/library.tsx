@@ -1,5 +1,5 @@
 /** The library: all songs, newest first. */
-import { useRef, useState } from "preact/hooks";
+import { useCallback, useRef, useState } from "preact/hooks";
 import type { Task } from "./api.js";
 import { Card, type SongActions } from "./card.js";
 import { SelectField } from "./fields.js";
@@ -43,33 +43,34 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
     const start = Math.max(0, Math.floor(first / PAGE_SIZE) - 1) * PAGE_SIZE;
     if (start !== query.offset) onQuery({ ...query, offset: start });
   };
+  const keyOf = useCallback(
+    (index: number) => library[index - offset]?.task_id ?? `row ${index}`,
+    [library, offset],
+  );
   const row = (index: number) => {
     const task = library[index - offset];
-    if (task === undefined) return { key: `row ${index}`, content: <div class="card waiting" /> };
+    if (task === undefined) return <div class="card waiting" />;
     const stay = retention ? stayOf(task, retention) : "";
     const card = <Card task={task} stay={stay} track={track} onPlay={onPlay} on={on} />;
-    return {
-      key: task.task_id,
-      content: (
-        <>
-          {chosen !== null && <Choice task={task} chosen={chosen} onChoose={setChosen} />}
-          {list !== null && list.name in playlists ? (
-            <Ordering
-              task={task}
-              ids={list.ids}
-              onOrder={(ids) => {
-                setPlaylist(list.name, ids);
-                find({ list: ids.length > 0 ? { name: list.name, ids } : null });
-              }}
-            >
-              {card}
-            </Ordering>
-          ) : (
-            card
-          )}
-        </>
-      ),
-    };
+    return (
+      <>
+        {chosen !== null && <Choice task={task} chosen={chosen} onChoose={setChosen} />}
+        {list !== null && list.name in playlists ? (
+          <Ordering
+            task={task}
+            ids={list.ids}
+            onOrder={(ids) => {
+              setPlaylist(list.name, ids);
+              find({ list: ids.length > 0 ? { name: list.name, ids } : null });
+            }}
+          >
+            {card}
+          </Ordering>
+        ) : (
+          card
+        )}
+      </>
+    );
   };
   return (
     <section aria-labelledby="library-title">
@@ -145,7 +146,7 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
           )}
         </div>
       )}
-      {total > 0 && <VirtualList count={total} row={row} onView={view} />}
+      {total > 0 && <VirtualList count={total} keyOf={keyOf} row={row} onView={view} />}
     </section>
   );
 }

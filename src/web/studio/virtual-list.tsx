@@ -1,28 +1,31 @@
 /** A list that draws only the rows in view, in a page that scrolls. */
 import { observeWindowOffset, observeWindowRect, Virtualizer, windowScroll } from "@tanstack/virtual-core";
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 const ROW_HEIGHT = 84;
 const OVERSCAN = 5;
 
 interface VirtualListProps {
   count: number;
-  /** Key and content of a row. */
-  row: (index: number) => { key: string; content: ComponentChildren };
+  /** Key of a row; must not change between renders, because all keys are read again after a change. */
+  keyOf: (index: number) => string;
+  row: (index: number) => ComponentChildren;
   /** Called with the first visible row after scrolling. */
   onView: (first: number) => void;
 }
 
-export function VirtualList({ count, row, onView }: VirtualListProps) {
+export function VirtualList({ count, keyOf, row, onView }: VirtualListProps) {
   const list = useRef<HTMLUListElement>(null);
   const [, redraw] = useState(0);
   const [top, setTop] = useState(0);
+  // Scrolling renders only this list: rows that stay in view keep what they show.
+  const drawn = useMemo(() => new Map<number, ComponentChildren>(), [row]);
   const options = {
     count,
     getScrollElement: () => window,
     estimateSize: () => ROW_HEIGHT,
-    getItemKey: (index: number) => row(index).key,
+    getItemKey: keyOf,
     overscan: OVERSCAN,
     scrollMargin: top,
     observeElementRect: observeWindowRect,
@@ -43,18 +46,18 @@ export function VirtualList({ count, row, onView }: VirtualListProps) {
   useEffect(() => onView(first), [first]);
   return (
     <ul class="library" ref={list} style={{ height: `${virtual.getTotalSize()}px` }}>
-      {virtual.getVirtualItems().map(({ index, start }) => {
-        const { key, content } = row(index);
+      {virtual.getVirtualItems().map(({ index, key, start }) => {
+        if (!drawn.has(index)) drawn.set(index, row(index));
         return (
           <li
-            key={key}
+            key={String(key)}
             data-index={index}
             aria-setsize={count}
             aria-posinset={index + 1}
             ref={virtual.measureElement}
             style={{ transform: `translateY(${start - top}px)` }}
           >
-            {content}
+            {drawn.get(index)}
           </li>
         );
       })}
