@@ -7,6 +7,8 @@ const FLAT = 50;
 const MIDDLE = 32;
 const RAY_START = 9;
 const RAY_LENGTH = 19;
+/** Drawing rays is most of the work of a row that scrolls into view. */
+const PEAKS_PER_RAY = 2;
 
 export function Cover({ song }: { song: Song }) {
   const { seed, metas } = song;
@@ -17,8 +19,9 @@ export function Cover({ song }: { song: Song }) {
   const hue = fifth < 0 ? number % 360 : fifth * 30;
   const other = hue + (mode === "minor" ? 200 : 50);
   const id = `cover-${number}-${hue}`;
-  const rays = peaks.map((peak, index) => {
-    const angle = (2 * Math.PI * index) / peaks.length + number;
+  const lengths = peaks.filter((_, index) => index % PEAKS_PER_RAY === 0);
+  const rays = lengths.map((peak, index) => {
+    const angle = (2 * Math.PI * index) / lengths.length + number;
     const [x, y] = [Math.cos(angle), Math.sin(angle)];
     const end = RAY_START + 1 + (RAY_LENGTH * peak) / 100;
     const point = (radius: number) =>
@@ -35,7 +38,7 @@ export function Cover({ song }: { song: Song }) {
         </linearGradient>
       </defs>
       <rect width="64" height="64" fill={`url(#${id})`} />
-      <path d={rays.join("")} stroke={`hsl(${other} 90% 88%)`} stroke-width="1.1" stroke-linecap="round" />
+      <path d={rays.join("")} stroke={`hsl(${other} 90% 88%)`} stroke-width="1.3" />
       <circle
         cx="32"
         cy="32"
