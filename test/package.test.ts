@@ -291,7 +291,7 @@ describe("packages", () => {
     expect(readFileSync(join(application, "with.mp3"), "latin1")).to.match(/^ID3/);
   });
 
-  it("serve two processes that start at the same time", async () => {
+  it("serve two processes that start at the same time @slow", async () => {
     const home = join(directory, "home of two");
     mkdirSync(home);
     const songs = ["one.wav", "two.wav"].map((name) => join(home, name));
@@ -400,7 +400,7 @@ describe("packages", () => {
     return stderr;
   }
 
-  it("report a faulty installation in one line", () => {
+  it("report a faulty installation in one line @slow", () => {
     const addon = join(prebuilt, "carillon.node");
     const both = (test: () => void) =>
       replaced(
@@ -479,7 +479,7 @@ describe("packages", () => {
     expect(readdirSync(join(cache, "libtorch")).filter((name) => !name.endsWith(".part"))).to.deep.equal([]);
   });
 
-  it("install on other platforms without a binary, and say so when used", function () {
+  it("install on other platforms without a binary, and say so when used @slow", function () {
     this.timeout(600_000);
     const other = join(directory, "another platform");
     makeApplication(other);
@@ -493,7 +493,7 @@ describe("packages", () => {
     );
   });
 
-  it("are not partly installed after a full disk", function () {
+  it("are not partly installed after a full disk @slow", function () {
     if (!canMountDisks()) this.skip();
     this.timeout(600_000);
     const disk = join(directory, "disk");
@@ -511,7 +511,7 @@ describe("packages", () => {
       .and.not.contain("@carillon");
   });
 
-  it("can be built from source instead", () => {
+  it("can be built from source instead @slow", () => {
     const { devDependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
     const cmake = `--package=cmake-js@${devDependencies["cmake-js"]}`;
     const args = [
@@ -528,7 +528,7 @@ describe("packages", () => {
     rmSync(join(installed, "build"), { recursive: true });
   });
 
-  it("work in pnpm's layout, where an application sees only its own dependencies", () => {
+  it("work in pnpm's layout, where an application sees only its own dependencies @slow", () => {
     const other = join(directory, "isolated");
     makeApplication(other);
     mkdirSync(join(other, "node_modules"));
@@ -537,7 +537,7 @@ describe("packages", () => {
     expect(stdout, stderr).to.contain("libtorch_cpu.so");
   });
 
-  it("work in yarn's layout, also with only the package for other libtorches", function () {
+  it("work in yarn's layout, also with only the package for other libtorches @slow", function () {
     this.timeout(600_000);
     const [tools, other] = [join(directory, "yarn"), join(directory, "with yarn")];
     for (const folder of [tools, other]) makeApplication(folder);

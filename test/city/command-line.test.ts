@@ -227,7 +227,7 @@ describe("carillon city", () => {
     }
   });
 
-  it("survives stalled readers and names of megabytes in a small heap", async () => {
+  it("survives stalled readers and names of megabytes in a small heap @slow", async () => {
     settings = { NODE_OPTIONS: "--max-old-space-size=192" };
     const { client } = await served();
     const { hostname, port } = new URL(client.url);

@@ -123,7 +123,7 @@ describe("the city in its own process", function () {
     expect(await roads(await start())).to.include("Agent Last");
   });
 
-  it("saves and ends when its parent is killed", async () => {
+  it("saves and ends when its parent is killed @slow", async () => {
     const parent = fork(fileURLToPath(new URL("./city-parent.ts", import.meta.url)), [], {
       env: { ...process.env, CITY_SAVES_DIR: directory, CITY_BRIDGE_PORT: "0", SVC_LOG_LEVEL: "silent" },
     });

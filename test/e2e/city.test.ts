@@ -38,7 +38,7 @@ describe("the city beside the music", () => {
     expect(await answers(city)).to.equal(false);
   });
 
-  it("recovers after either process was killed or stopped during a request", async () => {
+  it("recovers after either process was killed or stopped during a request @slow", async () => {
     const directory = temporaryDirectory();
     const first = await ServedProcess.start(directory);
     await new BridgeClient(first.cityUrl).road(0, 0, 80, 0, { name: "Agent Killed" });

@@ -152,7 +152,7 @@ describe("the command line", () => {
     });
   }
 
-  it("serves twice on one machine with separate homes and ports", async () => {
+  it("serves twice on one machine with separate homes and ports @slow", async () => {
     const [one, two] = [temporaryDirectory(), temporaryDirectory()];
     const serve = (home: string) => ["serve", "--music", "--port", "0", "--home", home];
     const first = server(serve(one));
@@ -283,7 +283,7 @@ describe("the command line", () => {
     expect(stderr).to.include("SVC_API_PORT").and.include("many");
   });
 
-  it("does not touch a running server's tasks when started a second time", async () => {
+  it("does not touch a running server's tasks when started a second time @slow", async () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.start(directory, { OMP_NUM_THREADS: "1" });
     const running = await server.client.submit({ prompt: "a long song", audio_duration: 600, batch_size: 1 });

@@ -338,7 +338,7 @@ describe("a fleet of processes", function () {
     return { stderr, exitCode };
   }
 
-  it("connects to Redis with TLS and a password, and rejects an untrusted certificate", async () => {
+  it("connects to Redis with TLS and a password, and rejects an untrusted certificate @slow", async () => {
     const secured = await RedisServer.startSecured("secret");
     try {
       const settings = { SVC_REDIS_URL: secured.url, NODE_EXTRA_CA_CERTS: secured.certificateFile };
@@ -367,7 +367,7 @@ describe("a fleet of processes", function () {
     }
   });
 
-  it("fails with one line if Redis is unreachable or not configured", async () => {
+  it("fails with one line if Redis is unreachable or not configured @slow", async () => {
     await redis.kill();
     const stderrOf = async (settings: Record<string, string>) => {
       const { stderr, exitCode } = await ran(["gateway", "--home", temporaryDirectory()], settings);

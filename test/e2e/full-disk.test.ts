@@ -49,7 +49,7 @@ describe("a server with a small disk", () => {
   /** File names in a directory on the small disk. */
   const onDisk = (path: string) => readdirSync(server.hostPath(join(root, "disk", path)));
 
-  it("fails a run whose checkpoint does not fit, and frees its space", async () => {
+  it("fails a run whose checkpoint does not fit, and frees its space @slow", async () => {
     const small = { ...shortRun, lora_rank: 1 };
     await trainer.complete({ ...small, output_dir: "disk/before" });
     await trainer.start({ ...shortRun, lora_rank: 64, output_dir: "disk/large" });
@@ -62,7 +62,7 @@ describe("a server with a small disk", () => {
     await trainer.complete({ ...small, output_dir: "disk/after" });
   });
 
-  it("aborts preprocessing at a sample that does not fit", async () => {
+  it("aborts preprocessing at a sample that does not fit @slow", async () => {
     mkdirSync(join(root, "music"));
     for (const [name, seconds] of [
       ["1", 10],
@@ -90,7 +90,7 @@ describe("songs on a small disk", () => {
   });
   afterEach(endServed);
 
-  it("wait while they do not fit, and leave no partial files", async () => {
+  it("wait while they do not fit, and leave no partial files @slow", async () => {
     const directory = realpathSync(temporaryDirectory());
     const songs = join(directory, "api_audio");
     mkdirSync(songs);
@@ -149,7 +149,7 @@ describe("a server whose songs fill the disk", () => {
     expect(await server.end("SIGTERM")).to.equal(0);
   });
 
-  it("retries a song that did not fit on the disk", async () => {
+  it("retries a song that did not fit on the disk @slow", async () => {
     const directory = realpathSync(temporaryDirectory());
     const server = await ServedProcess.startStub(
       directory,

@@ -54,7 +54,7 @@ describe("a machine with GPUs", () => {
     return { FAKE_CUDA_DEVICES: "2", PATH: `${directory}:${process.env.PATH}` };
   }
 
-  it("computes on its own streams, and disables cuDNN's attention", async () => {
+  it("computes on its own streams, and disables cuDNN's attention @slow", async () => {
     const { code, report } = await generate({}, "--thinking");
     expect(code).to.equal(0);
     expect(statSync(song).size).to.be.above(10 * 48_000 * 2);
@@ -62,7 +62,7 @@ describe("a machine with GPUs", () => {
     expect(report).to.contain("flash_attention").and.not.contain("execution plan built");
   });
 
-  it("disables flash attention with SVC_USE_FLASH_ATTENTION", async () => {
+  it("disables flash attention with SVC_USE_FLASH_ATTENTION @slow", async () => {
     const { code, report } = await generate({ SVC_USE_FLASH_ATTENTION: "false" });
     expect(code).to.equal(0);
     expect(report).to.contain("efficient_attention").and.not.contain("flash_attention");
@@ -79,7 +79,7 @@ describe("a machine with GPUs", () => {
     expect(report).to.match(/device 0: at most [1-9].*\ndevice 1: at most [1-9]/);
   });
 
-  it("uses the GPUs of CUDA_VISIBLE_DEVICES, with CUDA's numbering", async () => {
+  it("uses the GPUs of CUDA_VISIBLE_DEVICES, with CUDA's numbering @slow", async () => {
     const { report } = await generate({
       ...machineOfTwo(),
       SVC_INIT_LLM: "false",
@@ -94,7 +94,7 @@ describe("a machine with GPUs", () => {
     expect(code).to.equal(0);
   });
 
-  it("retries once after running out of memory", async () => {
+  it("retries once after running out of memory @slow", async () => {
     const { code, stderr } = await generate({ FAKE_CUDA_OOM_AT: "1500" });
     expect(stderr).to.match(/not enough memory.*Tried to allocate.*cuda:0 has .* GB free.*retrying/);
     expect(code).to.equal(0);
@@ -120,7 +120,7 @@ describe("a machine with GPUs", () => {
     );
   });
 
-  it("exits when the GPU is lost, and makes the song after a restart", async () => {
+  it("exits when the GPU is lost, and makes the song after a restart @slow", async () => {
     const settings = { ...gpu, SVC_DEVICE: "cuda" };
     const broken = await ServedProcess.start(directory, { ...settings, FAKE_CUDA_FAULT_AT: "1200" });
     const id = await broken.client.submit({ ...shortSong, inference_steps: 4 });

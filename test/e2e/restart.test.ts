@@ -74,7 +74,7 @@ describe("a server that stops", () => {
     expect(await second.end("SIGINT")).to.equal(0);
   });
 
-  it("keeps the upload of a waiting task after kill -9, also with its song", async () => {
+  it("keeps the upload of a waiting task after kill -9, also with its song @slow", async () => {
     const directory = temporaryDirectory();
     const recording = writeRecording(join(directory, "recording.mp3"), { seconds: 6 });
     const first = await ServedProcess.start(directory);

@@ -78,7 +78,7 @@ describe("blocked standard streams", () => {
     }
   });
 
-  it("do not block a server that starts other processes", async () => {
+  it("do not block a server that starts other processes @slow", async () => {
     const [home = ""] = homes;
     expect((await serve(home, [cli, "serve"], "full", "an unread pipe")).code).to.equal(0);
   });

@@ -106,7 +106,7 @@ describe("songs and uploads of a fleet", function () {
     while (!(await text())?.startsWith("Waiting for the storage")) await sleep(50);
   }
 
-  it("wait while the mounted directory is unavailable; requests get 503 meanwhile", async () => {
+  it("wait while the mounted directory is unavailable; requests get 503 meanwhile @slow", async () => {
     const shared = join(temporaryDirectory(), "mount");
     mkdirSync(shared);
     const { gateway, worker } = await pair(pathToFileURL(shared).href);
@@ -131,7 +131,7 @@ describe("songs and uploads of a fleet", function () {
     await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
   });
 
-  it("wait while S3 is unavailable; requests get 503 meanwhile", async () => {
+  it("wait while S3 is unavailable; requests get 503 meanwhile @slow", async () => {
     const { gateway, worker } = await pair(`s3://${BUCKET}`);
     const { client } = gateway;
     const made = await client.makeOne(shortSong);
@@ -167,7 +167,7 @@ describe("songs and uploads of a fleet", function () {
     await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
   });
 
-  it("cause a one-line start error if the other servers use another storage", async () => {
+  it("cause a one-line start error if the other servers use another storage @slow", async () => {
     const [shared, elsewhere] = [temporaryDirectory(), temporaryDirectory()].map(
       (path) => pathToFileURL(path).href,
     );
@@ -185,7 +185,7 @@ describe("songs and uploads of a fleet", function () {
     }
   });
 
-  it("cause a one-line start error if the bucket does not exist", async () => {
+  it("cause a one-line start error if the bucket does not exist @slow", async () => {
     const settings = { ...s3.environment, SVC_STORAGE: "s3://no-such-bucket" };
     const child = spawnCli(["serve", "--port", "0", "--home", temporaryDirectory()], settings);
     let stderr = "";

@@ -61,7 +61,7 @@ describe("a server whose task store was damaged", () => {
     expect(readFileSync(join(directory, aside, "data.mdb")).equals(damaged)).to.equal(true);
   });
 
-  it("restores the backup if pages are corrupt", async () => {
+  it("restores the backup if pages are corrupt @slow", async () => {
     const file = openSync(dataFile(), "r+");
     const pages = statSync(dataFile()).size / PAGE_BYTES;
     for (let page = 0; page < pages; page += 3)
@@ -70,12 +70,12 @@ describe("a server whose task store was damaged", () => {
     expect(asideFolders()).to.have.length(1);
   });
 
-  it("restores the backup if the folder was removed", async () => {
+  it("restores the backup if the folder was removed @slow", async () => {
     rmSync(join(directory, "tasks"), { recursive: true });
     await expectAllSongs();
   });
 
-  it("moves songs without a record to quarantine and logs them", async () => {
+  it("moves songs without a record to quarantine and logs them @slow", async () => {
     for (const name of ["tasks", "tasks-backup"]) rmSync(join(directory, name), { recursive: true });
     const server = await ServedProcess.startStub(directory, 0);
     const names = songs.map(({ file }) => file);
@@ -85,7 +85,7 @@ describe("a server whose task store was damaged", () => {
     expect(readdirSync(join(directory, "quarantine"))).to.have.members(names);
   });
 
-  it("skips an unreadable record that the backup lacks, logs it, and reports it to clients", async () => {
+  it("skips an unreadable record that the backup lacks, logs it, and reports it to clients @slow", async () => {
     rmSync(join(directory, "tasks-backup"), { recursive: true });
     const id = songs[2]?.id as string;
     const unreadable = readFileSync(dataFile(), "latin1").replaceAll(`"id":"${id}"`, `"ID":"${id}"`);

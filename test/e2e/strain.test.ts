@@ -89,7 +89,7 @@ describe("a server under strain", () => {
     return existsSync(uploads) ? readdirSync(uploads) : [];
   };
 
-  it("makes ten conversions at once, and leaves no files of disconnected clients", async () => {
+  it("makes ten conversions at once, and leaves no files of disconnected clients @slow", async () => {
     const { file } = await client.makeOne({ ...shortSong, audio_format: "wav" });
     const convert = (signal: AbortSignal | null = null) =>
       fetch(`${client.url}${file}&format=flac`, { signal }).then(async (response) => {

@@ -50,7 +50,7 @@ describe("a server that trains", () => {
     expect(await second.end("SIGINT")).to.equal(0);
   });
 
-  it("leaves only complete checkpoints on kill -9", async () => {
+  it("leaves only complete checkpoints on kill -9 @slow", async () => {
     const first = await ServedProcess.start(directory, settings);
     const trainer = new Trainer(first.client, root);
     await trainer.start({ ...longRun, output_dir: "out", save_every_n_epochs: 1 });
@@ -70,7 +70,7 @@ describe("a server that trains", () => {
     expect(await second.end("SIGTERM")).to.equal(0);
   });
 
-  it("fails the run on a disk error, keeps complete checkpoints, and stays up", async () => {
+  it("fails the run on a disk error, keeps complete checkpoints, and stays up @slow", async () => {
     const large = { ...shortRun, output_dir: "large", lora_rank: 256 };
     const server = await ServedProcess.start(directory, settings, { maxFileKiB: adapterKiB(large) / 2 });
     const trainer = new Trainer(server.client, root);

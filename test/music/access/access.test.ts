@@ -92,7 +92,10 @@ describe("authentication", () => {
   describe("by the cookie of a browser session", () => {
     let server: LiveServer;
     before(async () => {
-      server = await startLiveServer(temporaryDirectory(), { SVC_API_KEY: "k1", SVC_API_KEYS: "k2" });
+      server = await startLiveServer(temporaryDirectory(), {
+        SVC_API_KEY: "first key",
+        SVC_API_KEYS: "second key",
+      });
     });
     after(() => server.close());
 
@@ -105,7 +108,7 @@ describe("authentication", () => {
     }
 
     it("lets its own page read and write, without the key in the cookie", async () => {
-      for (const key of ["k1", "k2"]) {
+      for (const key of ["first key", "second key"]) {
         const set = await startSession(key);
         expect(set).to.match(/^carillon_\d+=.*; Path=\/; Max-Age=2592000; HttpOnly; SameSite=Strict$/);
         expect(set).to.not.include(key);
@@ -116,13 +119,13 @@ describe("authentication", () => {
         );
         expect((await ask({ Cookie, "X-API-Key": "wrong" })).status).to.equal(401);
       }
-      expect(await startSession("k1", { Origin: server.url.replace("http:", "https:") })).to.match(
+      expect(await startSession("first key", { Origin: server.url.replace("http:", "https:") })).to.match(
         /; Secure$/,
       );
     });
 
     it("ends with DELETE, and refuses forged, expired and foreign use", async () => {
-      const Cookie = (await startSession("k1")).split(";")[0] as string;
+      const Cookie = (await startSession("first key")).split(";")[0] as string;
       const [name, value = ""] = Cookie.split("=");
       const [, mac] = value.split(".");
       for (const forged of ["", "x", `9999999999.${mac}`, `1000.${mac}`, value.slice(0, -1), `${value}x`]) {

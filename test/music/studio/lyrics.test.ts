@@ -28,6 +28,7 @@ describe("lyrics in the studio", function () {
     await page.getByRole("combobox", { name: "Model", exact: true }).selectOption(LYRIC_MODEL);
     await button(page, "Make").click();
     await button(page, "Play a lullaby").click();
+    await page.keyboard.press("ArrowRight");
 
     await page
       .locator(".player .sung")

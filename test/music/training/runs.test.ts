@@ -152,7 +152,7 @@ describe("training runs", () => {
       for (const [index, pattern] of patterns.entries()) expect(lines[index]).to.match(pattern);
     });
 
-    it("make the same adapter from safetensors samples", async () => {
+    it("make the same adapter from safetensors samples @slow", async () => {
       for (const seed of [1, 2]) {
         writeSafetensorsSample(trainer.path(`same/sample${seed}.safetensors`), sampleTensors(seed));
       }
@@ -160,7 +160,7 @@ describe("training runs", () => {
       expect((await trained("of-safetensors", { tensor_dir: "same" })).equals(ofPickles)).to.equal(true);
     });
 
-    it("train on the padding of a condition, unless trim_condition removes it", async () => {
+    it("train on the padding of a condition, unless trim_condition removes it @slow", async () => {
       for (const seed of [1, 2]) {
         const tensors = sampleTensors(seed);
         const states = tensors.encoder_hidden_states as SampleTensor;
@@ -220,14 +220,14 @@ describe("training runs", () => {
     });
 
     for (const [kind, change] of cases) {
-      it(`${kind} makes a different adapter with ${JSON.stringify(change)}`, async () => {
+      it(`${kind} makes a different adapter with ${JSON.stringify(change)} @slow`, async () => {
         const weights = await trained(`changed-${JSON.stringify(change).replace(/\W/g, "")}`, change, kind);
         expect(weights.equals(base.get(kind) as Buffer)).to.equal(false);
       });
     }
 
     for (const kind of ["start", "start_lokr"] as const) {
-      it(`${kind} is reproducible, also with gradient checkpointing and more checkpoints`, async () => {
+      it(`${kind} is reproducible, also with gradient checkpointing and more checkpoints @slow`, async () => {
         const change = { gradient_checkpointing: true, save_every_n_epochs: 1 };
         const weights = await trained(`same-${kind}`, change, kind);
         expect(weights.equals(base.get(kind) as Buffer)).to.equal(true);
@@ -265,7 +265,7 @@ describe("training runs", () => {
       expect(existsSync(trainer.path("at-once/final"))).to.equal(false);
     });
 
-    it("do not affect the next run if the stopped start is rejected", async () => {
+    it("do not affect the next run if the stopped start is rejected @slow", async () => {
       const { training } = server.service;
       const starting = training.startLora(parseLoraTraining({ ...shortRun, tensor_dir: "absent" }));
       training.stop();
@@ -275,7 +275,7 @@ describe("training runs", () => {
     });
 
     for (const kind of ["start", "start_lokr"] as const) {
-      it(`${kind} resumes from a stop to the same bits as an uninterrupted run`, async () => {
+      it(`${kind} resumes from a stop to the same bits as an uninterrupted run @slow`, async () => {
         const plan = { ...shortLokr, lora_dropout: 0.1, gradient_accumulation: 2, train_epochs: 20 };
         const whole = await trained(`whole-${kind}`, plan, kind);
         await trainer.start({ ...plan, output_dir: `halted-${kind}` }, kind);
