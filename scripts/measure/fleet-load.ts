@@ -16,7 +16,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { Fleet } from "../../src/music/fleet/fleet.js";
 import { FleetQueue } from "../../src/music/fleet/fleet-queue.js";
@@ -27,6 +26,7 @@ import { LmdbTaskStore } from "../../src/music/queue/lmdb-store.js";
 import type { SongResult, Task } from "../../src/music/queue/store.js";
 import type { TaskQueue, TaskRunner } from "../../src/music/queue/task-queue.js";
 import { createLogger } from "../../src/system/log.js";
+import { cli, stub } from "../../test/e2e/served-process.js";
 
 const song = {
   prompt: "a short song",
@@ -55,8 +55,6 @@ const { values } = parseArgs({
 let progress = "nothing was measured";
 let isDone = false;
 const root = mkdtempSync(join(tmpdir(), "carillon-fleet-"));
-const stub = fileURLToPath(new URL("../../test/e2e/stub-server.ts", import.meta.url));
-const cli = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const children = new Set<ChildProcess>();
 for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => {
@@ -124,7 +122,7 @@ async function start(role: string, renderMs: number | null = 0): Promise<Server>
   const fleet = { SVC_ROLE: role, SVC_REDIS_URL: `redis://127.0.0.1:${redisPort}` };
   const real = role === "alone" ? [cli, "serve", "--music"] : [cli, role];
   const command = renderMs === null ? real : [stub, String(renderMs)];
-  const child = launch(process.execPath, ["--import", "tsx", ...command], {
+  const child = launch(process.execPath, command, {
     SVC_TMPDIR: mkdtempSync(join(root, "server-")),
     SVC_DEVICE: "cpu",
     SVC_INIT_LLM: "false",

@@ -3,12 +3,9 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { temporaryDirectory } from "../music/tasks.js";
-
-const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
-const stub = fileURLToPath(new URL("./stub-server.ts", import.meta.url));
+import { cli, stub } from "./served-process.js";
 
 /** Redirection targets of a standard stream. */
 const TARGETS = { full: "/dev/full", closed: "&-", "an unread pipe": "&5" };
@@ -69,7 +66,7 @@ describe("blocked standard streams", () => {
     const ends = await Promise.all(
       homes.slice(1).map(async (home, index) => {
         const target = Object.keys(TARGETS)[index] as Target;
-        return { target, ...(await serve(home, ["--import", "tsx", stub], target, target)) };
+        return { target, ...(await serve(home, [stub], target, target)) };
       }),
     );
     for (const { target, code, dropped } of ends) {
