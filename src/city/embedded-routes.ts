@@ -55,7 +55,7 @@ import { type Body, groundPoint, parseBody, Query } from "./wire/requests.js";
 
 const { version } = createRequire(import.meta.url)("../../package.json") as { version: string };
 
-/** The name that clients look for. */
+/** Clients identify the bridge by this name. */
 export const BRIDGE_NAME = "Skylines Agent Bridge";
 
 /** Reads of a loaded city. */
@@ -122,7 +122,7 @@ export const COMMAND_ROUTES: readonly CommandRoute[] = [
   batch,
 ];
 
-/** Commands on the game, which take their time or replace the city. */
+/** Commands on the game: long ones, and those that replace the city. */
 export const GAME_COMMAND_ROUTES: readonly GameCommandRoute[] = [advance, newCity, loadCity];
 
 /** @param closing ends event streams */
@@ -210,7 +210,7 @@ function overlayOf(query: Query, overlay: Overlay): Overlay | null {
   return query.flag("quiet", false) ? null : overlay;
 }
 
-/** Features that clients of later public bridges check for before they use them. */
+/** Features of later public bridges. Clients check for them before use. */
 const CAPABILITIES = ["composite-commands", "node-snapping", "idempotent-ops", "capture"];
 
 /** GET /health: works without a city and adds no overlay line. */
@@ -240,14 +240,14 @@ async function answer(
   sendJsonPieces(response, 200, await noted(overlay, line, write, place));
 }
 
-/** The body is not validated where the command was refused. */
+/** The body of a refused command is not validated. */
 function placeOf({ position, center, start, from }: Body): GroundPoint | undefined {
   const given = position ?? center ?? start ?? from;
   const found = groundPoint.safeParse(given);
   return given !== undefined && found.success ? found.data : undefined;
 }
 
-/** Adds a line about the outcome to the overlay, if one is given. */
+/** Adds a line about the outcome to the overlay, unless it is null. */
 async function noted<T>(
   overlay: Overlay | null,
   line: () => string,

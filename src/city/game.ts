@@ -1,6 +1,6 @@
 /**
- * What the bridge reads of a city: its entities, money, statistics and utilities. Values handed out belong to the city:
- * do not change them, and do not keep them across an await.
+ * Read interface of a city: entities, money, statistics and utilities. Returned objects belong to the city: do not
+ * change them, and do not keep them across an await.
  *
  * Units: metres on the ground plane x (east), z (north), height y; angles in degrees, not normalised.
  */
@@ -24,7 +24,7 @@ export interface ClockState {
 
 /** Money is in whole units with at most two decimals. */
 export interface Budget {
-  /** Nothing is refused for want of money. */
+  /** No command is refused for lack of money. */
   readonly unlimited: boolean;
   readonly balance: number;
   readonly income: readonly BudgetLine[];
@@ -35,17 +35,17 @@ export interface Budget {
   readonly history: readonly BudgetWeek[];
 }
 
-/** One reason why money moves: a taxed or civic service, construction, loans. */
+/** Line of the budget: a taxed or civic service, construction, loans. */
 export interface BudgetLine {
   readonly name: string;
-  /** Since the present week began, in the last whole week, since the city began. */
+  /** Money in the current week so far, in the last whole week, and since the city was founded. */
   readonly thisWeek: number;
   readonly lastWeek: number;
   readonly total: number;
 }
 
 export interface BudgetWeek {
-  /** The end of the week. */
+  /** End of the week. */
   readonly gameTimeMs: number;
   readonly balance: number;
   readonly income: number;
@@ -66,7 +66,7 @@ export interface RunningLoan {
   readonly weeksLeft: number;
 }
 
-/** Counts at the end of a week, and what happened in it. Means and shares are 0 to 100. */
+/** Counts at the end of a week, and numbers of events in it. Means and shares are 0 to 100. */
 export interface StatisticsSample {
   readonly gameTimeMs: number;
   readonly citizens: number;
@@ -75,7 +75,7 @@ export interface StatisticsSample {
   readonly jobs: number;
   readonly openJobs: number;
   readonly unemployed: number;
-  /** Growables that stand, and those of them that were given up. */
+  /** Number of growables, and how many of them are abandoned. */
   readonly growables: number;
   readonly abandoned: number;
   readonly residentialDemand: number;
@@ -97,7 +97,7 @@ export interface StatisticsSample {
   readonly expenses: number;
 }
 
-/** A connected network in its last round. Power and heat are in kW, water and sewage in m3 a week. */
+/** A connected network as of its last update. Power and heat are in kW, water and sewage in m3 a week. */
 export interface UtilityNetwork {
   readonly carries: "power" | "water" | "sewage" | "heat";
   readonly supply: number;
@@ -108,45 +108,45 @@ export interface UtilityNetwork {
 }
 
 export interface LayerValues {
-  /** Edge of the square that a value holds for. */
+  /** Edge length of a square. */
   readonly cellMeters: number;
-  /** Whether more is better. */
+  /** Whether a higher value is better. */
   readonly isGood: boolean;
-  /** The middle of each square, and 0 to 100. */
+  /** Centre and value (0 to 100) of each square. */
   readonly values: readonly { readonly x: number; readonly z: number; readonly value: number }[];
 }
 
-/** A service that a town of this size wishes for and too few homes have. */
+/** A service that a town of this size expects and too few homes have. */
 export interface ServiceWish {
   readonly service: string;
-  /** The population from which it costs growth. */
+  /** Population from which its lack slows growth. */
   readonly fromCitizens: number;
   /** Estimated from a sample of the homes. */
   readonly householdsWithout: number;
-  /** Points of happiness that the town loses for it on average; 0 before the town expects it. */
+  /** Points of happiness lost on average; 0 before the town expects the service. */
   readonly pointsLost: number;
-  /** The home that is nearest to the others without it. */
+  /** The most central home among those without it. */
   readonly place: Position;
 }
 
 export interface ServiceCoverage {
   readonly service: string;
-  /** Who serves the place; 0 for nobody. */
+  /** Building that serves the place, or 0. */
   readonly providerId: number;
   readonly distanceMeters: number | null;
-  /** 0, not at all, to 1; less where more is asked of the provider than it can do. */
+  /** From 0 (none) to 1. Lower if demand exceeds the provider's capacity. */
   readonly quality: number;
 }
 
-/** A tile of the map. The city builds wherever it likes; owning land is a matter of its growth. */
+/** A tile of the map. Building does not require ownership. */
 export interface MapArea {
-  /** 0 to 4, from the west and from the south. */
+  /** 0 to 4, counted from the west and from the south. */
   readonly tileX: number;
   readonly tileZ: number;
   readonly owned: boolean;
-  /** Beside an owned one, while the city may have more. */
+  /** Whether it borders an owned tile and the city may own more. */
   readonly purchasable: boolean;
-  /** Money; 0 for an owned one. */
+  /** 0 for an owned tile. */
   readonly price: number;
   readonly bounds: {
     readonly minX: number;
@@ -156,10 +156,10 @@ export interface MapArea {
   };
 }
 
-/** The traffic of a road at the busiest time, both ways together. */
+/** Traffic of a road at peak hour, both directions together. */
 export interface SegmentTraffic {
   readonly volumePerHour: number;
-  /** What passes without much delay. */
+  /** Vehicles that can pass without much delay. */
   readonly capacityPerHour: number;
   readonly speedKmh: number;
   readonly freeSpeedKmh: number;
@@ -184,20 +184,20 @@ export interface BuildingDetails {
   readonly happiness: number;
   readonly landValue: number;
   readonly levelProgress: number;
-  /** The road segment that it opens to; 0 for none. */
+  /** Road segment that gives access to it, or 0. */
   readonly roadSegmentId: number;
   readonly connectedOutside: boolean;
   readonly power: boolean;
   readonly water: boolean;
   readonly sewage: boolean;
   readonly heat: boolean;
-  /** For a service: what was asked of it in its last cycle, and what it can do in one. */
+  /** For a service: demand in its last cycle, and its capacity per cycle. */
   readonly load: number;
   readonly capacity: number;
   readonly taxRate: number | null;
-  /** Points by cause whose sum is the happiness, within 1 to 100; null for anything but homes. */
+  /** Points by cause. Their sum, limited to 1 to 100, is the happiness. Null unless it is a home. */
   readonly happinessParts: Readonly<Record<string, number>> | null;
-  /** Points by cause whose sum the land value tends to; null for anything but growables. */
+  /** Points by cause. Land value moves towards their sum. Null unless it is a growable. */
   readonly landValueParts: Readonly<Record<string, number>> | null;
 }
 
@@ -216,7 +216,7 @@ export interface NetworkPrefab {
   readonly elevation: "ground" | "elevated" | "bridge" | "slope" | "tunnel";
   readonly widthMeters: number;
   readonly lanes: number;
-  /** Whether zone blocks arise along it. */
+  /** Whether zone blocks are created along it. */
   readonly zoning: boolean;
 }
 
@@ -229,9 +229,9 @@ export interface BuildingPrefab {
   /** Footprint in cells of 8 m: width along the road, length away from it. */
   readonly width: number;
   readonly length: number;
-  /** Whether it is of the known broken family `Block Services - ...`: never placed, not listed to clients. */
+  /** Whether it belongs to the broken asset family `Block Services - ...`, which is never placed or listed. */
   readonly blocked: boolean;
-  /** A pipe junction, which clients see only when they ask for map objects. */
+  /** A pipe junction. Listed only if the client asks for map objects. */
   readonly helper: boolean;
 }
 
@@ -254,7 +254,7 @@ export interface NetNode {
 export interface NetSegment {
   readonly id: number;
   readonly prefab: NetworkPrefab;
-  /** Given by the builder, else a generated street name for roads and empty for the rest. */
+  /** Name given by the client, else a generated street name for roads, else empty. */
   readonly name: string;
   readonly startNodeId: number;
   readonly endNodeId: number;
@@ -274,7 +274,7 @@ export interface ZoneBlock {
   readonly rows: number;
   /** Zone value (index into ZONES) of cell (column, row) at `row * 4 + column`; column 0 touches the road. Never written to. */
   readonly cells: Readonly<Uint8Array>;
-  /** The zone of all cells, Unzoned or not; -1 where they differ. */
+  /** Zone of all cells, which may be Unzoned; -1 if they differ. */
   readonly commonZone: number;
   /** Block direction in radians: cells advance along the depth by (cos, sin) and along the road by (sin, -cos). */
   readonly angleRadians: number;

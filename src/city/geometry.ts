@@ -78,9 +78,9 @@ export function distanceToLine(point: GroundPoint, { start, end }: Line): number
 }
 
 const PARALLEL_DETERMINANT = 1e-4;
-/** A crossing this close to an end, as a share of the length, counts as a junction. */
+/** A crossing within this share of the length from an end is a junction. */
 const CROSSING_MARGIN = 0.04;
-/** With a larger height difference one passes over the other. */
+/** If the height difference is larger, one line passes over the other. */
 export const SAME_HEIGHT_METERS = 5;
 
 /** Crossing point on each of two lines, well inside both and at nearly the same height; null if there is none. */

@@ -10,7 +10,7 @@ import { type BridgeServer, type BridgeServerOptions, startServer } from "./serv
 import { EmbeddedGame } from "./simulation/embedded-game.js";
 
 const DEFAULT_SEED = 1;
-/** How long to wait for an orphaned city that is still saving (process.ts). */
+/** How long to wait for a city process without a parent that is still saving (process.ts). */
 const LOCK_PATIENCE_MS = 8000;
 
 type BridgeConfig = Pick<
@@ -82,13 +82,13 @@ async function beginCity(
     return false;
   }
   const onRefused = (error: Error) =>
-    log.error({ err: error }, `${error.message}; it stays as it is, and the next older save is tried`);
+    log.error({ err: error }, `${error.message}; the file is kept and the next older save is tried`);
   if (!cityNew && (await game.resumeCity(onRefused))) {
-    log.info(`the city goes on with its latest whole save in ${citySavesDirectory}`);
+    log.info(`resumed the city from its latest valid save in ${citySavesDirectory}`);
     return true;
   }
   game.startCity({ seed: DEFAULT_SEED, map: "highway", paused: false });
-  log.info("a new city begins");
+  log.info("started a new city");
   return false;
 }
 

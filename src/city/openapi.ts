@@ -35,7 +35,7 @@ const SCHEMAS: Record<string, JsonSchema> = {
 
 const QUIET = z.boolean().default(false).describe("Leaves no line in the overlay.");
 
-/** Operation ids are the last part of the path of a command, and the words of the path of a read. */
+/** The operation id of a command is the last part of its path; that of a read is its whole path as words. */
 export function openApiDocument(
   version: string,
   commands: readonly Pick<CommandRoute, "path" | "summary" | "fields">[],
@@ -114,7 +114,7 @@ function reference(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** As clients send it. */
+/** JSON schema of a field in a request. */
 function schemaOf(type: z.ZodType): JsonSchema {
   const { $schema, ...schema } = z.toJSONSchema(type, {
     io: "input",

@@ -1,8 +1,8 @@
 /**
  * The request log that the bridge shows beside the city, one line a request. The overlay keeps the latest few lines for
  * some seconds, newest first; the console keeps many, with local time. GET /overlay returns the lines shown now,
- * GET /overlay/events streams new ones as server-sent events. Both are Carillon's own, work without a city and add no
- * line themselves.
+ * GET /overlay/events streams new ones as server-sent events. Only Carillon has both. They work without a city and add
+ * no line.
  */
 import type { RequestHandler } from "express";
 import { eventText, setEventStreamHeaders } from "../http/event-stream.js";
@@ -80,7 +80,7 @@ function cut(text: string, maxCharacters: number): string {
 
 /** Maximum number of event stream readers. */
 const MAX_READERS = 64;
-/** Unread bytes after which a slow reader is disconnected. */
+/** A reader with more unread bytes than this is disconnected. */
 const MAX_WAITING_BYTES = 256 * 2 ** 10;
 
 export function showOverlay(overlay: Overlay): RequestHandler {

@@ -1,6 +1,6 @@
 /**
  * Runs the city in a child process, so that a crash cannot take the music service down. The parent restarts it, and it
- * resumes its last save. The child saves and exits when the parent asks it to or is gone.
+ * resumes its last save. The child saves and exits when the parent asks for it or has ended.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -8,7 +8,7 @@ import { forwardStderr, type Logger } from "../system/log.js";
 import { serveUntilStopped } from "../system/service-process.js";
 import type { BridgeServer } from "./server.js";
 
-/** Sent once by the child: it serves, or why it cannot. */
+/** Sent once by the child: its address, or the reason why it cannot start. */
 type Report = { readonly url: string } | { readonly error: string };
 /** The only message from the parent. */
 const STOP = "stop";
@@ -19,7 +19,7 @@ const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
 /** After this uptime a restart is immediate, without back-off. */
 const LONG_LIFE_MS = 60_000;
-/** Running requests and the save take less. After this the child is killed. */
+/** The child is killed after this time. Running requests and the save take less. */
 const STOP_LIMIT_MS = 6000;
 
 export interface CityProcessOptions {
@@ -31,7 +31,7 @@ export interface CityProcessOptions {
 
 /**
  * Starts the city in a child process; resolves once it answers. Restarts keep the address.
- * @throws Error with the reason, where it cannot start
+ * @throws Error with the reason if it cannot start
  */
 export async function startCityProcess(options: CityProcessOptions): Promise<BridgeServer> {
   const city = new CityProcess(options);
@@ -64,7 +64,7 @@ class CityProcess {
     const ended = once(child, "exit");
     child.send(STOP, () => {});
     const limit = setTimeout(() => {
-      this.#options.log.error(`the city did not end within ${STOP_LIMIT_MS} ms and is killed`);
+      this.#options.log.error(`the city process did not exit within ${STOP_LIMIT_MS} ms and is killed`);
       child.kill("SIGKILL");
     }, STOP_LIMIT_MS);
     await ended;
@@ -89,7 +89,7 @@ class CityProcess {
       });
       child.on("error", (error) => {
         if (child.pid === undefined) this.#forget(child);
-        log.error({ err: error }, "the city's process");
+        log.error({ err: error }, "city process failed");
         reject(error);
       });
       child.once("exit", (code, signal) => {
@@ -115,10 +115,10 @@ class CityProcess {
   #startAgain(reason: string, settings: NodeJS.ProcessEnv): void {
     if (this.#isClosing) return;
     const { log } = this.#options;
-    log.error(`${reason}; it starts again in ${this.#pauseMs} ms with its last save`);
+    log.error(`${reason}; restarting it in ${this.#pauseMs} ms from its last save`);
     this.#timer = setTimeout(async () => {
       try {
-        log.info(`city on ${await this.#launch(settings)} again`);
+        log.info(`city restarted at ${await this.#launch(settings)}`);
         this.#watch(settings);
       } catch (error) {
         this.#startAgain((error as Error).message, settings);
@@ -128,9 +128,9 @@ class CityProcess {
   }
 }
 
-/** Runs in the child: serves a city until the parent asks it to stop or is gone. */
+/** Runs in the child: serves a city until the parent asks it to stop or has ended. */
 export async function serveParent(start: () => Promise<BridgeServer>, log: Logger): Promise<void> {
-  // A terminal sends these to the whole process group. They must not interrupt the save.
+  // A terminal sends these signals to the whole process group. They must not interrupt the save.
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
   const asked = new Promise<string>((resolve) => {
     process.once("message", () => resolve("asked by the parent process"));
@@ -151,7 +151,7 @@ export async function serveParent(start: () => Promise<BridgeServer>, log: Logge
   }
 }
 
-/** Resolves once the message is sent, or the parent is gone. */
+/** Resolves once the message is sent or the parent has ended. */
 function report(message: Report): Promise<void> {
   return new Promise((resolve) => {
     if (process.connected) process.send?.(message, undefined, undefined, () => resolve());

@@ -1,4 +1,4 @@
-/** Read endpoints of the bridge: a path, the line that the overlay shows, and the work. */
+/** Read endpoints of the bridge: path, overlay line and handler. */
 import { z } from "zod";
 import type { EmbeddedGame } from "./simulation/embedded-game.js";
 import type { SimulatedCity } from "./simulation/simulated-city.js";
@@ -27,8 +27,8 @@ export const PLACE = { x: z.number().default(0), z: z.number().default(0) };
 export interface ReadRoute {
   readonly path: string;
   readonly label: string;
-  /** Described for clients; the query itself is read leniently. */
+  /** For the OpenAPI document only; invalid query values count as missing. */
   readonly parameters?: Readonly<Record<string, z.ZodType>>;
-  /** @throws HttpError 404 for an id that nothing has */
+  /** @throws HttpError 404 for an unknown id */
   readonly read: (context: ReadContext) => JsonObject | Promise<JsonObject>;
 }

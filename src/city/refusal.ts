@@ -16,7 +16,7 @@ export type RefusalCode =
   | "save-failed"
   | "busy";
 
-/** The city refuses a command. The message names the offending value and is fit to show to the client. */
+/** The city refused a command. The message contains the invalid value and is safe to send to the client. */
 export class CommandRefusedError extends Error {
   constructor(
     readonly code: RefusalCode,

@@ -1,7 +1,7 @@
 /**
- * HTTP server of the bridge: rules for every request, in front of either city. There is no authentication, so it listens
- * on loopback only, answers only loopback host names, and accepts commands from web pages only if they are the bridge's
- * own or listed in a setting.
+ * HTTP server of the bridge, for the embedded city and for a running game. There is no authentication, so it listens on
+ * loopback only, answers only loopback host names (a page of another site could otherwise reach the bridge by a DNS name
+ * of its own), and accepts commands only from the bridge's own page and pages listed in a setting.
  */
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
@@ -47,7 +47,7 @@ export interface BridgeServerOptions {
 export interface BridgeServer {
   /** For example http://127.0.0.1:32123 */
   readonly url: string;
-  /** Stops listening, lets the requests under way finish for a short while, and cuts the rest. */
+  /** Stops listening, gives running requests a short time to finish, then cuts their connections. */
   close(): Promise<void>;
 }
 
@@ -94,7 +94,7 @@ const closeConnection: RequestHandler = (_request, response, next) => {
   next();
 };
 
-/** Proxies differ in which of several they take, and so in which server they mean. */
+/** Refuses several Host headers, because proxies differ in which of them they use. */
 const requireOneHost: RequestHandler = (request, _response, next) => {
   if (hasSeveralHosts(request)) throw new HttpError(400, "The request has more than one Host header");
   next();
@@ -113,15 +113,14 @@ const refuseExpectations: RequestHandler = (request, _response, next) => {
   else throw new HttpError(417, `The expectation "${expect}" cannot be met`);
 };
 
-/** Whether any page may read: no origins are listed, or all are. */
+/** Whether pages of all origins may read: no origins are listed, or `*` is. */
 function isReadByAll(allowedOrigins: readonly string[]): boolean {
   return allowedOrigins.length === 0 || allowedOrigins.includes("*");
 }
 
 /**
- * Marks every answer as readable for the pages that may read it, and refuses what other pages ask. A page may write
- * where it is the bridge's own or listed ("*" lists all). Every page may read while nothing is listed, as the bridge of
- * the game has it; otherwise the listed ones and those of this machine.
+ * Applies the rules for web pages (CORS). The bridge's own page and listed ones ("*" lists all) may send commands. If
+ * nothing is listed every page may read, as with the game's bridge; otherwise only listed pages and pages of this machine.
  */
 function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
   const allowsAll = allowedOrigins.includes("*");
@@ -182,7 +181,7 @@ function explainTakenPort(error: NodeJS.ErrnoException & { port?: number }): nev
   throw new ConfigError("CITY_BRIDGE_PORT", `CITY_BRIDGE_PORT: port ${error.port} is taken, ${advice}`);
 }
 
-/** Some systems resolve `localhost` to IPv6 first. Without IPv6, or with its port taken, IPv4 alone is served. */
+/** Some systems resolve `localhost` to IPv6 first. Without IPv6, or if its port is taken, only IPv4 is served. */
 async function listenOnLoopback6(
   port: number,
   app: Express,
@@ -198,8 +197,8 @@ async function listenOnLoopback6(
 }
 
 /**
- * A request that is no HTTP (400), or whose headers are too large, which the bridge of the game answers 500. Which page
- * sent it, if any, is unknown.
+ * Answers a request that is not HTTP with 400, and one whose headers are too large with 500, like the game's bridge. The
+ * origin of such a request is unknown.
  */
 function refuseUnreadable(isOpen: boolean): (error: NodeJS.ErrnoException, socket: Duplex) => void {
   const headers = { ...CORS_HEADERS, ...(isOpen ? { "Access-Control-Allow-Origin": "*" } : {}) };

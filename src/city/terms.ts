@@ -1,6 +1,6 @@
 /**
  * The game's own vocabulary: zones, services, levels, building flags and problem names, with the integers that
- * stand for them on the wire. Everything in city/ takes these words from here.
+ * represent them in requests and responses. All of city/ uses these definitions.
  */
 
 /** A place on the ground plane, in metres: x to the east, z to the north. */
@@ -276,7 +276,7 @@ export const PROBLEMS_2 = [
 
 export type ProblemName = (typeof PROBLEMS_1)[number] | (typeof PROBLEMS_2)[number];
 
-/** How far a problem has grown: a warning, `MajorProblem` (bit 62 of set 1) or `FatalProblem` (bit 63). */
+/** Severity of a problem: a warning, `MajorProblem` (bit 62 of set 1) or `FatalProblem` (bit 63). */
 export type Severity = "warning" | "major" | "fatal";
 
 const MAJOR_BIT = 1n << 62n;

@@ -8,7 +8,7 @@ import { ZONES, type Zone } from "./terms.js";
 const UNZONED = ZONES.indexOf("Unzoned");
 
 export interface ZoneTally {
-  /** Cells per zone, Unzoned included, in the order the zones were first met. */
+  /** Cells per zone, Unzoned included, in order of first occurrence. */
   readonly counts: ReadonlyMap<Zone, number>;
   readonly cells: number;
   readonly zonedCells: number;
@@ -18,7 +18,7 @@ export interface ZoneTally {
   readonly dominantCells: number;
   /** Zoned cells that are not of the dominant zone. */
   readonly minorityCells: number;
-  /** How many different zones other than Unzoned occur. */
+  /** Number of different zones other than Unzoned. */
   readonly distinctZoned: number;
 }
 
@@ -62,7 +62,7 @@ export function tallyBlock(block: ZoneBlock): ZoneTally {
   return summarize(met, counts, dominant);
 }
 
-/** Adds up blocks. A tie for the dominant zone goes to the zone met first. */
+/** Adds up blocks. A tie for the dominant zone goes to the zone that occurs first. */
 export function tallyCells(blocks: readonly ZoneBlock[]): ZoneTally {
   const counts: number[] = ZONES.map(() => 0);
   const met: number[] = [];

@@ -110,7 +110,7 @@ function crossing(a: NetSegment, b: NetSegment): Anomaly | null {
   };
 }
 
-/** Nearly parallel and nearly on top of each other over a meaningful length. */
+/** Reports two nearly parallel roads that lie nearly on top of each other for a meaningful length. */
 function overlap(a: NetSegment, b: NetSegment): Anomaly | null {
   const distance = Math.min(
     distanceToLine(a.start, b),

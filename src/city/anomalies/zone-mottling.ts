@@ -22,7 +22,7 @@ export interface ZoneRules extends ZoneThresholds {
   readonly includeUnzonedHoles: boolean;
 }
 
-/** A finding; `anomaly` is what the client sees, null when it is not reported. */
+/** A finding. `anomaly` is the row sent to the client, or null if it is not reported. */
 export interface Mottling {
   readonly type: string;
   describe(): Anomaly;

@@ -1,6 +1,7 @@
 /**
- * GET /capture: the map at a place as a PNG. `mode` takes the game's names of its info views, as later public bridges
- * do. It is painted in slices of some milliseconds and compressed in another thread, so that other requests do not wait.
+ * GET /capture: the map around a point as a PNG. `mode` takes the game's names of its info views, like later public
+ * bridges. Painting takes slices of some milliseconds and compression runs in another thread, so that other requests do
+ * not wait.
  */
 
 import { setImmediate as nextTurn } from "node:timers/promises";

@@ -61,7 +61,7 @@ export function groundColor(share: number): number {
   return shadeIndex(share);
 }
 
-/** @param share 0 at the shore, 1 where it is deep */
+/** @param share 0 at the shore, 1 in deep water */
 export function waterColor(share: number): number {
   return SHADES + shadeIndex(share);
 }

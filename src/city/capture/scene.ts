@@ -12,7 +12,7 @@ interface Filling {
   readonly color: number;
 }
 
-/** Deferred fillings, computed from copies because the city may change before. */
+/** Computes shapes to fill. Works on copies because the city may change before it runs. */
 type Work = () => readonly Filling[];
 
 const THINGS_PER_WORK = 64;
@@ -90,7 +90,7 @@ const ZONE_THINGS: readonly (Thing | null)[] = ZONES.map((zone): Thing | null =>
   return zone === "Industrial" || zone === "Office" ? `${zone}Zone` : zone;
 });
 
-/** Where blocks overlap the older one owns the ground, so it is painted last. */
+/** If blocks overlap, the older one owns the ground, so it is painted last. */
 function zoneWorks(city: SimulatedCity, frame: Frame): Work[] {
   const view = viewOf(frame);
   const blocks = city
@@ -114,7 +114,7 @@ function zoneWorks(city: SimulatedCity, frame: Frame): Work[] {
   });
 }
 
-/** One shape for a block of one zone, else one for each cell. */
+/** Returns one shape if the whole block has one zone, else one per cell. */
 function zoneFillings(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows" | "cells">): Filling[] {
   const fill = (zone: number, column: number, row: number, columns: number, rows: number) => {
     const thing = ZONE_THINGS[zone];

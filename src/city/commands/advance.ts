@@ -10,7 +10,7 @@ import { number, optionalNumber, shown, text } from "../wire/requests.js";
 import { defineGameCommand, requireCity } from "./command.js";
 import { requireWithin } from "./requirements.js";
 
-/** Ten years, which the statistics keep. */
+/** Ten years, as many as the statistics keep. */
 const MAX_WEEKS = 522;
 const MAX_SECONDS = 600;
 const PROBLEMS: readonly string[] = [...PROBLEMS_1, ...PROBLEMS_2];
@@ -102,7 +102,7 @@ interface Until {
   readonly problem: string;
 }
 
-/** @throws CommandRefusedError for an unknown problem, or none at all */
+/** @throws CommandRefusedError for an unknown problem */
 function goalsOf(city: SimulatedCity, start: Moment, { citizens, balance, problem }: Until) {
   const { world } = city;
   const goals: { readonly name: string; readonly holds: () => boolean }[] = [];
@@ -118,7 +118,7 @@ function goalsOf(city: SimulatedCity, start: Moment, { citizens, balance, proble
       const message = `Unknown problem "${problem}"; it must be any or one of ${PROBLEMS.join(", ")}`;
       throw new CommandRefusedError("bad-value", message);
     }
-    // Once a cycle, in which every building is visited.
+    // Checked once a cycle, because a cycle visits every building.
     goals.push({
       name: "problem",
       holds: () => world.frame % FRAMES_PER_CYCLE === 0 && start.hasBegun(problem),

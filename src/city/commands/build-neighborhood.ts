@@ -13,7 +13,7 @@ import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
 
 const MAX_BLOCKS = 144;
 
-/** In which order the lighter zones take their blocks. */
+/** Order in which zones of lower weight take their blocks. */
 const PLACEMENTS = ["perimeter", "core", "corners"] as const;
 type Placement = (typeof PLACEMENTS)[number];
 
@@ -129,7 +129,7 @@ const PLACEMENT_ORDER: Readonly<Record<Placement, readonly Part[]>> = {
   corners: ["corner", "edge", "interior"],
 };
 
-/** The zone of each block: the heaviest is the background, each lighter one takes its share in the given order. */
+/** Zone of each block. The zone of highest weight fills what the others, each with its share, leave over. */
 function zonesOfBlocks(cols: number, rows: number, zoneMix: ZoneMix, placement: Placement): string[] {
   const [background, ...lighter] = Object.entries(zoneMix).sort(([, a], [, b]) => b - a);
   const sum = Object.values(zoneMix).reduce((all, weight) => all + weight, 0);

@@ -67,5 +67,5 @@ export const buildNetwork = defineCommand({
   }),
 });
 
-/** Its older name. */
+/** Older name of `build-network`. */
 export const buildRoad = { ...buildNetwork, path: "/commands/build-road" };

@@ -8,9 +8,9 @@ import { type Body, parseFields, text, unknownFields } from "../wire/requests.js
 
 export interface Command<Shape extends z.core.$ZodLooseShape, Result> {
   readonly path: string;
-  /** What it does, for clients. */
+  /** Shown to clients in the OpenAPI document. */
   readonly summary: string;
-  /** The line that the overlay shows. The body is not validated yet. */
+  /** Overlay line. The body is not validated yet. */
   readonly label: (body: Body) => string;
   readonly fields: z.ZodObject<Shape>;
   /**
@@ -42,7 +42,7 @@ export function defineCommand<Shape extends z.core.$ZodLooseShape, Result>(
 ): Omit<Command<Shape, Result>, "fields"> & CommandRoute {
   const fields = command.fields.extend(OP_ID);
   const act: typeof command.act = (city, given) => {
-    // A save copies the city piece by piece; it takes the rest before the city changes.
+    // A running save copies the city in pieces; the rest is copied before the city changes.
     city.world.capture?.finish();
     return command.act(city, given);
   };
@@ -66,7 +66,7 @@ export function defineCommand<Shape extends z.core.$ZodLooseShape, Result>(
   };
 }
 
-/** A command on the game: it takes its time, or replaces the city. */
+/** A command on the game: a long one, or one that replaces the city. */
 export interface GameCommandRoute extends Omit<CommandRoute, "run"> {
   /** Refused with 409 while no city is loaded. */
   readonly needsCity: boolean;
@@ -119,7 +119,7 @@ export function requireCity({ city }: EmbeddedGame): SimulatedCity {
   return city;
 }
 
-/** Fields that the command does not know are named in `warnings`. */
+/** Lists unknown fields in `warnings`. */
 function withWarnings(fields: z.ZodObject, body: Body, reply: JsonObject): JsonObject {
   const unknown = unknownFields(fields, body);
   if (unknown.length === 0) return reply;
@@ -129,7 +129,7 @@ function withWarnings(fields: z.ZodObject, body: Body, reply: JsonObject): JsonO
 
 const MAX_REMEMBERED_REPLIES = 200;
 
-/** Replies of commands that replace the city, and of all that still run. */
+/** Replies by `opId` of commands that replace the city, and of running commands. */
 const knownTo = new WeakMap<EmbeddedGame, Map<string, Promise<JsonObject>>>();
 
 /** Empty without an `opId`. */
@@ -138,8 +138,8 @@ function keyOf(path: string, { opId }: Body): string {
 }
 
 /**
- * Repeating an `opId` then returns this reply and changes nothing. The city saves its replies, so after a restart or
- * `load-city` it knows the commands that it has executed. Refusals and dry runs are not remembered.
+ * Stores a reply, so that repeating its `opId` returns it and changes nothing. Replies are saved with the city and
+ * survive a restart and `load-city`. Refusals and dry runs are not stored.
  */
 function remember<R>(replies: Map<string, R> | undefined, key: string, reply: R): void {
   if (!replies || key === "") return;

@@ -1,4 +1,4 @@
-/** The link from a planned place to the nearest node of an existing network. */
+/** Links a planned place to the nearest node of an existing network. */
 import { distance } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
 import type { SimNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
@@ -13,7 +13,7 @@ export const MAX_CONNECTION_METERS = 1000;
 export interface Connection {
   readonly from: PlannedEnd;
   readonly target: SimNode;
-  /** Null where both are joined already. */
+  /** Null if both are joined already. */
   readonly link: PlannedLink | null;
 }
 
@@ -31,7 +31,7 @@ export function connectionFields({ from, target, link }: Connection, segmentIds:
 }
 
 /**
- * To the nearest node of the service that the place is not joined to yet.
+ * Plans a link to the nearest node of a service, unless the place is joined to it already.
  * @throws CommandRefusedError when no such node is near
  */
 export function connectToService(
@@ -55,8 +55,8 @@ export function connectToService(
 }
 
 /**
- * The shortest link from any end of a grid. A grid that shares a node with the town is joined to it already.
- * @param target a service whose nearest node, or a place whose nearest road node is connected to
+ * Plans the shortest link from any end of a grid. A grid that shares a node with the town needs none.
+ * @param target a service, to link its nearest node, or a place, to link the nearest road node
  * @throws CommandRefusedError when no such node is near
  */
 export function connectGrid(

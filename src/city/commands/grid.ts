@@ -1,4 +1,4 @@
-/** A grid of streets around square blocks: fields, geometry, checks and plan. */
+/** Street grids around square blocks: fields, geometry, checks and plan. */
 import { type Box, boundsOf } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
 import { findNetworkPrefab, type SimNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
@@ -36,7 +36,7 @@ export interface GridShape {
 export interface Grid {
   /** Row by row, (cols + 1) x (rows + 1). */
   readonly crossings: readonly GroundPoint[];
-  /** Indexes of crossings that a street joins: all rows, then all columns. */
+  /** Pairs of crossings that a street joins, by index: all rows, then all columns. */
   readonly streets: readonly (readonly [number, number])[];
   /** Row by row. */
   readonly blockCenters: readonly GroundPoint[];
@@ -65,7 +65,7 @@ export function gridFrom(origin: GroundPoint, shape: GridShape): Grid {
   };
 }
 
-/** The grid whose middle lies at a place. */
+/** Grid centred on a place. */
 export function gridAround(center: GroundPoint, shape: GridShape): Grid {
   const half = turn(
     { x: (shape.cols * shape.spacing) / 2, z: (shape.rows * shape.spacing) / 2 },

@@ -18,7 +18,7 @@ import type { GroundPoint } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import { requireLength, requireOnMap } from "./requirements.js";
 
-/** Spacing of the samples of water depth: that of the terrain. */
+/** Spacing of water depth samples, equal to the spacing of terrain samples. */
 const SOUNDING_METERS = 16;
 
 /** An end of a planned segment: an existing node, or a place where one will be created. */
@@ -43,9 +43,9 @@ export interface NetworkPlan {
   readonly cost: number;
 }
 
-/** What was built; on a dry run the ids are empty. */
+/** Result of a build. The ids of a dry run are empty. */
 export interface BuiltNetwork {
-  /** The nodes of the whole plan, in its order, reused ones included. */
+  /** All nodes in the order of the plan, including reused ones. */
   readonly nodeIds: readonly number[];
   readonly createdNodeIds: readonly number[];
   readonly segmentIds: readonly number[];
@@ -58,7 +58,7 @@ export interface BuiltNetwork {
   readonly warnings: readonly string[];
 }
 
-/** The nearest node within reach that a segment of this prefab could end on; the lowest id of equals. */
+/** Nearest node within reach on which a segment of this prefab may end. Ties go to the lowest id. */
 export function nearestNode(
   world: World,
   prefab: SimNetworkPrefab,
@@ -87,7 +87,7 @@ export function planEnd(
 }
 
 /**
- * @param wanted links; those that a segment of the same service makes already are left out
+ * @param wanted links; a link is skipped if a segment of the same service joins its nodes already
  * @throws CommandRefusedError naming the limit that the plan breaks, or its cost and the balance
  */
 export function planNetwork(
@@ -130,7 +130,7 @@ export function buildPlan(world: World, { ends, links, cost }: NetworkPlan, name
   return segments.map(({ id }) => id);
 }
 
-/** Builds a plan unless `dryRun` is set. Reports what was built or would be. */
+/** Builds a plan unless `dryRun` is set. Returns the result, of a dry run too. */
 export function carryOut(
   world: World,
   plan: NetworkPlan,
@@ -205,7 +205,7 @@ function requireRoomAtNodes(links: readonly PlannedLink[]): void {
   }
 }
 
-/** What is wrong with planned segments, which are built all the same. */
+/** Faults of planned segments that do not prevent building. */
 export function warningsOf(world: World, links: readonly PlannedLink[]): string[] {
   const warnings: string[] = [];
   const [first, ...more] = new Set(links.flatMap((link) => crossedBy(world, link).map(({ id }) => id)));
@@ -233,7 +233,7 @@ function waterDepthUnder({ terrain }: World, { prefab, from, to }: PlannedLink):
   return deepest;
 }
 
-/** Reply fields of a built network. On a dry run the public bridge gives counts in place of ids. */
+/** Reply fields of a built network. For a dry run the public bridge returns counts instead of ids. */
 export function builtFields(dryRun: boolean, built: BuiltNetwork): JsonObject {
   const { nodeIds, createdNodeIds, reusedNodes, segmentIds, skippedSegments } = built;
   const { plannedNodes, plannedSegments } = built;

@@ -1,4 +1,4 @@
-/** Free places for a building near a point: along roads, or along the shore for what stands at the water. */
+/** Free places for a building near a point: along roads, or along the shore for buildings that need water. */
 import {
   CELL_METERS,
   cornersOf,
@@ -18,12 +18,12 @@ import type { World } from "../simulation/state/world.js";
 import type { GroundPoint } from "../terms.js";
 import { FOOTPRINT_TOLERANCE_METERS, MAX_RISE_METERS, riseUnder, roadsUnder } from "./site-faults.js";
 
-/** Search radius, and how many places are suggested. */
+/** Search radius and number of suggestions. */
 export const SUGGESTION_RADIUS_METERS = 600;
 const SUGGESTIONS = 5;
 const STEP_METERS = 8;
 const SHORE_STEP_METERS = 16;
-/** What a missing pipe, or a home in the smoke of the building, is worth in metres of distance. */
+/** Penalties in metres of distance: for a missing pipe, and for each home in the building's pollution. */
 const NO_PIPE_METERS = 200;
 const SMOKED_HOME_METERS = 10;
 const SMOKE_METERS = 120;
@@ -37,7 +37,7 @@ export type Suggestion = {
   readonly waterPipe: boolean;
 };
 
-/** The best first; empty when nothing within the radius is free. */
+/** Suggestions, best first; empty if no place within the radius is free. */
 export function suggestPlaces(
   world: World,
   prefab: SimBuildingPrefab,
@@ -84,7 +84,7 @@ function siteAt(
   };
 }
 
-/** Beside every road, on both sides, a cell apart. */
+/** Candidate places on both sides of every road, one cell apart. */
 function roadSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): Suggestion[] {
   const halfWidth = (prefab.width * CELL_METERS) / 2;
   const roads = world.segments
@@ -96,7 +96,7 @@ function roadSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): 
     const length = lengthOf(road);
     const along = { x: (end.x - start.x) / length, z: (end.z - start.z) / length };
     const away = (road.prefab.widthMeters + prefab.length * CELL_METERS) / 2;
-    // A building wider than the road stands at its middle.
+    // A building wider than the road's length is placed at its middle.
     const first = Math.min(halfWidth, length / 2);
     for (let at = first; at <= length - first; at += STEP_METERS) {
       for (const side of [1, -1]) {
@@ -113,7 +113,7 @@ function roadSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): 
   return sites;
 }
 
-/** Where water is near and the ground is dry. */
+/** Candidate places on dry ground near water. */
 function shoreSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): Suggestion[] {
   const sites: Suggestion[] = [];
   const steps = Math.floor(SUGGESTION_RADIUS_METERS / SHORE_STEP_METERS);
@@ -132,7 +132,7 @@ function shoreSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint):
   return sites;
 }
 
-/** On the map, and on no building, road, water or slope. */
+/** Whether a site is on the map, without a building, road, water or slope. */
 function isFree(world: World, site: Footprint, { civic }: SimBuildingPrefab): boolean {
   const corners = cornersOf(site);
   if (!corners.every(({ x, z }) => Math.max(Math.abs(x), Math.abs(z)) <= MAP_HALF_METERS)) return false;

@@ -1,4 +1,4 @@
-/** Checks of what a building command names. */
+/** Checks of the prefab and place of building commands. */
 import { CommandRefusedError } from "../refusal.js";
 import type { SimBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
 import type { SimBuilding } from "../simulation/state/entities.js";

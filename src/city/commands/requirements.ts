@@ -29,7 +29,7 @@ export function requireOnMap({ x, z }: GroundPoint): void {
   }
 }
 
-/** In three dimensions, with the heights as given. */
+/** Limits the length in three dimensions, with the given heights. */
 export function requireLength(start: Position, end: Position): void {
   const length = Math.hypot(end.x - start.x, end.y - start.y, end.z - start.z);
   if (!(length >= MIN_SEGMENT_METERS)) {
@@ -41,7 +41,7 @@ export function requireLength(start: Position, end: Position): void {
   }
 }
 
-/** A number within bounds, which the message names. */
+/** Requires a number within bounds. The error message contains the bounds. */
 export function requireWithin(name: string, value: number, least: number, most: number): void {
   if (value >= least && value <= most) return;
   throw new CommandRefusedError("bad-value", `${name} must be ${least} to ${most}, not ${value}`);

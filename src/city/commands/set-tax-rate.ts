@@ -16,7 +16,7 @@ import { FieldError } from "../wire/answers.js";
 import { flag, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 
-/** Words that mean all services. */
+/** Values that select all services. */
 const ANY_SERVICE = ["", "all", "zoned"];
 const ANY = ["", "all"];
 
@@ -69,7 +69,7 @@ export const setTaxRate = defineCommand({
   },
 });
 
-/** One of the names, ignoring case; null for a word that means all of them. */
+/** Finds a name, ignoring case. Null for a value that selects all. */
 function named<T extends string>(
   field: string,
   value: string,
@@ -94,7 +94,7 @@ function levelFilter(value: string | number): Level | null {
   return found;
 }
 
-/** The six sliders first, level by level; then every sub-service, its aggregate before its levels. */
+/** The six sliders first, level by level, then every sub-service: aggregate first, then levels. */
 function taxTargets(service: string | null, subService: string | null, level: Level | null): TaxTarget[] {
   const passes = (row: { service: string; subService: string }) =>
     (service === null || row.service === service) && (subService === null || row.subService === subService);

@@ -1,4 +1,4 @@
-/** What is wrong with a place for a building. The game's bridge builds all the same, so these are warnings. */
+/** Faults of a building site. They are warnings, because the game's bridge builds anyway. */
 import {
   CELL_METERS,
   cornersOf,
@@ -22,22 +22,22 @@ import { zoneOf } from "../terms.js";
 
 /** Footprints may overlap by this much. */
 export const FOOTPRINT_TOLERANCE_METERS = 1;
-/** Steeper ground is no building land. */
+/** Steeper ground is a fault. */
 export const MAX_RISE_METERS = 10;
-/** Beyond this no road is worth naming. */
+/** Roads farther away than this are not mentioned. */
 const NEAREST_ROAD_METERS = 500;
 
 export interface Site extends Footprint {
   readonly prefab: SimBuildingPrefab;
 }
 
-/** @param moved a building that leaves its own ground */
+/** @param moved a building that is being moved, so its own ground counts as free */
 export function siteFaults(world: World, site: Site, moved?: SimBuilding): string[] {
   if (site.prefab.helper) return [];
   return [...groundFaults(world, site, moved), ...connectionFaults(world, site)];
 }
 
-/** @throws CommandRefusedError naming all faults, when the client asked for `strict` */
+/** @throws CommandRefusedError listing all faults if `strict` is set */
 export function refuseFaults(faults: readonly string[], strict: boolean): void {
   if (strict && faults.length > 0) throw new CommandRefusedError("bad-value", faults.join("; "));
 }
@@ -70,7 +70,7 @@ export function roadsUnder(world: World, site: Footprint): SimSegment[] {
     .filter((road) => footprintsOverlap(site, roadway(road), FOOTPRINT_TOLERANCE_METERS));
 }
 
-/** Metres between the lowest and the highest point of the ground, or of the water above it. */
+/** Height difference in metres between the lowest and highest point of the ground or the water above it. */
 export function riseUnder(world: World, site: Footprint): number {
   const heights = [...cornersOf(site), site.position].map(({ x, z }) => world.terrain.surfaceHeight(x, z));
   return Math.max(...heights) - Math.min(...heights);

@@ -1,4 +1,4 @@
-/** Painting whole zone blocks, for all commands that paint. */
+/** Paints zone blocks, for all commands that paint. */
 import { CELL_METERS } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
 import { BUILDING_PREFABS } from "../simulation/catalogue/building-prefabs.js";
@@ -9,12 +9,12 @@ import type { World } from "../simulation/state/world.js";
 import { PAINTABLE_ZONES, ZONES, type Zone, zoneOf } from "../terms.js";
 
 export const MAX_PAINT_RADIUS_METERS = 256;
-/** A building counts for blocks up to half its longer side and this far away. */
+/** A building belongs to blocks within half its longer side plus this distance. */
 const BLOCK_NEIGHBOURHOOD_METERS = 38;
 const LARGEST_GROWABLE_CELLS = Math.max(
   ...BUILDING_PREFABS.filter(({ growable }) => growable).flatMap(({ width, length }) => [width, length]),
 );
-/** Two growables whose squared distances differ by less than this claim a block equally. */
+/** A block is ambiguous if the squared distances to two growables differ by less than this. */
 const AMBIGUOUS_SQUARE_METERS = 100;
 
 /** @throws CommandRefusedError unless the zone may be painted */
@@ -25,12 +25,12 @@ export function requireZone(wanted: string): Zone {
   throw new CommandRefusedError("unknown-zone", message);
 }
 
-/** Distance from a block's stored position within which a building of these sides, in cells, counts for it. */
+/** Maximum distance from a block's stored position to a building that belongs to it. Sides are in cells. */
 export function buildingReach(...sidesInCells: readonly number[]): number {
   return (Math.max(...sidesInCells) / 2) * CELL_METERS + BLOCK_NEIGHBOURHOOD_METERS;
 }
 
-/** @returns how many cells that may be painted are, or would be, changed */
+/** @returns number of paintable cells that change, or would change in a dry run */
 export function paint(
   world: World,
   block: SimZoneBlock,
@@ -59,7 +59,7 @@ export function paint(
 
 /**
  * @param mask the cells to paint, one bit per cell
- * @returns how many cells are, or would be, changed
+ * @returns number of cells that change, or would change in a dry run
  */
 export function paintCells(
   world: World,
@@ -85,8 +85,8 @@ const NONE = -1;
 const AMBIGUOUS = -2;
 
 /**
- * The zone of the growable nearest to each block; null when none is near. Growables are read in id order: one of another
- * zone that is about as near as the best so far makes the block ambiguous.
+ * Zone of the growable nearest to each block; null if none is near. Growables are compared in id order. If one of
+ * another zone is about as near as the nearest so far, the block is ambiguous.
  */
 export function expectedZones(world: World): (block: SimZoneBlock) => ExpectedZone {
   const grid = new SquareGrid(world.blocks.all(), buildingReach(LARGEST_GROWABLE_CELLS));

@@ -1,6 +1,6 @@
 /**
- * Forwards requests to the bridge of a running game. Answers return byte for byte, because they hold integers that a JSON
- * parser would damage. Nothing is retried, because a command might then build twice.
+ * Forwards requests to the bridge of a running game. Responses are passed on byte for byte, because parsing JSON would
+ * round their 64-bit integers. Nothing is retried, because a command might then build twice.
  */
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -44,7 +44,7 @@ export function forwardingRoutes(game: URL): Router {
   return router;
 }
 
-/** @throws HttpError 502 when the game does not answer, or something answers that is no bridge */
+/** @throws HttpError 502 if the game does not answer, or if the answer is not from a bridge */
 async function forward(game: URL, request: Request, response: Response): Promise<void> {
   const body: unknown = request.body;
   try {
@@ -65,7 +65,7 @@ async function forward(game: URL, request: Request, response: Response): Promise
   }
 }
 
-/** Sends its own headers: some bridges refuse an Origin, and none reads chunked bodies. */
+/** Replaces the request's headers: some bridges refuse an Origin, and none reads chunked bodies. */
 function ask(
   game: URL,
   { method, originalUrl }: Request,

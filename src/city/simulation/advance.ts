@@ -8,17 +8,17 @@ const SLICE_MS = 2;
 
 export interface Advance {
   readonly maxFrames: number;
-  /** Real time; how far a city gets in it depends on the machine. */
+  /** Limit in real time, so the frames reached depend on the machine. */
   readonly maxSeconds: number;
   /** Checked after every frame. */
   readonly isReached: () => boolean;
-  /** Checked after every slice: the city was replaced or unloaded. */
+  /** Checked after every slice: true if the city was replaced or unloaded. */
   readonly isStopped: () => boolean;
 }
 
 export type Outcome = "frames" | "reached" | "maxSeconds" | "stopped";
 
-/** The clock of the city stands meanwhile, also if the city is not paused. Commands run between two slices. */
+/** The city's own clock is stopped meanwhile, paused or not. Commands run between two slices. */
 export async function advanceWorld(world: World, advance: Advance): Promise<Outcome> {
   const { maxFrames, maxSeconds, isReached, isStopped } = advance;
   const lastFrame = world.frame + maxFrames;

@@ -1,7 +1,6 @@
 /**
- * The loaded city: reads of one consistent state. It changes only by a simulation step or a command (../commands), and
- * each runs within one turn of the event loop: reads without an await between them see one state. Lists are in ascending
- * id order.
+ * Read access to the loaded city. It changes only by a simulation step or a command (../commands), each within one turn of
+ * the event loop, so reads without an await between them see one state. Lists are in ascending id order.
  */
 import type { Budget, BuildingDetails, ClockState, Demand } from "../game.js";
 import type { GroundPoint, Layer, Level, SubService } from "../terms.js";
@@ -67,7 +66,7 @@ export class SimulatedCity {
     return this.world.blocks.revision + this.world.paintings;
   }
 
-  /** Rises with `networkRevision`, and whenever traffic has been counted again. */
+  /** Rises with `networkRevision` and with every traffic count. */
   get trafficRevision(): number {
     return this.world.networkRevision + this.world.trafficCounts;
   }
@@ -97,12 +96,12 @@ export class SimulatedCity {
   /** Undefined for a segment that is not a road. */
   readonly traffic = (segmentId: number) => trafficOf(this.world, segmentId);
 
-  /** Values for the squares in which something has grown. */
+  /** Values of the squares with buildings, or with roads for traffic. */
   readonly layer = (layer: Layer) => layerOf(this.world, layer);
-  /** How each service reaches a place. */
+  /** Quality of each service at a place. */
   readonly coverage = (place: GroundPoint) => coverageAt(this.world, place);
 
-  /** Services that people wish for and too few have, in the order in which towns come to expect them. */
+  /** Expected services that too few homes have, in order of population. */
   readonly wishes = () => wishesOf(this.world);
 
   buildingDetails(id: number): BuildingDetails | undefined {
@@ -125,7 +124,7 @@ export class SimulatedCity {
   /** Equal for the same seed and the same commands at the same frames. */
   readonly hash = () => hashOf(this.world);
 
-  /** Resolves while no save copies the city: a command then does not have to finish the copy. */
+  /** Resolves once no save is copying the city, so that a command does not have to finish the copy. */
   async settled(): Promise<void> {
     while (this.world.capture) await this.world.capture.done;
   }

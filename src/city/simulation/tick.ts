@@ -1,6 +1,6 @@
 /**
  * One simulation frame. Work is spread over a cycle of 256 frames: each frame updates one slice of the buildings and zone
- * blocks, and each city-wide round has its own frame.
+ * blocks, and each city-wide update has its own frame.
  */
 import { FLAG } from "../terms.js";
 import { ROAD_COVERAGES } from "./catalogue/building-prefabs.js";
@@ -31,7 +31,7 @@ import type { World } from "./state/world.js";
 import { distributePower } from "./utilities/electricity.js";
 import { distributeHeat, distributeWater } from "./utilities/pipes.js";
 
-/** Frame of the cycle for each city-wide round. */
+/** Frame of the cycle for each city-wide update. */
 const ROUNDS: ReadonlyMap<number, (world: World) => void> = new Map([
   [0, distributePower],
   [50, distributeWater],

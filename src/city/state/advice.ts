@@ -1,4 +1,4 @@
-/** What keeps people away from the city and what will be short next. */
+/** Advice: what keeps people away from the city, and what will run short next. */
 import type { Position } from "../game.js";
 import { middle, position } from "../geometry.js";
 import { LIST, type ReadRoute } from "../read-route.js";
@@ -12,12 +12,12 @@ import { type LimitRule, paginate } from "./listing.js";
 import { buildNear, type Remedy, remediesFor, taxes, widen, zoneNear } from "./remedies.js";
 
 const ADVICE_LIMIT: LimitRule = { fallback: 20, max: 100 };
-/** Homes whose reasons are looked at, evenly spread over the city. */
+/** Size of the sample of homes, evenly spread over the city. */
 const SAMPLED_HOMES = 300;
 const LEAST_POINTS = 0.5;
-/** Points of gravity for each point of happiness that homes lose on average. */
+/** Gravity (0 to 100) for each point of happiness that homes lose on average. */
 const GRAVITY_PER_POINT = 4;
-/** Gravity of a wish that all homes share, before it costs happiness. */
+/** Gravity of a service that all homes lack, before its lack costs happiness. */
 const WISH_GRAVITY = 10;
 const NEARLY_USED = 0.85;
 const NEARLY_FULL = 0.8;
@@ -25,14 +25,14 @@ const CROWDED_PERCENT = 80;
 const HIGH_DEMAND = 50;
 
 interface Advice {
-  /** What it is about: a cause of unhappiness, a problem, a utility, money, demand or a road. */
+  /** Topic: a cause of unhappiness, a problem, a utility, money, demand or a road. */
   readonly topic: string;
   readonly message: string;
   /** 0 to 100. */
   readonly gravity: number;
   readonly value: number;
   readonly unit: string;
-  /** Where it is worst. */
+  /** Place where it is worst. */
   readonly place: Position;
   readonly commands: readonly Remedy[];
 }
@@ -62,7 +62,7 @@ function row({ place, commands, gravity, ...same }: Advice): JsonObject {
   return { ...same, gravity: Math.min(gravity, 100), position: position(place), commands: [...commands] };
 }
 
-/** Services that homes lack, also those that the town will miss only when it has grown a little. */
+/** Services that homes lack, including services that the town will expect soon. */
 function fromWishes(city: SimulatedCity): Advice[] {
   const households = city.world.households.size;
   return city.wishes().map(({ service, fromCitizens, householdsWithout: value, pointsLost, place }) => {
@@ -77,7 +77,7 @@ function fromWishes(city: SimulatedCity): Advice[] {
   });
 }
 
-/** Why homes lose happiness, on average. Problems of buildings and wishes are listed by themselves. */
+/** Causes of lost happiness of homes. Problems of buildings and missing services have entries of their own. */
 function fromHomes(city: SimulatedCity): Advice[] {
   const wished = city.wishes().map(({ service }) => service);
   const homes = city.world.buildings.all().filter(({ homes, flags }) => homes > 0 && (flags & DOWN) === 0);
@@ -161,7 +161,7 @@ function fromUtilities(city: SimulatedCity): Advice[] {
 
 const NOT_RUNNING_COSTS = ["Construction", "Milestones", "Grants", "Loans"];
 
-/** A town that spends more than it earns, and how long that lasts. */
+/** A deficit, and how long the money lasts. */
 function fromMoney(city: SimulatedCity): Advice[] {
   const { balance, income, expenses, loans, history } = city.budget;
   const sum = (lines: typeof income) =>
@@ -184,7 +184,7 @@ function fromMoney(city: SimulatedCity): Advice[] {
   ];
 }
 
-/** Services that are asked for more than they can do, and stores that are nearly full. */
+/** Overloaded services and nearly full stores. */
 function fromServices(city: SimulatedCity): Advice[] {
   return city.world.buildings.all().flatMap((building): Advice[] => {
     const { prefab, id, lastLoad, stored, position: place } = building;
@@ -219,7 +219,7 @@ const ZONES_OF_BARS = {
   workplace: "Industrial",
 } as const;
 
-/** People and businesses that would come if there were land for them. */
+/** Zones with high demand. */
 function fromDemand(city: SimulatedCity): Advice[] {
   const { world, demand } = city;
   const site = world.buildings.all().find(({ prefab }) => prefab.growable) ?? world.segments.all()[0];

@@ -1,4 +1,4 @@
-/** What changed in a city between two moments. */
+/** Differences of a city between two moments. */
 import type { Building } from "../game.js";
 import { position } from "../geometry.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
@@ -18,12 +18,12 @@ interface Earlier {
 
 const isAbandoned = ({ flags }: Building) => (flags & FLAG.Abandoned) !== 0;
 
-/** A look at a city, which `since` compares with a later one. */
+/** The state of a city at one moment. `since` compares it with the current state. */
 export class Moment {
   readonly #city: SimulatedCity;
   readonly #figures;
   readonly #problems: ReadonlyMap<string, ReadonlySet<string>>;
-  /** By record, because ids are given again. */
+  /** By record, because ids are reused. */
   readonly #growables: ReadonlyMap<Building, Earlier>;
   readonly #messages;
   readonly #lastSample;
@@ -42,7 +42,7 @@ export class Moment {
     );
   }
 
-  /** Whether something has this problem that had it not; `any` for all problems. */
+  /** Whether an entity has this problem now and had not at that moment; `any` for all problems. */
   hasBegun(problem: string): boolean {
     for (const [name, now] of problemsOf(this.#city)) {
       if (problem !== "any" && problem !== name) continue;
@@ -137,7 +137,7 @@ function figuresOf(city: SimulatedCity) {
   };
 }
 
-/** Problem -> what has it, each as `building 7`. */
+/** Problem -> entities that have it, each as `building 7`. */
 function problemsOf(city: SimulatedCity): ReadonlyMap<string, ReadonlySet<string>> {
   const found = new Map<string, Set<string>>();
   const kinds = { building: city.buildings(), netNode: city.nodes(), netSegment: city.segments() };
@@ -154,7 +154,7 @@ function problemsOf(city: SimulatedCity): ReadonlyMap<string, ReadonlySet<string
 
 type Troubles = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** What has a problem in the first and not in the second. */
+/** Entities with a problem in the first but not in the second. */
 function newIn(some: Troubles, others: Troubles): [problem: string, places: string[]][] {
   return [...some]
     .map(([name, places]): [string, string[]] => [

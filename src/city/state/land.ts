@@ -39,7 +39,7 @@ export const zones: ReadRoute = {
   },
 };
 
-/** The maximum number of blocks: the list is never cut, because a map with holes would mislead. */
+/** Default limit: all blocks, because a map with holes would mislead. */
 const BLOCK_LIMIT: LimitRule = { fallback: 50_000, max: 50_000 };
 
 /** GET /state/zone-blocks: the zone of every cell, in ascending id order. */

@@ -11,7 +11,7 @@ export interface LimitRule {
 
 export const ENTITY_LIMIT: LimitRule = { fallback: 500, max: 5000 };
 export const PROBLEM_LIMIT: LimitRule = { fallback: 200, max: 1000 };
-/** Default limit of lists that are complete unless the request asks for less. */
+/** Default limit of lists that are complete unless the request sets a limit. */
 export const NO_LIMIT: LimitRule = { fallback: 65_535, max: 65_535 };
 export const SHORT_LIMIT: LimitRule = { fallback: 50, max: 200 };
 

@@ -150,7 +150,7 @@ function hashOfText(text: string): number {
   return hash;
 }
 
-/** Depends on the zones only, so that a page's cached state stays valid over a restart. */
+/** Depends on the zones only, so a page's cached zones stay valid after a restart. */
 const zoneHash = cachedByRevision("zoneRevision", (city: SimulatedCity) => {
   let hash = 0;
   for (const { id, cells } of city.zoneBlocks()) {

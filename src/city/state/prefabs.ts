@@ -66,7 +66,7 @@ export const buildingPrefabs: ReadRoute = {
   },
 };
 
-/** Capacities of growables are the least that one of them may have. */
+/** Capacities of growables are minimums. */
 function buildingRow(prefab: SimBuildingPrefab) {
   const { name, displayName, service, subService, level, width, length, civic } = prefab;
   const { coverage, powerKw = 0, waterM3 = 0, sewageM3 = 0, heatKw = 0 } = civic ?? {};
@@ -92,7 +92,7 @@ function buildingRow(prefab: SimBuildingPrefab) {
   };
 }
 
-/** What a place must have for the building to work. */
+/** Requirements for the building to work at a place. */
 function needsOf(prefab: SimBuildingPrefab): string[] {
   const { growable, civic } = prefab;
   if (growable) return [`zone ${zoneOf(prefab)}`, "road", "power", "water", "sewage"];

@@ -33,7 +33,7 @@ interface Fault {
   count: number;
 }
 
-/** GET /state/problems: buildings, then nodes, then segments; `entityType` filters. Beside them the wishes for services. */
+/** GET /state/problems: buildings, then nodes, then segments; `entityType` filters. Also missing services as `wishes`. */
 export const problems: ReadRoute = {
   path: "/state/problems",
   label: "Read city problems",
@@ -59,7 +59,7 @@ export const problems: ReadRoute = {
   },
 };
 
-/** A service that people will miss, or miss already. */
+/** A missing service that the town expects or will expect soon. */
 function wishRow({ place, ...wish }: ServiceWish): JsonObject {
   return { ...wish, position: position(place) };
 }

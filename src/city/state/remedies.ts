@@ -1,4 +1,4 @@
-/** Commands that would help, for the list of advice. Each can be sent as it is. */
+/** Commands that help with an advice entry. Each can be sent unchanged. */
 import { suggestPlaces } from "../commands/place-suggestions.js";
 import { distance } from "../geometry.js";
 import {
@@ -44,12 +44,12 @@ const REMEDIES: Readonly<Record<string, Remedies>> = {
   RoadNotConnected: (_, from) => [{ command: "connect", fields: { from: { x: from.x, z: from.z } } }],
 };
 
-/** Empty where nothing but time helps. */
+/** Empty if no command helps. */
 export function remediesFor(city: SimulatedCity, cause: string, place: GroundPoint): Remedy[] {
   return REMEDIES[cause]?.(city, place) ?? [];
 }
 
-/** A building of this prefab at the best free place near a point; a search further on where none is free. */
+/** Places a building at the best free place near a point. If none is free, searches farther away. */
 export function buildNear(city: SimulatedCity, prefab: SimBuildingPrefab, near: GroundPoint): Remedy {
   const [best] = suggestPlaces(city.world, prefab, near, 1);
   const buildingPrefab = prefab.name;
@@ -81,7 +81,7 @@ export function taxes(city: SimulatedCity, service: string, like: SubService, po
   return { command: "set-tax-rate", fields: { service, rate } };
 }
 
-/** The nearest block that nothing is zoned on, else a new neighbourhood. */
+/** Zones the nearest unzoned block, else builds a new neighbourhood. */
 export function zoneNear(city: SimulatedCity, place: GroundPoint, zone: Zone): Remedy[] {
   const { world } = city;
   const free = world.blocks
@@ -99,7 +99,7 @@ export function zoneNear(city: SimulatedCity, place: GroundPoint, zone: Zone): R
   return [{ command: "set-zone", fields: { zone, center: { x, z }, radius: 24 } }];
 }
 
-/** The next wider road for the segment; none where it is the widest. */
+/** Upgrades the segment to the next wider road; none for the widest. */
 export function widen(city: SimulatedCity, segmentId: number): Remedy[] {
   const prefab = city.segment(segmentId)?.prefab;
   const own = prefab && findNetworkPrefab(prefab.name)?.capacityPerHour;

@@ -22,14 +22,14 @@ export class JsonText {
 const EXPONENT_FROM = 1e21;
 
 /**
- * Stands before the number of a text that JSON.stringify cannot print itself, and is replaced by that afterwards. Drawn
- * anew per process, so that no text from a client can hold it.
+ * Placeholder prefix for values that JSON.stringify cannot print; they are substituted afterwards. Random per process, so
+ * that no text from a client can contain it.
  */
 const MARK = randomUUID();
 const MARKED = new RegExp(`"${MARK}(\\d+)"`, "g");
 
 /**
- * The text of a value; properties that are undefined are left out.
+ * JSON text of a value, without undefined properties.
  * @throws RangeError for a number that JSON cannot hold
  */
 export function writeJson(value: Json): string {

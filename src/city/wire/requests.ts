@@ -42,7 +42,7 @@ function parseJson(text: string): unknown {
 
 /** Linear time: each digit can match in one way only. */
 const NUMBER_TEXT = /^\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i;
-/** The city keeps names for ever, and answers and messages repeat them. */
+/** Limit of texts, because names are kept for ever and repeated in answers and messages. */
 const MAX_TEXT_CHARACTERS = 1000;
 const MAX_SHOWN_CHARACTERS = 80;
 
@@ -61,7 +61,7 @@ const axes = { x: number(0), y: number(0), z: number(0) };
 const withoutHeight = ({ x, z }: { x: number; z: number }) => ({ x, z });
 /** A missing axis is 0. */
 export const point = z.object(axes, "must be an object with x and z").default({ x: 0, y: 0, z: 0 });
-/** A height is accepted and ignored: the ground's own counts. */
+/** A height is accepted but ignored; the ground height is used. */
 export const optionalGroundPoint = z.object(axes, "must be a place").transform(withoutHeight);
 export const groundPoint = point.transform(withoutHeight);
 
@@ -78,7 +78,7 @@ export function parseFields<S extends z.ZodType>(schema: S, body: Body): z.outpu
   throw new FieldError(`${path.join(".")} ${message}, not ${shorten(asSent(value))}`);
 }
 
-/** JSON has no word for what a number such as 1e999 is read as. */
+/** JSON has no notation for Infinity, which 1e999 parses as. */
 function asSent(value: unknown): string {
   if (value === undefined) return "nothing";
   return typeof value === "number" ? String(value) : JSON.stringify(value);
@@ -86,7 +86,7 @@ function asSent(value: unknown): string {
 
 const MAX_WARNINGS = 20;
 
-/** Dotted names, at most 20, of what a body holds beyond a schema. */
+/** Dotted names, at most 20, of fields in a body that its schema does not have. */
 export function unknownFields(schema: z.ZodObject, body: Body): string[] {
   return findUnknownFields(schema, body, "").slice(0, MAX_WARNINGS);
 }
@@ -101,7 +101,7 @@ function findUnknownFields(schema: unknown, value: unknown, path: string): strin
   );
 }
 
-/** The object that a field may be, beside nothing or a text; null where it is never one. */
+/** Object schema within a field's optional or union schema; null if it has none. */
 function objectIn(schema: unknown): z.ZodObject | null {
   if (schema instanceof z.ZodObject) return schema;
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodNullable) return objectIn(schema.unwrap());
@@ -115,7 +115,7 @@ function shorten(value: string): string {
   return value.length > MAX_SHOWN_CHARACTERS ? `${value.slice(0, MAX_SHOWN_CHARACTERS - 3)}...` : value;
 }
 
-/** A field for a person to read, as it was sent unless it is long: in what the overlay says. */
+/** A field for an overlay line, shortened if it is long. */
 export function shown(value: unknown, whenAbsent: string): string {
   const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean";
   return isPlain && value !== "" ? shorten(String(value)) : whenAbsent;
@@ -127,7 +127,7 @@ const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)$/;
 export class Query {
   readonly #pairs: readonly (readonly [key: string, value: string])[];
 
-  /** @param url path and query as they came; pairs with no `=`, or more than one, do not count */
+  /** @param url unparsed path and query; pairs without `=`, or with more than one, are ignored */
   constructor(url: string) {
     const [, search = ""] = url.split(/\?(.*)/s);
     this.#pairs = search.split("&").flatMap((pair) => {
@@ -167,7 +167,7 @@ export class Query {
   }
 }
 
-/** Text that is no valid encoding stays as it is. */
+/** Text with an invalid encoding is left unchanged. */
 function decode(value: string): string {
   const spaced = value.replaceAll("+", " ");
   try {

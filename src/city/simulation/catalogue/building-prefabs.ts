@@ -1,7 +1,7 @@
 /**
- * The building catalogue, by the names in the game: what a builder places (utilities, services, parks, transport,
- * unique buildings) and what zones grow. Costs and capacities follow the published values where there are any;
- * footprints, ranges and the rest are tuning.
+ * The building catalogue, by the names in the game: placed buildings (utilities, services, parks, transport, unique
+ * buildings) and growables. Costs and capacities follow published values if there are any; footprints, ranges and the
+ * rest are tuned.
  */
 import type { BuildingPrefab } from "../../game.js";
 import type { GrowableService, Level, Service, SubService } from "../../terms.js";
@@ -12,7 +12,7 @@ export interface SimBuildingPrefab extends BuildingPrefab {
   readonly growable: GrowableClass | null;
   /** Null unless it is a civic building. */
   readonly civic: Civic | null;
-  /** Of a placed one; what grows by itself costs the city nothing. */
+  /** Price of placing it; growth by zoning is free. */
   readonly cost: number;
   readonly upkeepPerWeek: number;
 }
@@ -71,10 +71,10 @@ type Size = `${number}x${number}`;
 
 type Role = Civic & Partial<Pick<SimBuildingPrefab, "subService" | "level" | "helper" | "blocked">>;
 
-/** The name, with ` = ` and the display name where that is another; the footprint; cost and weekly upkeep; its role. */
+/** Name (with ` = ` and the display name if they differ), footprint, cost, weekly upkeep and role. */
 type CivicRow = readonly [names: string, footprint: Size, cost: number, upkeep: number, role: Role];
 
-/** Stands at the water, without a road. */
+/** Needs the shore and no road. */
 const SHORE = { shore: true, roadless: true };
 
 const CIVIC_ROWS: Partial<Record<Service, readonly CivicRow[]>> = {
@@ -221,11 +221,11 @@ interface GrowableFamily extends Partial<Omit<GrowableClass, "highDensity">> {
   readonly kinds: string;
   /** One per level. */
   readonly displayNames: string;
-  /** The game's own names, as far as they are known: level, footprint and kind. */
+  /** Known names of the game: level, footprint and kind. */
   readonly known: string;
 }
 
-/** Price of each home and job of a growable that a builder places: about three years of its taxes. Builders pay for what grows. */
+/** Price per home and per job of a growable placed by command: about three years of its taxes. Growth by zoning is free. */
 const HOME_WORTH = 1_000;
 const JOB_WORTH = 400;
 
@@ -304,7 +304,7 @@ const FAMILIES: readonly GrowableFamily[] = [
   },
 ];
 
-/** Specialised industry, which a lot never grows by itself (it needs a district) but a builder may place. */
+/** Specialised industry: can be placed by command but never grows on zones (in the game it needs a district). */
 const SPECIALISED: readonly (readonly [
   name: string,
   subService: SubService,
@@ -349,7 +349,7 @@ for (const prefab of GROWN_PREFABS) {
   else BY_LOT.set(lotKey(prefab), [prefab]);
 }
 
-/** The growables that fill a lot exactly; empty when the family has no such level. */
+/** Growables that fill a lot exactly; empty if the family has no such level. */
 export function growablesFor(
   subService: SubService,
   level: number,

@@ -1,13 +1,13 @@
 /**
- * The network prefabs of the embedded city, by their names in the game. Widths, lanes and costs are recollections of
- * the game's values; the interface shows none of them but the lane count.
+ * The network prefabs of the embedded city, by their names in the game. Widths, lanes and costs approximate the game's
+ * values.
  */
 import type { NetworkPrefab } from "../../game.js";
 
 export interface SimNetworkPrefab extends NetworkPrefab {
   /** Traffic or utility that it carries. */
   readonly carries: "traffic" | "water" | "heat" | "power" | "other";
-  /** Buildings can connect to it. */
+  /** Whether buildings can connect to it. */
   readonly frontage: boolean;
   readonly costPerCell: number;
   /** Money a week; 0 for highways, which the state maintains. */
@@ -18,7 +18,7 @@ export interface SimNetworkPrefab extends NetworkPrefab {
   readonly capacityPerHour: number;
 }
 
-/** `elevatedName` where the raised variant is spelled irregularly. */
+/** `elevatedName` if the name of the raised variant is irregular. */
 type RoadRow = readonly [
   name: string,
   displayName: string,

@@ -1,6 +1,6 @@
 /**
- * What a building can reach: its road and where that leads, pipes, water. A pure function of positions; updated when
- * roads or pipes are added or removed.
+ * Access of a building to roads, pipes and water. A pure function of positions, updated when roads or pipes are added or
+ * removed.
  */
 import { boxAround, CELL_METERS, distanceToLine, type Footprint, squareAround } from "../../geometry.js";
 import { cachedByRevision } from "../../revision-cache.js";
@@ -30,7 +30,7 @@ export function attach(world: World, building: SimBuilding): void {
   world.openTo(building, findRoad(world, building));
 }
 
-/** The nearest road that a building at a place would open to; 0 for none. */
+/** Nearest road that would give access to a building at a place, or 0. */
 export function findRoad(world: World, site: Pick<Footprint, "position" | "prefab">): number {
   const halfExtent = halfExtentOf(site);
   let roadId = 0;

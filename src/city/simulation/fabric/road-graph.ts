@@ -60,7 +60,7 @@ export const roadGraph = cachedByRevision("networkRevision", (world: World): Roa
   return graph;
 });
 
-/** Updates travel times after a traffic count. */
+/** Updates travel times from the last traffic count. */
 export function timeRoads(world: World, graph: RoadGraph = roadGraph(world)): void {
   for (const segment of world.segments.values()) {
     if (segment.prefab.capacityPerHour > 0) graph.seconds[segment.id] = secondsAlong(segment);
@@ -120,8 +120,8 @@ export class RoadTree {
   }
 
   /**
-   * Visits roads in order of distance, each at its nearer end.
-   * @param goOn called with the seconds to the next node; false stops
+   * Visits roads in order of travel time, each at its nearer end.
+   * @param goOn called with the seconds to the next node; false stops the walk
    */
   walk(goOn: (seconds: number) => boolean, meet: (segmentId: number, seconds: number) => void): void {
     const { first, segmentIds, farNodeIds } = this.#graph;

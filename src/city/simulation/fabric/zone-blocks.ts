@@ -2,7 +2,7 @@
  * Zone blocks: strips of cells along a road, with their usable and their occupied cells.
  *
  * Geometry as in the game for a straight segment: up to four blocks, on both sides from both ends, four cells deep.
- * Where blocks overlap, the older one owns the ground.
+ * If blocks overlap, the older one owns the ground.
  */
 
 import {
@@ -60,7 +60,7 @@ export function createBlocks(world: World, segment: SimSegment): void {
   }
 }
 
-/** Moves the blocks of a segment to the edges of its new prefab. Their zones and what grew on them stay. */
+/** Moves the blocks of a segment to the edges of its new prefab. Zones and buildings are kept. */
 export function moveBlocks(world: World, segment: SimSegment): void {
   const plans = planBlocks(segment.start, segment.end, segment.prefab.widthMeters);
   segment.blockIds.forEach((id) => {
@@ -74,7 +74,7 @@ export function moveBlocks(world: World, segment: SimSegment): void {
   });
 }
 
-/** The zone that a growable at a place would have to be of; Unzoned for none. */
+/** Zone required of a growable at a place; Unzoned for none. */
 export function zoneAt(world: World, place: GroundPoint): Zone {
   for (const block of world.blocks.near(squareAround(place, BLOCK_REACH_METERS))) {
     if (!ownsGround(block, place)) continue;
@@ -92,7 +92,7 @@ export function setCells(world: World, block: SimZoneBlock, cells: Readonly<Uint
   Object.assign(block, { cells, commonZone: commonZoneOf(cells) });
 }
 
-/** Removes a segment's blocks. What grew on them stays, without a block. */
+/** Removes a segment's blocks. Buildings on them stay, without a block. */
 export function removeBlocks(world: World, segment: SimSegment): void {
   for (const id of segment.blockIds) {
     const block = world.blocks.at(id);

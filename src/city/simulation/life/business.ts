@@ -12,7 +12,7 @@ const WARES_PER_WORKER = 2;
 /** Storage limit for unsold goods. */
 const WARES_STORAGE = 20_000;
 const SHELF_PER_VISITOR_PLACE = 10;
-/** Wares a cycle per visitor place from a map edge next door, several times what a full shop sells. */
+/** Wares delivered per cycle and visitor place from an adjacent map edge: several times what a full shop sells. */
 const FULL_DELIVERY_SHARE = 4;
 const HALF_DELIVERY_SECONDS = 600;
 /** Mean education in percent that jobs of each level require. */
@@ -34,7 +34,7 @@ export function updateBusiness(world: World, business: SimBuilding): void {
   if (business.prefab.service === "Industrial") makeWares(world, business);
 }
 
-/** Without power, water or drains a business makes and sells nothing, and its workers go, one a cycle. */
+/** Without power, water or drains a business makes and sells nothing, and one worker quits per cycle. */
 function standStill(world: World, { workerIds }: SimBuilding): void {
   const [first] = workerIds;
   if (first !== undefined) quitJob(world, world.citizens.at(first));
@@ -50,7 +50,7 @@ function sellWares(world: World, shop: SimBuilding, settled: boolean): void {
   setProblem(shop, "NoGoods", shop.goods === 0, world.frame);
 }
 
-/** Wares that lorries bring from the map edge in a cycle: half as many for each ten minutes on the way. */
+/** Wares delivered by lorry from the map edge per cycle. They halve for every ten minutes of travel. */
 function deliveries(world: World, shop: SimBuilding): number {
   if (!isConnectedOutside(world, shop)) return 0;
   const seconds = world.segments.at(shop.roadId).traffic.edgeSeconds;

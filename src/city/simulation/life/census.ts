@@ -127,7 +127,7 @@ export function detailsOf(world: World, building: SimBuilding): BuildingDetails 
   };
 }
 
-/** Why people like or dislike a growable, and why its land is worth what it is. Null where that means nothing. */
+/** Causes of a growable's happiness and land value. Null where not applicable. */
 export function partsOf(
   world: World,
   building: SimBuilding,

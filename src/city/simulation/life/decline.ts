@@ -27,7 +27,7 @@ const CRIME_INERTIA = 0.01;
 const CRIME_LIMIT = 60;
 
 const FIRES_PERCENT = 0.01;
-/** Share of those in a village, which has no fire service yet. */
+/** Factor on that chance in a village, which has no fire service yet. */
 const VILLAGE_FIRES = 0.2;
 const FIRE_ENGINES_PER_FIRE = 10;
 const EXTINGUISHED_PERCENT = 80;
@@ -57,7 +57,7 @@ export function checkSupplies(world: World, building: SimBuilding): void {
     : building.flags & ~FLAG.RoadAccessFailed;
 }
 
-/** Works only beside water, and stands inland. */
+/** Whether a plant that needs water is inland. */
 function isDryPlant(world: World, building: SimBuilding): boolean {
   return building.prefab.civic?.shore === true && !isAtShore(world.terrain, building);
 }
@@ -91,7 +91,8 @@ export function accumulateGarbageAndCrime(
 }
 
 /**
- * Rare fires, except in civic buildings, which are staffed. The fire service puts a fire out, else the building burns down.
+ * Starts and continues fires. Civic buildings have none, because they are staffed. The fire service extinguishes a fire,
+ * else the building burns down.
  * @returns whether it burned down now
  */
 export function checkFire(world: World, building: SimBuilding): boolean {
@@ -107,8 +108,8 @@ export function checkFire(world: World, building: SimBuilding): boolean {
 }
 
 /**
- * Reason to abandon the building now, or null. A large house empties household by household, and is abandoned with the
- * last; over taxes it is abandoned once empty; a business closes at once.
+ * Reason to abandon the building now, or null. A home loses one household after another and is abandoned with the last,
+ * or once empty if the problem is taxes. A business closes at once.
  */
 export function reasonToAbandon(world: World, building: SimBuilding): ProblemName | "NoDemand" | null {
   const worst = gravest(building, world.frame);
@@ -151,8 +152,8 @@ function reopen(world: World, building: SimBuilding): void {
 }
 
 /**
- * Whether the zone under a growable is another than its own, also where a builder placed it. It is removed in its next
- * cycle unless the zone is restored. Without a road it stays and complains.
+ * Checks the zone under a growable, placed ones too. If it is not the growable's own, the building is removed in its next
+ * cycle unless the zone is restored. Without a road the building stays and has a problem.
  * @returns whether the building is gone
  */
 export function checkZone(world: World, building: SimBuilding): boolean {

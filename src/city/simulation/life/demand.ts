@@ -36,8 +36,8 @@ export function satisfyDemand(world: World, { prefab, homes, jobs }: SimBuilding
 }
 
 /**
- * Empty homes weigh more than the published 200: builders stop at six to twelve percent, as in a settled town. Below this
- * size of a town a few empty homes do not count.
+ * Weight of empty homes. It is above the published 200, so that construction stops at six to twelve percent of empty
+ * homes, as in an established town. Below this town size a few empty homes do not count.
  */
 const HOUSING_WEIGHT = 800;
 const SMALL_TOWN_HOMES = 200;

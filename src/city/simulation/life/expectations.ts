@@ -1,6 +1,6 @@
 /**
- * What a town expects as it grows: one service after another, in an order that players can foresee. A village lives by its
- * utilities alone. Each service is wished for from a population on, missed a little from there, and in full at twice as many.
+ * What a town expects as it grows: one service after another, in a fixed order. A village needs only utilities. Each
+ * service has a threshold of population. Its lack costs happiness from there on, increasingly up to twice the threshold.
  */
 import type { Position, ServiceWish } from "../../game.js";
 import { distance } from "../../geometry.js";
@@ -11,13 +11,13 @@ import { serviceAt } from "./services.js";
 
 interface Expectation {
   readonly kind: Coverage;
-  /** The population from which people miss the service. */
+  /** Population from which the lack of the service costs happiness. */
   readonly fromCitizens: number;
   /** Points of happiness. */
   readonly points: number;
 }
 
-/** In the order in which they are wanted. The steps leave a growing town about two months for each service. */
+/** In order of population. The steps leave a growing town about two months for each service. */
 export const EXPECTATIONS: readonly Expectation[] = [
   { kind: "garbage", fromCitizens: 600, points: 4 },
   { kind: "health", fromCitizens: 800, points: 5 },
@@ -30,26 +30,26 @@ export const EXPECTATIONS: readonly Expectation[] = [
   { kind: "university", fromCitizens: 5_000, points: 5 },
 ];
 const FROM = new Map(EXPECTATIONS.map(({ kind, fromCitizens }) => [kind, fromCitizens]));
-/** A wish is known this share of the population early, before it costs growth. */
+/** A service is listed as a wish from this share of its threshold on, before its lack costs growth. */
 const FORESIGHT = 0.8;
-/** Homes served worse than this wish for more. */
+/** Homes with a lower quality of service lack it. */
 const GOOD_QUALITY = 0.5;
-/** Homes that wishes are counted in, evenly spread over the city. */
+/** Size of the sample of homes, evenly spread over the city. */
 const SAMPLED_HOMES = 200;
-/** Homes farther away than this are of another neighbourhood. */
+/** Homes farther apart than this are in different neighbourhoods. */
 const NEIGHBOURHOOD_METERS = 600;
 
-/** Share of a service, 0 to 1, that people of a town this size miss without it. */
+/** How much a town of this size expects a service, from 0 to 1. */
 export function expectation({ citizens }: World, kind: Coverage): number {
   return Math.min(Math.max(citizens.size / (FROM.get(kind) as number) - 1, 0), 1);
 }
 
-/** Whether people speak of a service already, or soon would miss it. */
+/** Whether a service is listed as a wish in a town of this size. */
 export function isWished({ citizens }: World, kind: Coverage): boolean {
   return citizens.size >= FORESIGHT * (FROM.get(kind) as number);
 }
 
-/** The services that people wish for and too few have, the first expected first. */
+/** Expected services that too few homes have, in order of population. */
 export function wishesOf(world: World): ServiceWish[] {
   const homes = world.buildings.all().filter(({ householdIds }) => householdIds.length > 0);
   const step = Math.max(1, Math.ceil(homes.length / SAMPLED_HOMES));
@@ -72,7 +72,7 @@ function householdsIn(homes: readonly SimBuilding[]): number {
   return homes.reduce((sum, { householdIds }) => sum + householdIds.length, 0);
 }
 
-/** The place with the most of the homes around it. */
+/** The most central home. */
 function middleOf(homes: readonly SimBuilding[]): Position {
   const away = ({ position }: SimBuilding) =>
     homes.reduce((sum, other) => sum + Math.min(distance(position, other.position), NEIGHBOURHOOD_METERS), 0);

@@ -66,7 +66,7 @@ function payNetworks({ segments, ledger }: World): void {
 /** Services that a bankrupt city keeps longest. */
 const VITAL: readonly Service[] = ["Electricity", "Water"];
 
-/** Closes the costliest service of a bankrupt city that spent more than it earned, those that it lives by last. */
+/** Closes the costliest service of a bankrupt city that spent more than it earned. Vital services close last. */
 function closeService(world: World): void {
   const { income, expenses } = flowsOf(world.ledger.week);
   if (income >= expenses) return;

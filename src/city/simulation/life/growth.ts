@@ -13,7 +13,7 @@ import { demandBarOf, satisfyDemand } from "./demand.js";
 import type { Surroundings } from "./services.js";
 
 const CONSTRUCTION_FRAMES = 3 * FRAMES_PER_DAY;
-/** Builders of larger towns know that nothing lasts without a water pipe. */
+/** In larger towns nothing is built without a water pipe in reach. */
 const VILLAGE_CITIZENS = 150;
 const MAX_LOT_CELLS = 4;
 /** Progress points in a good cycle; a level takes 100. */

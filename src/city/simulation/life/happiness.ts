@@ -11,9 +11,9 @@ import type { World } from "../state/world.js";
 import { EXPECTATIONS, expectation } from "./expectations.js";
 import { remotenessOf, type Surroundings } from "./services.js";
 
-/** A village with utilities and work. */
+/** Happiness in a village with utilities and work. */
 const BASE = 54;
-/** Share of a service's points that people gain where it is at hand, expected or not. */
+/** Share of a service's points gained if it is available, expected or not. */
 const SERVICE_BONUS = 0.5;
 
 /** Points lost to a problem once it has lasted long. */
@@ -48,9 +48,9 @@ const SETTLED_LEAVING_PERCENT = 0.011;
 const UNHAPPY_LEAVING_PERCENT = 0.33;
 /** From this happiness on nobody leaves because of it. */
 const CONTENT = 50;
-/** Newcomers in percent per cycle for each free home where people are content: it takes weeks to find a tenant. */
+/** Chance in percent per cycle that a free home gets a tenant if people are content: it takes weeks. */
 const ARRIVAL_PERCENT = 0.8;
-/** Nobody comes to a place as unhappy as this. */
+/** At this happiness or below nobody moves in. */
 const REPELLENT = 20;
 
 /** Points for each cause; negative ones keep people away. */

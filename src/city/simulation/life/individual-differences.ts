@@ -1,6 +1,6 @@
 /**
- * Differences between households and between owners, drawn from a hash of their ids, so that they need no state and
- * not everyone gives up on the same day.
+ * Differences between households and between owners, so that not all give up on the same day. They come from a hash of
+ * their ids and need no state.
  */
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Household, SimBuilding } from "../state/entities.js";
@@ -30,7 +30,7 @@ export function spanOf(world: World, building: SimBuilding, span: keyof typeof S
   return FRAMES_PER_WEEK * (from + (to - from) * draw(world, SALTS[span], building.id, building.builtFrame));
 }
 
-/** Happiness points, around 0, by which a household differs from others in its place. */
+/** Happiness points, around 0, that a household adds to the happiness of its home. */
 export function moodOf(world: World, household: Household): number {
   return HOUSEHOLD_SPREAD * (2 * draw(world, SALTS.mood, household.id, household.memberIds.length) - 1);
 }

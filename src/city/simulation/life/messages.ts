@@ -89,7 +89,7 @@ const CAUSES: Partial<Record<ProblemName | "NoDemand", string>> = {
   NoDemand: "because nobody wanted to move in",
 };
 
-/** Prefabs and services whose opening is news. */
+/** Prefabs and services whose opening is announced. */
 const OPENINGS: Readonly<Record<string, string>> = {
   Hospital: "CHIRP_NEW_HOSPITAL",
   "Medical Clinic": "CHIRP_NEW_HOSPITAL",

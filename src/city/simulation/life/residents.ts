@@ -19,10 +19,10 @@ const BIRTH_PERCENT = 0.9;
 const SHOPPING_PERCENT = 60;
 /** Chance of choosing the nearest shop, else the next, and so on. */
 const SHOP_PERCENT = 60;
-/** Change of a home's unmet shopping need by a failed or successful trip. */
+/** Change of a home's unmet shopping need after a failed and after a successful trip. */
 const WANT_GROWN = 1;
 const WANT_EASED = 4;
-/** The chance of a student at a good school to finish it: about half a year at each of the first two, a whole one at university. */
+/** Chance in percent per cycle to finish a good school: about half a year, or a year for university. */
 const LEARNING_PERCENT: Partial<Record<Coverage, number>> = {
   elementary: 0.24,
   highSchool: 0.24,

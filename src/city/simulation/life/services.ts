@@ -36,7 +36,7 @@ export interface Served {
   readonly quality: number;
 }
 
-/** @param roadId the road that the place opens to: to all but parks one drives */
+/** @param roadId road that gives access to the place; all services but parks use it */
 export function serviceAt(world: World, place: GroundPoint, roadId: number, kind: Coverage): Served | null {
   if (kind === "leisure") {
     const provider = nearestProvider(world, place, kind);
@@ -164,7 +164,7 @@ function burdens(
   return { ...lost, total: lost.remoteness + lost.pollution + lost.ruins + lost.crime + lost.taxes };
 }
 
-/** How well each service reaches a building, and the land value that it tends to, by cause. Asks nothing of the services. */
+/** Quality of each service at a building, and its target land value by cause. Adds no load to the services. */
 export function landValueParts(world: World, building: SimBuilding, excessTax: number) {
   const quality = new Map<Coverage, number>();
   const parts: Record<string, number> = { base: BASE_LAND_VALUE };

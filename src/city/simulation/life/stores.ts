@@ -33,7 +33,7 @@ export function updateStores(world: World, building: SimBuilding): void {
   if (civic?.burnsFuel && !building.switchedOff) burn(world, building);
 }
 
-/** Emptied content goes to another site of the kind by road, or over the map edge. */
+/** Moves content by road to another site of the same kind, or over the map edge. */
 function emptyOrFill(world: World, building: SimBuilding, storage: number): void {
   const isEmptying = (building.flags & FLAG.Downgrading) !== 0;
   const kind = building.prefab.civic?.coverage?.kind as Coverage;

@@ -8,15 +8,15 @@ import type { World } from "../state/world.js";
 import { taxTolerance } from "./individual-differences.js";
 
 /**
- * Taxable income per cycle at level 1, and the share that each level adds: at 9 percent about two and a half a citizen and week,
- * as in the game, so that a town with all services keeps a tenth.
+ * Taxable income per cycle at level 1, and the share added by each level. At 9 percent a citizen pays about 2.5 a week, as
+ * in the game, so that a town with all services keeps a tenth.
  */
 const INCOME_PER_RESIDENT = 0.95;
 const INCOME_PER_WORKER = 1.3;
 const INCOME_PER_LEVEL = 0.08;
 
 const TOLERATED_RATE = 11;
-/** This far beyond the tolerated rate unrest begins. */
+/** Unrest grows from this many points above the tolerated rate. */
 const UNREST_MARGIN = 4;
 const UNREST_LIMIT = CYCLES_PER_WEEK;
 
@@ -37,8 +37,9 @@ export function payUpkeep(world: World, building: SimBuilding): void {
 }
 
 /**
- * Percentage points of tax beyond what the owner finds right; 0 when content. The mean bears 11 less the residents'
- * wealth, one more in high density. Who is asked for four more than that for long complains: TaxesTooHigh.
+ * Updates unrest and returns the percentage points of tax above the tolerated rate, at least 0. The tolerated rate is on
+ * average 11 minus the residents' wealth, plus one in high density. UNREST_MARGIN points above it for long set the problem
+ * TaxesTooHigh.
  */
 export function updateTaxUnrest(world: World, building: SimBuilding): number {
   const excess = excessTaxOf(world, building);
@@ -49,7 +50,7 @@ export function updateTaxUnrest(world: World, building: SimBuilding): number {
   return Math.max(excess, 0);
 }
 
-/** Percentage points of tax beyond what the owner finds right; negative when less is asked. */
+/** Percentage points of tax above the tolerated rate; negative below it. */
 export function excessTaxOf(world: World, building: SimBuilding): number {
   const { subService, level, growable } = building.prefab;
   const tolerated =

@@ -1,8 +1,8 @@
 /**
- * Traffic: who drives where, and how long it takes. A count goes from street to street, one at a time: its people find
- * work, keep to the shops nearest by time, and their cars are sent over the quickest ways; lorries come from the map
- * edge. When every street has had its turn, what was counted becomes the volume of each road, and the ways of the next
- * count follow from it. No car is followed by itself.
+ * Traffic: trips, travel times and traffic volumes. A count visits one street at a time: its residents find work and the
+ * shops nearest by travel time, and their cars take the quickest routes; lorries come from the map edge. After the last
+ * street the counted cars become the volume of each road, which determines the routes of the next count. Cars are not
+ * simulated individually.
  */
 import type { SegmentTraffic } from "../../game.js";
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
@@ -13,28 +13,28 @@ import { FRAMES_PER_CYCLE } from "../state/calendar.js";
 import type { Citizen, SimBuilding, SimSegment } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
-/** Streets are visited in every so many frames. */
+/** Frames between two visits of streets. */
 const FRAMES_PER_STREET = 2;
-/** Roads looked at in a visit, until one is a street where people live. */
+/** Roads checked per visit, until one has residents. */
 const ROADS_PER_VISIT = 64;
-/** How far a count moves the volume of a road: jams neither appear nor vanish in a day. */
+/** Share of the gap to a new count that the volume of a road closes, so that jams do not appear or vanish in a day. */
 const INERTIA = 0.5;
 
-/** Vehicles per hour at the busiest time. */
+/** Vehicles at peak hour. */
 const CARS_PER_WORKER = 0.5;
 const CARS_PER_HOUSEHOLD = 0.1;
 const LORRIES_PER_WORKER = 0.06;
 const SHOPS_PER_STREET = 6;
-/** Places that the people of a street ask for work in one count. */
+/** Workplaces with vacancies that the residents of a street consider in one count. */
 const OFFERS_PER_STREET = 64;
 const FEW_VACANCIES = 512;
-/** Work farther away, 14 km on an empty street, is taken by nobody, and given up when jams make it as far as this. */
+/** Citizens take no job farther away than this (14 km on an empty street), and quit if jams make the trip longer. */
 const LONGEST_COMMUTE_SECONDS = 1_200;
 const LONGEST_SHOPPING_SECONDS = 900;
-/** The chance in percent that somebody who looks for work takes the nearest, and so on. */
+/** Chance in percent to take the nearest vacancy, else the next, and so on. */
 const TAKING_PERCENT = 70;
 
-/** A frame's share of the count. */
+/** Advances the count by one frame. */
 export function countTraffic(world: World): void {
   if (world.trafficCursor === 0) {
     if (world.frame % FRAMES_PER_CYCLE === 0) beginCount(world);
@@ -70,7 +70,7 @@ function endCount(world: World): void {
   timeRoads(world);
 }
 
-/** Wares, fuel and rubbish travel between the map edge and every place of work, on the ways that lead there. */
+/** Counts lorries with wares, fuel and garbage between the map edge and every workplace. */
 function countLorries(world: World): void {
   const edges = world.nodes.all().filter(({ outside }) => outside);
   const graph = roadGraph(world);
@@ -90,7 +90,7 @@ function countLorries(world: World): void {
   tree.send(bound, (id, lorries) => pass(world, id, lorries));
 }
 
-/** The people of one street: to work and to the shops. */
+/** Counts the trips of one street's residents to work and shops. */
 function visitStreet(world: World, street: SimSegment, homes: readonly SimBuilding[]): void {
   const graph = roadGraph(world);
   const tree = new RoadTree(graph, rootsOn(graph, street, street.id));
@@ -113,7 +113,7 @@ function visitStreet(world: World, street: SimSegment, homes: readonly SimBuildi
   tree.send(bound, (id, vehicles) => pass(world, id, vehicles));
 }
 
-/** The ways from a street. */
+/** Routes from a street. */
 interface Ways {
   readonly world: World;
   readonly graph: RoadGraph;
@@ -128,8 +128,8 @@ function secondsTo({ world, graph, tree, street }: Ways, { roadId }: SimBuilding
 }
 
 /**
- * Who works drives there or gives it up; who is idle looks for work, the nearest first.
- * @returns vehicles per hour that set out
+ * Citizens with a job drive to it, or quit if it is too far. The unemployed look for work, nearest first.
+ * @returns vehicles per hour
  */
 function commute(ways: Ways, homes: readonly SimBuilding[], drive: (workplace: SimBuilding) => void): number {
   const { world } = ways;
@@ -159,7 +159,7 @@ function commute(ways: Ways, homes: readonly SimBuilding[], drive: (workplace: S
   return cars;
 }
 
-/** Few are measured one by one: to look for them from road to road would lead through the whole city. */
+/** Measures a few vacancies one by one. A search from road to road would cover the whole city before it finds them. */
 function openingsFrom(ways: Ways): Reached[] {
   const { vacancies } = ways.world;
   if (vacancies.size > FEW_VACANCIES) {
@@ -174,7 +174,7 @@ function openingsFrom(ways: Ways): Reached[] {
   return found;
 }
 
-/** Takes one of the places that have an opening, mostly the nearest. */
+/** Takes a vacancy, usually the nearest. */
 function seekJob(world: World, citizen: Citizen, openings: readonly Reached[]): void {
   const taken = openings.find(({ place }) => hasOpening(place) && world.random.percent(TAKING_PERCENT));
   if (taken) takeJob(world, citizen, taken.place);
@@ -185,7 +185,7 @@ interface Reached {
   readonly seconds: number;
 }
 
-/** The first so many of those that will do and are within reach, by time: the street's own, then from road to road. */
+/** The suitable workplaces nearest by travel time, `most` at most: on the street itself, then from road to road. */
 function nearest(
   { world, graph, tree, street }: Ways,
   willDo: (place: SimBuilding) => boolean,
@@ -209,7 +209,7 @@ function nearest(
   return found;
 }
 
-/** @param found sorted, so many at most */
+/** @param found sorted by travel time, `most` at most */
 function keepNearest(found: Reached[], reached: Reached, most: number): void {
   if (found.length < most) found.push(reached);
   else if (isNearer(reached, found[most - 1] as Reached)) found[most - 1] = reached;
@@ -246,7 +246,7 @@ function homesOn(world: World, road: SimSegment): SimBuilding[] {
   return world.homesOn(road.id).filter(({ householdIds }) => householdIds.length > 0);
 }
 
-/** Vehicles bound for a road leave the tree at its nearer end. */
+/** Vehicles bound for a road end at its nearer node. */
 function deliver(
   world: World,
   tree: RoadTree,
@@ -263,7 +263,7 @@ function pass(world: World, segmentId: number, vehicles: number): void {
   world.segments.at(segmentId).traffic.counted += vehicles;
 }
 
-/** Once a cycle for each service: which of its working providers is the nearest to each road by time. */
+/** Finds the provider of a service nearest to each road by travel time. Called once a cycle for each service. */
 export function routeService(world: World, index: number): void {
   const kind = ROAD_COVERAGES[index] as (typeof ROAD_COVERAGES)[number];
   const graph = roadGraph(world);
@@ -280,7 +280,7 @@ export function routeService(world: World, index: number): void {
   }
 }
 
-/** What drives on a segment; undefined for one that is no road. */
+/** Traffic of a segment; undefined unless it is a road. */
 export function trafficOf(world: World, segmentId: number): SegmentTraffic | undefined {
   const segment = world.segments.get(segmentId);
   if (!segment || segment.prefab.capacityPerHour === 0) return undefined;

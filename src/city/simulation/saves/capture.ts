@@ -1,6 +1,6 @@
 /**
- * The state of a city as plain JSON. It is first copied, then written from the copies, over many turns of the event loop.
- * Derived data (indexes, reach of roads and pipes, usable cells) is left out.
+ * The state of a city as plain JSON. The state is first copied, then written from the copies, over many turns of the event
+ * loop. Derived data (indexes, access to roads and pipes, usable cells) is left out.
  */
 import { setImmediate } from "node:timers/promises";
 import type { Position } from "../../game.js";
@@ -91,8 +91,8 @@ export type Snapshot = { [K in keyof Capture]: Written<Capture[K]> };
 type Written<T> = T extends Rows<infer Row> ? Row[] : T extends Float64Array ? PackedNumbers : T;
 
 /**
- * Captures the present state over several turns of the event loop. The clock stands meanwhile, and a command first
- * finishes the capture (`World.capture`).
+ * Captures the present state over several turns of the event loop. The clock is stopped meanwhile, and a command first
+ * finishes the capture (see `World.capture`).
  */
 export async function captureInTurns(world: World): Promise<Capture> {
   const pieces = capturePieces(world);
@@ -149,7 +149,7 @@ export function* capturePieces(world: World) {
     quietUntil: [...world.board.quietUntil],
     nodes: yield* mapInPieces(world.nodes.all(), saveNode),
     segments: yield* mapInPieces(segments, saveSegment),
-    /** What drives on them, in the order of `segments`. */
+    /** Traffic, in the order of `segments`. */
     traffic: yield* captureTraffic(segments),
     blocks: yield* captureBlocks(world.blocks.all()),
     buildings: yield* captureBuildings(buildings),
@@ -266,7 +266,7 @@ function* captureTraffic(segments: readonly SimSegment[]): Generator<void, Float
   return values;
 }
 
-/** The cells become one digit each. */
+/** Cells are written as one digit each. */
 function* captureBlocks(blocks: readonly SimZoneBlock[]) {
   const cellsOf = yield* captureLists(blocks, ({ cells }) => cells);
   return new Rows(blocks.length, (i) => {

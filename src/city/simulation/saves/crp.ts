@@ -1,7 +1,7 @@
 /**
  * The `.crp` container of a saved city: the package header the game uses (magic `CRAP`, little-endian, strings with a
- * 7-bit length prefix) around one data entry, which is the compressed city. The game cannot load such a file and need
- * not; the checksum, the sizes and the version are checked before anything is read from it.
+ * 7-bit length prefix) around one data entry, which is the compressed city. The game cannot load such a
+ * file. Checksum, sizes and version are checked before the content is read.
  */
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
@@ -64,7 +64,7 @@ function text(value: string): Buffer {
 /**
  * The content of a packed city.
  * @param newest the highest version that can be read
- * @throws SaveFileError for a file that is foreign, of a newer version, truncated or damaged
+ * @throws SaveFileError for a file of another program or a newer version, or a truncated or damaged one
  */
 export async function unpackCity(
   file: Buffer,

@@ -23,7 +23,7 @@ function identityFaults({ cityId }: World): string[] {
   return cityId === null || CITY_ID.test(cityId) ? [] : ["its identity is not one that this program gives"];
 }
 
-/** Segments and nodes name each other, and both ends exist. */
+/** Segments and nodes reference each other, and both ends exist. */
 function* networkFaults(world: World): Generator<string> {
   for (const { id, startNodeId, endNodeId } of world.segments.all()) {
     if (startNodeId === endNodeId) yield `segment ${id} begins and ends at node ${startNodeId}`;
@@ -43,7 +43,7 @@ function* networkFaults(world: World): Generator<string> {
   }
 }
 
-/** Every block belongs to one segment that names it, and holds whole rows of known zones. */
+/** Every block belongs to one segment that references it, and has whole rows of known zones. */
 function* blockFaults(world: World): Generator<string> {
   let named = 0;
   for (const segment of world.segments.all()) {
@@ -76,7 +76,7 @@ function* buildingFaults(world: World): Generator<string> {
   }
 }
 
-/** Homes, households, citizens and workplaces name each other, and the sums agree. */
+/** Homes, households, citizens and workplaces reference each other, and the sums agree. */
 function* populationFaults(world: World): Generator<string> {
   let members = 0;
   for (const { id, homeId, memberIds } of world.households.all()) {

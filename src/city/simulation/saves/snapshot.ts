@@ -36,8 +36,8 @@ import { findFaults } from "./integrity.js";
 export const SNAPSHOT_VERSION = 3;
 
 /**
- * Builds the city a snapshot describes.
- * @throws Error when it does not describe a sound city
+ * Builds the city of a snapshot.
+ * @throws Error if an invariant is broken
  */
 export function restoreSnapshot(snapshot: Snapshot): World {
   const world = new World(snapshot.seed);

@@ -1,4 +1,4 @@
-/** How entities are kept and found: by id, in order, by place, and by what they are joined to. */
+/** Collections that find entities by id, by place and by connected set. */
 import RBush, { type BBox } from "rbush";
 import { type Box, squareOf } from "../../geometry.js";
 import { CommandRefusedError } from "../../refusal.js";
@@ -16,8 +16,8 @@ export class Pool<T extends { readonly id: number }> {
   readonly #capacity: number;
 
   /**
-   * @param kind what it holds, for refusals
-   * @param capacity the highest id that may be given out
+   * @param kind of its entities, for error messages
+   * @param capacity highest id
    */
   constructor(kind: string, capacity: number) {
     this.#kind = kind;
@@ -44,7 +44,7 @@ export class Pool<T extends { readonly id: number }> {
     return entity;
   }
 
-  /** @throws CommandRefusedError for an id that no entity has */
+  /** @throws CommandRefusedError for an unknown id */
   require(id: number): T {
     const entity = this.get(id);
     if (!entity) throw new CommandRefusedError("unknown-id", `There is no ${this.#kind} with id ${id}`);
@@ -89,7 +89,7 @@ export class Pool<T extends { readonly id: number }> {
     for (const entity of this.#slots) if (entity) yield entity;
   }
 
-  /** All entities in ascending id order; what comes and goes later does not change the list. */
+  /** All entities in ascending id order. Later changes do not affect the list. */
   all(): readonly T[] {
     this.#all ??= this.#slots.filter((entity) => entity !== undefined);
     return this.#all;
@@ -122,17 +122,17 @@ export class SortedById<T extends { readonly id: number }> {
   }
 }
 
-/** Boxes and distances are rounded differently: what lies just at the edge must be found. */
+/** Margin for the different rounding of boxes and distances, so that entities exactly at the edge are found. */
 const ROUNDING_METERS = 0.001;
 
 interface Entry extends BBox {
   readonly id: number;
 }
 
-/** Finds what may be near a place. It answers with ids; the caller measures. */
+/** Finds ids of entities that may be near a place. The caller measures the exact distance. */
 export class SpatialIndex {
   readonly #tree = new RBush<Entry>();
-  /** What came since the tree was last asked: many at once are packed in a fraction of the time. */
+  /** Entries added since the last query: inserting many at once takes a fraction of the time. */
   #waiting: Entry[] = [];
 
   insert(id: number, box: Box): void {
@@ -163,7 +163,7 @@ function entryOf(id: number, { minX, minZ, maxX, maxZ }: Box, margin: number): E
   return { id, minX: minX - margin, minY: minZ - margin, maxX: maxX + margin, maxY: maxZ + margin };
 }
 
-/** A pool whose entities are also found by their place, which they never leave. */
+/** A pool whose entities are also found by their place, which never changes. */
 export class PlacedPool<T extends { readonly id: number }> extends Pool<T> {
   readonly #index = new SpatialIndex();
   readonly #boundsOf: (entity: T) => Box;
@@ -193,18 +193,18 @@ export class PlacedPool<T extends { readonly id: number }> extends Pool<T> {
   }
 }
 
-/** Finds what lies around many places at once: entities in squares, row by row, in a few flat arrays. */
+/** Finds neighbours for many places: entities sorted by square, row by row, in a few flat arrays. */
 export class SquareGrid {
   readonly #side: number;
   readonly #west: number;
   readonly #north: number;
   readonly #columns: number;
   readonly #rows: number;
-  /** By square: where its entities begin; one more for the end. */
+  /** Per square the index of its first entity, plus one entry for the end. */
   readonly #starts: Int32Array;
   readonly #xs: Float64Array;
   readonly #zs: Float64Array;
-  /** By id: its place in the arrays. */
+  /** Per id its index in the arrays. */
   readonly #indices: Int32Array;
 
   /** @param entities in ascending id order */
@@ -266,7 +266,7 @@ function rangeOf(values: readonly number[]): [least: number, most: number] {
   return [least, most];
 }
 
-/** @returns the number before */
+/** @returns the count before */
 function increment(counts: Int32Array, at: number): number {
   const before = counts[at] as number;
   counts[at] = before + 1;

@@ -1,4 +1,4 @@
-/** Money, taxes and figures: a ledger of what moved the balance, loans, the table of tax rates, and a row of each week. */
+/** Ledger of income and expenses, loans, tax rates, and weekly statistics. */
 import type { StatisticsSample } from "../../game.js";
 import { LEVELS, type Level, type SubService, TAX_CLASSES } from "../../terms.js";
 
@@ -57,7 +57,7 @@ export const EXPENSE_LINES = [
 export type IncomeLine = (typeof INCOME_LINES)[number];
 export type ExpenseLine = (typeof EXPENSE_LINES)[number];
 type LedgerLine = IncomeLine | ExpenseLine;
-/** Cents per line; a line that nothing was booked on is absent. */
+/** Cents per line. Lines without bookings are absent. */
 export type Amounts = Partial<Record<LedgerLine, number>>;
 
 /** Two years. */
@@ -77,7 +77,7 @@ export interface Loan {
   weeksLeft: number;
 }
 
-/** All money that moved, in cents so that sums stay exact. `balance = start + income - expenses`. */
+/** All bookings, in cents so that sums stay exact. `balance = start + income - expenses`. */
 export class Ledger {
   /** Since the city began. */
   readonly totals: Amounts = {};
@@ -116,7 +116,7 @@ export class Ledger {
   }
 }
 
-/** What came in and what went out, in money. */
+/** Income and expenses in money, not cents. */
 export function flowsOf(amounts: Amounts): { readonly income: number; readonly expenses: number } {
   return { income: sumOf(amounts, INCOME_LINES) / 100, expenses: sumOf(amounts, EXPENSE_LINES) / 100 };
 }
@@ -128,9 +128,9 @@ function sumOf(amounts: Amounts, lines: readonly LedgerLine[]): number {
 /** Ten years. */
 const KEPT_SAMPLES = 522;
 
-/** The course of the city: one row of figures a week. */
+/** History of the city: one row of statistics a week. */
 export class Statistics {
-  /** What is counted from event to event in the present week. */
+  /** Events of the current week. */
   week = { births: 0, deaths: 0, arrivals: 0, departures: 0 };
   /** Oldest first. */
   readonly samples: StatisticsSample[] = [];

@@ -1,4 +1,4 @@
-/** What the city is made of. These records are the state; fields marked derived are recomputed after a load. */
+/** Records of the city's state. Fields marked derived are recomputed after a load. */
 import type { Building, NetNode, NetSegment, Problems, ZoneBlock } from "../../game.js";
 import { ROAD_COVERAGES, type SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
@@ -18,17 +18,17 @@ export interface SimSegment extends NetSegment {
   readonly traffic: RoadTraffic;
 }
 
-/** What drives on a road, and what can be reached from it, as the last rounds found. Times are in seconds. */
+/** Traffic of a road, and destinations reached from it, as of the last count. Times are in seconds. */
 export interface RoadTraffic {
-  /** Vehicles per hour at the busiest time, and what the round under way has counted so far. */
+  /** Vehicles per hour at peak hour, and the vehicles counted so far by the running count. */
   volume: number;
   counted: number;
   /** To the nearest connection at the map edge; Infinity for none. */
   edgeSeconds: number;
-  /** By index in ROAD_COVERAGES: who serves the road, 0 for nobody, and how long the way is. */
+  /** By index in ROAD_COVERAGES: providing building (0 for none) and travel time. */
   readonly providerIds: number[];
   readonly providerSeconds: number[];
-  /** The shops that people here go to, the nearest first. */
+  /** Shops used by the residents, nearest first. */
   shopIds: number[];
 }
 
@@ -46,15 +46,15 @@ export function newTraffic(): RoadTraffic {
 export interface SimZoneBlock extends ZoneBlock {
   cells: Readonly<Uint8Array>;
   commonZone: number;
-  /** The build index at creation: where blocks overlap, the lower one owns the cell. */
+  /** Build index at creation. If blocks overlap, the lower one owns the cell. */
   readonly age: number;
-  /** Derived: cells that may hold a building, a bit per cell; null when it has to be worked out anew. */
+  /** Derived: cells that may hold a building, a bit per cell; null until recomputed. */
   usable: number | null;
-  /** Derived: cells under a building, a bit per cell; null when it has to be worked out anew. */
+  /** Derived: cells under a building, a bit per cell; null until recomputed. */
   occupied: number | null;
 }
 
-/** What the last round of distribution brought to a building. */
+/** Utilities of a building as of the last distribution. */
 export interface Supply {
   power: boolean;
   water: boolean;
@@ -66,16 +66,16 @@ export interface SimBuilding extends Building {
   prefab: SimBuildingPrefab;
   flags: number;
   problems: Problems;
-  /** The frame each of `problems.names` began, in the same order. */
+  /** First frame of each problem, in the order of `problems.names`. */
   problemSince: number[];
   readonly builtFrame: number;
-  /** The frame it was last occupied, abandoned or collapsed: what its decline is counted from. */
+  /** Frame in which it was last occupied, abandoned or collapsed. Its decline is timed from here. */
   declineFrame: number;
-  /** Switched off by command; nothing but a command switches it on again. */
+  /** Switched off by a command. Only a command switches it on again. */
   switchedOff: boolean;
   readonly supply: Supply;
 
-  /** For a growable: the block and the cells (a bit each) it grew on; block 0 when that is gone or never was. */
+  /** For a growable: its block and cells (a bit each). Block 0 if it was removed or there was none. */
   blockId: number;
   lotMask: number;
 
@@ -88,33 +88,33 @@ export interface SimBuilding extends Building {
   visitors: number;
   /** Wares in store. */
   goods: number;
-  /** Piles and gauges, 0 to 100. */
+  /** Gauges, 0 to 100. */
   garbage: number;
   bodies: number;
   crime: number;
   health: number;
-  /** How the people who live here last felt. */
+  /** Happiness of the residents in the last cycle. */
   happiness: number;
   landValue: number;
   /** Progress to the next level, 0 to 100. */
   progress: number;
-  /** Grows while the tax rate is beyond what the owner bears. */
+  /** Grows while the tax rate is above the tolerated rate. */
   taxUnrest: number;
-  /** Cycles the fire has been burning; 0 for none. */
+  /** Cycles since a fire began; 0 for none. */
   burning: number;
 
-  /** For a service: how much was asked of it in this cycle and in the last one. */
+  /** For a service: demand in this cycle and in the last one. */
   load: number;
   lastLoad: number;
 
-  /** For a home: seconds to work, on average; and what the shops leave wanting, 0 to 100. */
+  /** For a home: mean seconds to work, and unmet shopping need, 0 to 100. */
   commute: number;
   want: number;
-  /** For a landfill or cemetery: what lies in it; for a plant: the fuel left, in weeks at full output. */
+  /** Content of a landfill or cemetery; for a plant the fuel left, in weeks at full output. */
   stored: number;
   fuel: number;
 
-  /** Derived: the road it opens to, 0 for none. */
+  /** Derived: road that gives access to it, or 0. */
   roadId: number;
   /** Derived: pipes within reach. */
   waterPipeIds: number[];

@@ -1,8 +1,8 @@
-/** The city's own randomness: a seeded generator whose state can be saved, and hashes that need no state. */
+/** Seeded random generator with a state that can be saved, and stateless hashes. */
 
 /** Small fast counter generator (sfc32, Chris Doty-Humphrey): 128 bits of state, period at least 2^32. */
 export class Random {
-  /** Four unsigned 32-bit words: everything the generator is. */
+  /** The whole state: four unsigned 32-bit words. */
   constructor(readonly state: Uint32Array) {
     if (state.length !== 4) throw new RangeError(`the random state has 4 words, not ${state.length}`);
   }
@@ -28,7 +28,7 @@ export class Random {
     return Math.floor((this.nextUint32() / 0x1_0000_0000) * count);
   }
 
-  /** True `percent` times out of a hundred. */
+  /** True with a probability of `percent` / 100. */
   percent(percent: number): boolean {
     return this.nextUint32() / 0x1_0000_0000 < percent / 100;
   }
@@ -42,7 +42,7 @@ export function hash(seed: number, a: number, b: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** One of the words, the same one for the same three numbers. */
+/** Picks a word by a hash of the three numbers. */
 export function pick(words: readonly string[], seed: number, a: number, b: number): string {
   return words[hash(seed, a, b) % words.length] as string;
 }

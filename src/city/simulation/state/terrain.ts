@@ -22,7 +22,7 @@ const HILL_AMPLITUDE_METERS = 60;
 const RIVER_BED_METERS = 18;
 const RIVER_HALF_WIDTH_METERS = 70;
 const RIVER_BANK_METERS = 190;
-/** Hills keep this far from the river and reach their height this much further on. */
+/** Hills begin at this distance from the river and reach full height after as much again. */
 const VALLEY_METERS = 300;
 const VALLEY_SIDE_METERS = 1500;
 

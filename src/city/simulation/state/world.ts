@@ -1,6 +1,5 @@
 /**
- * The state of one city. The modules beside this one each own one phenomenon and work on a World; the World itself
- * only holds the records and the indexes that find them.
+ * The state of one city: its records and their indexes. The rules are in other modules, which work on a World.
  */
 import type { ClockState, Message, UtilityNetwork } from "../../game.js";
 import { BLOCK_COLUMNS, boxAround, CELL_METERS, footprintRadius, squareAround } from "../../geometry.js";
@@ -14,7 +13,7 @@ import type { Citizen, Household, SimBuilding, SimNode, SimSegment, SimZoneBlock
 import { Random } from "./random.js";
 import { Terrain } from "./terrain.js";
 
-/** Where the game begins to refuse new entities of each kind. */
+/** Maximum number of entities of each kind, as in the game. */
 const LIMITS = {
   nodes: 32_256,
   segments: 36_352,
@@ -29,11 +28,11 @@ const KEPT_MESSAGES = 100;
 /** A zone block's cells all lie within this distance of its stored position. */
 export const BLOCK_REACH_METERS = CELL_METERS * Math.hypot(BLOCK_COLUMNS, BLOCK_COLUMNS);
 
-/** The recent messages of citizens and city, and the silence after each kind so that nothing is said too often. */
+/** Recent messages of citizens and city, with a minimum time between messages of one kind. */
 class MessageBoard {
   /** Oldest first. */
   messages: Message[] = [];
-  /** Message id -> the frame from which it may be said again. */
+  /** Message id -> first frame in which it may be repeated. */
   quietUntil = new Map<string, number>();
 
   isQuiet(messageId: string, frame: number): boolean {
@@ -47,7 +46,7 @@ class MessageBoard {
   }
 }
 
-/** A copy of the city under way (saves/capture.ts). */
+/** A running capture of the city (saves/capture.ts). */
 export interface CaptureUnderWay {
   /** Copies the rest at once. */
   finish(): void;
@@ -56,7 +55,7 @@ export interface CaptureUnderWay {
 }
 
 export class World {
-  /** Sets the automatic saves of this city apart from those of all others; null for one that has none. */
+  /** Id in the names of this city's automatic saves; null for a city of an old save until then. */
   cityId: string | null = null;
   readonly terrain: Terrain;
   random: Random;
@@ -71,26 +70,26 @@ export class World {
   wares = 0;
   /** Owned tiles of the map, `tileZ * 5 + tileX`; a city begins with the middle one. */
   readonly areas = new Set([12]);
-  /** The largest population that has been celebrated. */
+  /** Largest population milestone reached. */
   milestone = 0;
   /** Whether the broken asset package is switched on. */
   blockedAssetEnabled = true;
-  /** A setting of the program, not of the city: no command is refused for want of money. */
+  /** No command is refused for lack of money. A setting of the program, so it is not saved. */
   unlimitedMoney = false;
   taxes = new TaxTable();
   ledger = new Ledger();
   statistics = new Statistics();
-  /** What the last rounds of distribution found. */
+  /** Networks as of the last distribution. */
   utilities: readonly UtilityNetwork[] = [];
   readonly board = new MessageBoard();
   /** Replies of executed commands by path and `opId`, oldest first. */
   readonly replies = new Map<string, JsonObject>();
-  /** Whoever changes the city finishes it first. */
+  /** Running capture, or null. Must be finished before the city changes. */
   capture: CaptureUnderWay | null = null;
-  /** A command advances the city (../advance.ts): its own clock stands. */
+  /** The `advance` command (../advance.ts) is running, so the city's own clock is stopped. */
   isAdvancing = false;
   #flagRevision = 0;
-  /** Derived: how often a block was painted, and all traffic counted, since the city was loaded. */
+  /** Derived: numbers of painted blocks and of finished traffic counts since the city was loaded. */
   paintings = 0;
   trafficCounts = 0;
 
@@ -107,15 +106,15 @@ export class World {
   readonly citizens = new Pool<Citizen>("citizen", LIMITS.citizens);
   readonly households = new Pool<Household>("household", LIMITS.households);
 
-  /** Only the buildings that spoil their surroundings: polluters and abandoned ones. */
+  /** Buildings that harm their surroundings: polluters and abandoned ones. */
   readonly nuisanceGrid = new SpatialIndex();
 
-  /** Buildings by what they are for, so that nobody has to search all of them. */
+  /** Buildings by service. */
   readonly providers = new Map<Coverage, SortedById<SimBuilding>>(
     COVERAGES.map((kind) => [kind, new SortedById<SimBuilding>()]),
   );
   readonly workplaces = new SortedById<SimBuilding>();
-  /** Derived: those that have fewer workers than jobs, active or not. */
+  /** Derived: workplaces with fewer workers than jobs, active or not. */
   readonly vacancies = new Set<SimBuilding>();
   readonly #homesByRoad = new ByRoad();
   readonly #workplacesByRoad = new ByRoad();
@@ -139,7 +138,7 @@ export class World {
     return this.nodes.revision + this.segments.revision;
   }
 
-  /** Rises whenever a building or a line comes or goes, and when a building is given up, taken again, or becomes rubble. */
+  /** Rises whenever a building or power line is added or removed, or a building is abandoned, reoccupied or collapses. */
   get powerFieldRevision(): number {
     return this.buildings.revision + this.networkRevision + this.#flagRevision;
   }
@@ -159,7 +158,7 @@ export class World {
     this.buildings.remove(building.id);
   }
 
-  /** After the jobs or the workers of a building changed. */
+  /** Updates the vacancies after a building's jobs or workers changed. */
   noteJobs(building: SimBuilding): void {
     if (building.workerIds.length < building.jobs) this.vacancies.add(building);
     else this.vacancies.delete(building);
@@ -205,7 +204,7 @@ export class World {
   }
 }
 
-/** Buildings by the road that they open to; those without one are in no list. */
+/** Buildings by the road that gives access to them. Buildings without a road are left out. */
 class ByRoad {
   readonly #roads = new Map<number, SortedById<SimBuilding>>();
 

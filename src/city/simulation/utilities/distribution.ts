@@ -1,4 +1,4 @@
-/** Handing out what a connected network carries: to everybody if there is enough, else to the nearest first. */
+/** Distributes the supply of a connected network. If it does not suffice, the nearest consumers are served first. */
 import type { UtilityNetwork } from "../../game.js";
 import { distance } from "../../geometry.js";
 import { FLAG, type ProblemName } from "../../terms.js";
@@ -33,7 +33,7 @@ export class Circuit {
     return this.supply > this.demand;
   }
 
-  /** Calls back for each consumer with whether it is served. Consumers share what there is, nearest first. */
+  /** Calls back for each consumer with whether it is served, nearest first. */
   distribute(serve: (building: SimBuilding, served: boolean) => void): void {
     let left = this.supply;
     const queue = this.demand <= left ? this.consumers : this.#nearestFirst();
@@ -48,7 +48,7 @@ export class Circuit {
     }
   }
 
-  /** As clients see it. */
+  /** Row sent to clients. */
   describe(carries: UtilityNetwork["carries"]): UtilityNetwork {
     return {
       carries,
@@ -71,7 +71,7 @@ export class Circuit {
   }
 }
 
-/** Keeps what a round found, in place of what the last one of its kind did. */
+/** Replaces the networks recorded for a utility. */
 export function recordNetworks(
   world: World,
   carries: UtilityNetwork["carries"],
@@ -81,7 +81,7 @@ export function recordNetworks(
   world.utilities = [...world.utilities.filter((network) => network.carries !== carries), ...found];
 }
 
-/** The circuit with a key, made on first use. */
+/** Circuit by key, created on first use. */
 export function circuitOf(circuits: Map<number, Circuit>, key: number): Circuit {
   let circuit = circuits.get(key);
   if (!circuit) {
@@ -103,7 +103,7 @@ export function canOperate(world: World, plant: SimBuilding): boolean {
   return !civic?.shore || isAtShore(world.terrain, plant);
 }
 
-/** The free end of a line or pipe that carries nothing has a problem. */
+/** Sets a problem at free ends of lines or pipes without supply. */
 export function markDeadEnds(
   world: World,
   carries: SimNetworkPrefab["carries"],

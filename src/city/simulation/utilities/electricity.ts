@@ -89,7 +89,7 @@ function powerOutput(world: World, building: SimBuilding): number {
   return civic.powerKw * (civic.wind ? windAt(world, building.position) : 1);
 }
 
-/** Consumption in kW; 0 for building sites, ruins, power plants and what has no appliances. */
+/** Consumption in kW; 0 for building sites, ruins, power plants and buildings without appliances. */
 export function powerNeed(world: World, building: SimBuilding): number {
   if (!isInUse(building)) return 0;
   if (building.prefab.civic) return civicPowerKw(building.prefab);
@@ -102,7 +102,7 @@ export function civicPowerKw({ civic, helper, upkeepPerWeek, width, length }: Si
   return civic?.powerKw || helper || upkeepPerWeek === 0 ? 0 : KW_PER_CIVIC_CELL * width * length;
 }
 
-/** Whether a building at a place would join a field that has power, as of the last round. */
+/** Whether a building at a place would join a field that has power, as of the last distribution. */
 export function hasPowerAt(world: World, site: Footprint): boolean {
   const reach = footprintRadius(site) + 2 * FIELD_METERS;
   const isLive = (building: SimBuilding) => {
