@@ -5,7 +5,7 @@
  */
 const [years = "3", bridge = "http://127.0.0.1:32123"] = process.argv.slice(2);
 
-/** Use of each row of blocks, from the highway on; industry stays away from homes. */
+/** Use of each row of blocks, counted from the highway; industry is far from homes. */
 const ROWS = ["works", "works", "shops", "homes", "homes", "services", "homes", "homes"];
 /** Building for each missing service. */
 const SERVICES = {

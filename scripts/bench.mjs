@@ -2,8 +2,8 @@
  * npm run bench [-- NAME ...] [--size N] [--repetitions N] [--device D] [--dtype T] [--peer-dtype T]
  * [--quantization Q] [--threads N]
  *
- * Times the native engine at real model size, and its Python peer beside it where that is installed (bench/turns.py), on
- * what is built and made here. CARILLON_BUILD: a build directory other than build/.
+ * Times the native engine at real model size, alternating with its Python peer if that is installed (bench/turns.py).
+ * Builds the programs and makes the checkpoints first. CARILLON_BUILD: a build directory other than build/.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, renameSync, rmSync } from "node:fs";

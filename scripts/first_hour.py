@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The first hour with a GPU, on a bare machine: Python 3.10 with torch, cmake and a C++20 compiler; no Node.
+"""Builds, tests and measures on a new GPU machine that has Python 3.10 with torch, cmake and a C++20 compiler, but no Node.
 
     first_hour.py --out DIR [--device cuda] [--only STEP ...]
 
-Builds the native programs against this interpreter's torch, runs the goldens in both types, times every benchmark in
-turns with its peer where that can be imported, and profiles a song with Nsight Systems where that is installed. A step
-that fails is told and the next begins. DIR/STEP.txt is what a step wrote, DIR/summary.json how each went; the build and
-the checkpoints lie apart (--work), for they are large.
+Builds the native programs against this interpreter's torch, compares the goldens in both types, times every benchmark in
+turns with its peer if that can be imported, and profiles a song with Nsight Systems if that is installed. If a step fails,
+the next one runs. DIR/STEP.txt is the output of a step, DIR/summary.json the results. Build and checkpoints are in --work,
+because they are large.
 """
 
 import argparse
@@ -30,11 +30,11 @@ def arguments():
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/tmp/carillon"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--parity", type=pathlib.Path, default=PROJECT.parent / "shared/parity")
-    parser.add_argument("--checkpoints", type=pathlib.Path, help="of published size; made where there are none")
-    parser.add_argument("--preload", help="library to load into every native program")
+    parser.add_argument("--checkpoints", type=pathlib.Path, help="of published size; made if missing")
+    parser.add_argument("--preload", help="library to preload into every native program")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--step-seconds", type=int, default=900)
-    parser.add_argument("--only", nargs="+", help="steps, by the beginnings of their names")
+    parser.add_argument("--only", nargs="+", help="prefixes of the names of steps to run")
     options = parser.parse_args()
     options.checkpoints = options.checkpoints or options.work / "checkpoints"
     return options
@@ -50,7 +50,7 @@ class Hour:
         self.steps = {}
 
     def step(self, name, work):
-        """Runs work(log); what it returns stands in the summary."""
+        """Runs work(log) and stores its result in the summary."""
         if self.options.only and not any(name.startswith(wanted) for wanted in self.options.only):
             return
         print(f"{name} ...", flush=True)
@@ -66,7 +66,7 @@ class Hour:
         (self.options.out / "summary.json").write_text(json.dumps(self.steps, indent=2) + "\n")
 
     def run(self, command, log, env=None):
-        """Raises where the command fails. Returns the last line that it wrote."""
+        """Runs a command and returns its last line of output. Raises if it fails."""
         command = [str(word) for word in command]
         print("$", " ".join(command), file=log, flush=True)
         limit = self.options.step_seconds

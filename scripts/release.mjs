@@ -1,12 +1,12 @@
 /**
- * npm run release: builds, strips and checks the packages of this platform, and packs them into release/*.tgz. The
- * platform's own come first: ours names as optional dependencies those that lie in release/, in its own version.
+ * npm run release: builds, strips and checks the packages of this platform, and packs them into release/*.tgz. Platform
+ * packages come first, because `carillon` lists those in release/ with its own version as optional dependencies.
  *
  *   npm run release                   all
- *   npm run release -- --platform     the platform's alone, as on one machine of several
- *   npm run release -- --main         ours alone, once those of all platforms have been brought to release/
- *   npm run release -- --stage        the folders release/stage/ that they are packed from, for the pinned libtorch alone
- *   ... --partial                     without the addons for those libtorch minors that pip cannot install here
+ *   npm run release -- --platform     platform packages only, for one machine of several
+ *   npm run release -- --main         `carillon` only, once the packages of all platforms are in release/
+ *   npm run release -- --stage        the unpacked folders in release/stage/, for the pinned libtorch only
+ *   ... --partial                     skips addons for libtorch minors that pip cannot install here
  */
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Brings a fresh clone to where it can serve; does nothing where nothing is missing. With `--programs` also the native
- * programs of tests and benchmarks.
+ * Installs and builds what a fresh clone needs to serve; skips what is there. With `--programs` it also builds the native
+ * test and benchmark programs.
  */
 import { pathToFileURL } from "node:url";
 import { ADDON, buildNative, PROGRAMS } from "./setup/native.mjs";

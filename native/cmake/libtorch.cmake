@@ -3,8 +3,7 @@
 # LIBTORCH (cache or environment variable) names a directory with include/ and
 # lib/: an unpacked libtorch or the `torch` folder of a Python installation.
 # Headers and libraries are named here instead of through TorchConfig.cmake,
-# which insists on a CUDA toolkit laid out as it was on the machine that built
-# the wheel.
+# which requires a CUDA toolkit at the paths of the machine that built the wheel.
 if(NOT LIBTORCH)
   set(LIBTORCH "$ENV{LIBTORCH}")
 endif()
@@ -25,7 +24,7 @@ target_link_libraries(carillon_libtorch INTERFACE ${CARILLON_TORCH_CPU} ${CARILL
 
 if(CARILLON_TORCH_CUDA AND CARILLON_C10_CUDA AND NOT CARILLON_ANY_LIBTORCH)
   set(CARILLON_CUDA ON)
-  # Nothing refers to a symbol of libtorch_cuda: it registers itself when loaded.
+  # No symbol of libtorch_cuda is referenced: it registers itself when loaded.
   target_link_libraries(carillon_libtorch INTERFACE
     "-Wl,--no-as-needed" ${CARILLON_TORCH_CUDA} ${CARILLON_C10_CUDA} "-Wl,--as-needed")
 else()

@@ -18,11 +18,11 @@ import re
 import struct
 import zipfile
 
-BLOCK = 1 << 18  # random values drawn once, then reused from a place that the tensor's name decides
+BLOCK = 1 << 18  # random values drawn once, then reused from an offset that depends on the tensor's name
 
 
 class Noise:
-    """Normal values of a given standard deviation, as many as asked for, in bfloat16."""
+    """`count` normal values of a given standard deviation, in bfloat16."""
 
     def __init__(self):
         generator = random.Random(20260101)
@@ -55,7 +55,7 @@ class Noise:
 
 
 class Tensors:
-    """An ordered list of named tensors: weights by their fan-in, or one constant."""
+    """An ordered list of named tensors: random weights scaled by fan-in, or constants."""
 
     def __init__(self):
         self.entries = []
@@ -234,7 +234,7 @@ def vae(config):
 
 
 def silence_latent(path, channels, frames):
-    """The archive that torch.save writes for one float32 tensor [1, channels, frames]."""
+    """Writes the archive format of torch.save for one float32 tensor [1, channels, frames]."""
     generator = random.Random(7)
     values = array.array("f")
     for _ in range(channels):
@@ -273,7 +273,7 @@ system user assistant NO USER INPUT piano guitar drums bass synth strings ambien
 
 
 def byte_alphabet():
-    """The printable stand-ins of GPT-2's byte-level BPE, by byte."""
+    """Printable replacement characters of GPT-2's byte-level BPE, by byte."""
     kept = [b for b in range(256) if 33 <= b <= 126 or 161 <= b <= 172 or 174 <= b <= 255]
     alphabet, extra = {b: chr(b) for b in kept}, 0
     for b in range(256):
@@ -284,7 +284,7 @@ def byte_alphabet():
 
 
 def byte_pair_merges(alphabet, count):
-    # Python's re has no \p{L}; the corpus is ASCII, so classes of ASCII do.
+    # Python's re has no \p{L}; ASCII classes suffice because the corpus is ASCII.
     pieces = re.findall(r"[^\r\nA-Za-z0-9]?[A-Za-z]+|[0-9]| ?[^\sA-Za-z0-9]+[\r\n]*|\s*[\r\n]+|\s+", CORPUS)
     words = [[alphabet[b] for b in piece.encode()] for piece in pieces]
     merges = []
@@ -410,7 +410,7 @@ def write(out):
     dit_settings = dit_config(2048, 6144, 24, 16, 8, 128, text=1024, latent=64, levels=levels, encoders=(8, 4, 2))
     silence_latent(os.path.join(dit_place, "silence_latent.pt"), dit_settings["audio_acoustic_hidden_dim"], 15000)
     dit(dit_settings).save(os.path.join(dit_place, "model.safetensors"))
-    # config.json comes last: a directory that has it is whole.
+    # config.json is written last: a directory that has it is complete.
     write_json(dit_place, "config.json", dit_settings)
 
 

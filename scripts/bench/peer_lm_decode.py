@@ -30,7 +30,7 @@ prompt = torch.randint(0, 151643, (options.rows, 400), device=options.device)
 
 
 class TokenTimes:
-    """A logits processor that only looks at the clock: it is called once a token, also for several rows."""
+    """A logits processor that only records the time: it is called once per token, also for several rows."""
 
     def __init__(self):
         self.times = []

@@ -1,4 +1,4 @@
-"""What the peers share: one warm-up, then a repetition for every line read, as `carillon-bench --on-demand` does."""
+"""Shared by the peers: one warm-up, then a repetition for every line read, like `carillon-bench --on-demand`."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ import torch
 
 
 def arguments(default_size):
-    """Read from the command line; torch takes its number of threads from them."""
+    """Command line options. Also sets torch's number of threads."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--size", type=int, default=default_size)
     parser.add_argument("--threads", type=int, default=0, help="0: as many as torch takes")
@@ -22,7 +22,7 @@ def arguments(default_size):
 
 
 def dtype_of(options):
-    """auto: what the engine takes, bfloat16 on a GPU and where the processor multiplies it."""
+    """auto is the engine's choice: bfloat16 on a GPU and on processors that multiply it, else float32."""
     if options.dtype != "auto":
         return getattr(torch, options.dtype)
     has_bfloat16 = options.device != "cpu" or torch.cpu._is_avx512_bf16_supported()

@@ -1,4 +1,4 @@
-"""Times benchmarks of carillon-bench in turns with their peers (A B A B), so that whatever else the machine does hits both.
+"""Times benchmarks of carillon-bench in turns with their peers (A B A B), so that other load on the machine affects both.
 
     turns.py --program CARILLON_BENCH --checkpoints DIR [NAME ...] [--size N] [--repetitions N] [--device D] [--dtype T]
              [--peer-dtype T] [--quantization Q]
@@ -15,8 +15,7 @@ import statistics
 import subprocess
 import sys
 
-# The peer that does the same work, the module that it needs, and the ratio (time over the peer's time in the same type)
-# that is aimed at.
+# Peer program, the module that it needs, and the target ratio of our time to the peer's in the same type.
 BENCHMARKS = {
     "dit-step": (["peer_dit_step.py"], "diffusers", {"bfloat16": 0.75, "float32": 0.85}),
     "vae-decode": (["peer_vae_decode.py"], "diffusers", {"bfloat16": 0.4, "float32": 0.5}),
@@ -25,7 +24,7 @@ BENCHMARKS = {
     "train-step": None,
     "song": None,
 }
-# Songs planned in one batch, and the time of a step over that of one song that is aimed at.
+# Songs planned in one batch, and the target ratio of a step's time to that of one song.
 BATCH = {"lm-decode": None, "lm-decode-2": 1.15, "lm-decode-8": 2.2}
 COLUMNS = ["seconds", "native median", "native min", "peer median", "peer min", "median ratio", "min ratio", "goal"]
 
@@ -43,14 +42,14 @@ class Contestant:
     def line(self):
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self.command[0]} ended with {self.process.wait()} before its time")
+            raise RuntimeError(f"{self.command[0]} exited early with status {self.process.wait()}")
         return line.strip()
 
     def seconds(self):
         try:
             print(file=self.process.stdin, flush=True)
         except BrokenPipeError:
-            pass  # line() tells how it ended.
+            pass  # line() reports how it ended.
         return float(self.line())
 
     def end(self):
@@ -69,7 +68,7 @@ def native_command(name, options):
 
 
 def turns(sides, repetitions):
-    """Seconds of each contestant, which take turns and then end."""
+    """Runs the programs in turns. Returns the seconds of each."""
     seconds = {side: [] for side in sides}
     for _ in range(repetitions):
         for side, contestant in sides.items():
@@ -80,7 +79,7 @@ def turns(sides, repetitions):
 
 
 def measure_batch(options, log):
-    """Decoding steps of batches of several sizes, in turns, over the step of one song."""
+    """Times decoding steps of several batch sizes in turns, relative to the step of one song."""
     sides = {name: Contestant(native_command(name, options), log, environment(options)) for name in BATCH}
     results = {name: summary(values) for name, values in turns(sides, options.repetitions).items()}
     one = results["lm-decode"]
@@ -95,7 +94,7 @@ def measure_batch(options, log):
 
 
 def measure(name, options, log, native_env=None):
-    """One benchmark. `options`: as `arguments` reads them; `log`: the file for what the programs say."""
+    """One benchmark. `options`: as `arguments` reads them; `log`: file for the programs' output."""
     if name == "batch":
         return measure_batch(options, log)
     env = environment(options)
@@ -109,7 +108,7 @@ def measure(name, options, log, native_env=None):
         threads = ["--threads", str(options.threads)] if options.threads else []
         try:
             sides["peer"] = Contestant([*script, *size, *device, "--dtype", peer_dtype, *threads], log, env)
-        except RuntimeError as error:  # our own time is worth having without it
+        except RuntimeError as error:  # our own time is useful without it
             skipped = f"the peer failed: {error}"
     seconds = turns(sides, options.repetitions)
     result = {"name": name, **{side: summary(values) for side, values in seconds.items()}}
@@ -125,7 +124,7 @@ def measure(name, options, log, native_env=None):
 
 
 def peer_of(name):
-    """Its command, why it cannot run here or None, and the ratios aimed at."""
+    """Command of the peer, the reason why it cannot run here (or None), and the target ratios."""
     if BENCHMARKS[name] is None:
         return None, "has no peer", None
     (script, *words), module, goals = BENCHMARKS[name]
@@ -168,7 +167,7 @@ def arguments():
     parser.add_argument("--repetitions", type=positive, default=5)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dtype", default="auto")
-    parser.add_argument("--peer-dtype", help="where the peer's type is not ours: CPUs without bfloat16 are slow in it")
+    parser.add_argument("--peer-dtype", help="type of the peer, if not ours: CPUs without bfloat16 are slow in it")
     parser.add_argument("--quantization", default="none")
     parser.add_argument("--threads", type=positive, default=os.cpu_count())
     options = parser.parse_args()

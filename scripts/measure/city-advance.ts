@@ -1,8 +1,8 @@
 /**
- * How many times speed 3 `POST /commands/advance` runs a town, and how long reads wait meanwhile:
+ * Measures the speed of `POST /commands/advance` as a multiple of speed 3, and how long reads wait meanwhile:
  * node --import tsx scripts/measure/city-advance.ts [CITIZENS] [SECONDS]
  *
- * The town has 5,000 citizens by default: a grid with every service, grown by `advance`, then filled by force.
+ * The town has 5,000 citizens by default: a grid with every service, grown by `advance`, then filled with residents directly.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";

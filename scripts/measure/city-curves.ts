@@ -1,8 +1,9 @@
 /**
- * What becomes of two towns that nobody touches: node --import tsx scripts/measure/city-curves.ts [starter|large] [YEARS]
+ * Prints the history of two towns without commands, a line a quarter:
+ * node --import tsx scripts/measure/city-curves.ts [starter|large] [YEARS]
  *
- * `starter` is the town of the public starter script, with plants, pipes and power lines since it builds none; `large` the city of
- * 100,000 that city-load.ts measures, which begins filled by force. A line a quarter.
+ * `starter` is the town of the public starter script, with plants, pipes and power lines added; `large` is the city of
+ * 100,000 citizens of city-load.ts.
  */
 import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
 import { FRAMES_PER_WEEK } from "../../src/city/simulation/state/calendar.js";

@@ -1,12 +1,12 @@
 /**
- * How fast the city runs and answers, in the compiled code of dist/ as it is installed:
+ * Measures the speed and response times of the city, with the compiled code of dist/ as it is installed:
  * npm run build && node --import tsx scripts/measure/city-load.ts
  *
- * A city of 100,000 citizens, 12,000 growables and 5,000 segments runs at speed 3 in a process of its own. Frames: how
- * many it simulates, of the nominal, while nobody asks. Reads: every endpoint with 5,000 rows over HTTP, one request after
- * another, while it runs. Processor: the same reads, the largest commands, the pieces of a save and the frames in this
- * process, by the processor time they take, which other load on the machine disturbs less; the first of each, on which the
- * engine still compiles, is told apart. Detectors: the six alone, on growing street grids.
+ * A city of 100,000 citizens, 12,000 growables and 5,000 segments runs at speed 3 in its own process. Frames: share of the
+ * nominal frames simulated without requests. Reads: every endpoint with 5,000 rows over HTTP, one request after another,
+ * while it runs. Processor: processor time in this process of the same reads, the largest commands, the pieces of a save and
+ * the frames, which depends less on other load; the first of each is listed separately because V8 still compiles it.
+ * Detectors: the six alone, on growing street grids.
  */
 
 import { spawn } from "node:child_process";
@@ -56,7 +56,7 @@ const [
   compiled<typeof import("../../src/city/wire/requests.js")>("wire/requests"),
 ]);
 
-/** A module of the city as `npm run build` made it. */
+/** Imports a module of the city from dist/. */
 function compiled<Module>(name: string): Promise<Module> {
   return import(`../dist/city/${name}.js`);
 }
@@ -67,7 +67,7 @@ const REQUESTS_PER_ENDPOINT = 200;
 const PROCESSOR_ROUNDS = 60;
 const COMMAND_ROUNDS = 5;
 const FRAMES = 4096;
-/** Weeks after which those who moved in by force have found work, or left. */
+/** Weeks after which residents who were moved in directly have found work or left. */
 const WEEKS_TO_SETTLE = 3;
 const DETECTOR_ROUNDS = 7;
 const GRID_SIDES = [22, 50, 100];
@@ -84,11 +84,11 @@ const DETECTORS: Record<string, (city: SimulatedCity) => unknown> = {
   zones: (city) => findMottledZones(city, ZONE_RULES),
 };
 
-/** The fastest of several rounds, in milliseconds: noise only ever adds. */
+/** Fastest of several runs, in milliseconds, because noise only adds time. */
 function detectorTimes(city: SimulatedCity): Record<string, number> {
   const times = Object.entries(DETECTORS).map(([name, detect]) => {
     const rounds = Array.from({ length: DETECTOR_ROUNDS }, () => {
-      // As a city of its own, of which nothing is kept yet.
+      // A new object for each run, so that nothing is cached yet.
       const unknown: SimulatedCity = Object.create(city);
       const startedMs = performance.now();
       detect(unknown);
@@ -100,7 +100,7 @@ function detectorTimes(city: SimulatedCity): Record<string, number> {
   return Object.fromEntries([...times, ["all six", total]].map(([name, ms]) => [name, round(Number(ms))]));
 }
 
-/** The share of the nominal frames that a server simulates while nobody asks, and how much of a core all would take. */
+/** Share of the nominal frames that a server simulates without requests, and the share of a core that all would take. */
 async function measureSpeed(url: string): Promise<void> {
   const measure = async () => {
     const text = await (await fetch(`${url}/metrics`)).text();
@@ -160,7 +160,7 @@ function readProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   return Object.fromEntries(rows);
 }
 
-/** What the commands that touch the most take, a frame, and the part of a save that holds up the event loop. */
+/** Processor milliseconds of the largest commands, of a frame, and of the part of a save that blocks the event loop. */
 function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   const time = (command: () => unknown) => processorTimes(COMMAND_ROUNDS, command);
   let grids = 0;
@@ -183,7 +183,7 @@ function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   };
 }
 
-/** A save is a row of pieces, each a turn of the event loop. */
+/** Processor milliseconds of the pieces of a save, each one turn of the event loop. */
 function saveProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   const [copy, write]: number[][] = [[], []];
   for (let round = 0; round < COMMAND_ROUNDS; round++) {
@@ -201,7 +201,7 @@ function saveProcessorTimes(city: SimulatedCity): Record<string, unknown> {
 
 const VIEW = { center: { x: 0, z: 0 }, sizeMeters: 9_000, pixels: 1024 };
 
-/** On land that is still free. */
+/** Fields of a grid on free land. */
 function gridAt(index: number) {
   const shape = { cols: 20, rows: 20, spacing: 64, rotationDegrees: 0, snapDistance: 2 };
   const origin = { x: -8_000 + 1_400 * index, z: 3_000 };
@@ -239,7 +239,7 @@ async function withServer<T>(save: string, directory: string, work: (url: string
   }
 }
 
-/** Of all but the first. */
+/** Quantiles of all times but the first. */
 function quantiles([first = 0, ...milliseconds]: readonly number[]) {
   const sorted = milliseconds.sort((a, b) => a - b);
   const quantile = (q: number) => round(sorted[Math.ceil(q * sorted.length) - 1] as number);
@@ -251,7 +251,7 @@ function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-/** The city that is measured, grown and saved in a directory. */
+/** Builds the measured city and saves it in a directory. Returns the path. */
 async function saveLargeCity(directory: string): Promise<string> {
   const city = largeCity();
   advance(city, WEEKS_TO_SETTLE * FRAMES_PER_WEEK);

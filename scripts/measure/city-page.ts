@@ -1,5 +1,5 @@
 /**
- * Frames a second of the city page while it is dragged and zoomed, in headless Chromium:
+ * Measures frames a second of the city page while it is dragged and zoomed, in headless Chromium:
  * node --import tsx scripts/measure/city-page.ts [CITIZENS] [SCREENSHOT_FOLDER]
  *
  * The town has 5,000 citizens by default and runs at speed 1. Frames are counted by the page itself.
@@ -44,7 +44,7 @@ const order = (body: object) =>
 await order({ paused: false, speed: 1 });
 console.log(`${city.citizenCount} citizens, ${city.buildings().length} buildings, ${cpus()[0]?.model}`);
 
-/** Frames a second while the work goes on, and the longest wait for one. */
+/** Frames a second during the work, and the longest time between two. */
 async function measure(name: string, work: (page: Page) => Promise<void>): Promise<void> {
   await page.evaluate(`(() => {
     const frames = [performance.now()];

@@ -1,11 +1,11 @@
 /**
- * What a fleet on this machine carries, and what it keeps while its processes are killed:
+ * Measures the throughput of a fleet on this machine, and tasks lost while its processes are killed:
  *
  *     node --import tsx scripts/measure/fleet-load.ts [--songs 20] [--tasks 100] [--queued 10000] [--kill-minutes 2] [--kill-every 20]
  *
- * Prints the latency that a fleet adds to a task; for the embedded queue and 1, 2 and 3 workers, songs of carillon-nano a
- * minute and tasks a second; how fast many waiting tasks are listed and cancelled; and of the kills what became of all
- * tasks; each kill is told as it comes. A stand-in makes the songs but for the first. 0 leaves a part out.
+ * Prints the latency added to a task by a fleet; songs of carillon-nano a minute and tasks a second for the embedded queue
+ * and for 1, 2 and 3 workers; the time to list and cancel many waiting tasks; each kill, and the outcome of all tasks after
+ * the kills. All parts but the songs use a stub renderer. 0 skips a part.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -36,10 +36,10 @@ const song = {
   audio_format: "wav",
 };
 const ENDLESS_MS = 3_600_000;
-/** What a song takes of the processes that are killed. */
+/** Time to make a song in processes that are killed. */
 const KILLED_SONG_MS = 2_000;
 const CLIENTS = 8;
-/** What a process may take to serve, and a task to end after the last kill, on a machine with other work. */
+/** Timeout for a process to start, and for a task to end after the last kill, on a loaded machine. */
 const PATIENCE_MS = 180_000;
 
 const { values } = parseArgs({
@@ -51,7 +51,7 @@ const { values } = parseArgs({
     "kill-every": { type: "string", default: "20" },
   },
 });
-/** How far it has come: told where it ends early, whatever ends it. */
+/** Progress, printed if the measurement ends early. */
 let progress = "nothing was measured";
 let isDone = false;
 const root = mkdtempSync(join(tmpdir(), "carillon-fleet-"));
@@ -73,7 +73,7 @@ interface Server {
   child: ChildProcess;
   role: string;
   renderMs: number | null;
-  /** How often the end of each task was told here. */
+  /** Number of end events per task. */
   ends: Map<string, number>;
 }
 
@@ -115,8 +115,8 @@ async function freePort(): Promise<number> {
 }
 
 /**
- * @param role "alone": a server with a queue of its own
- * @param renderMs what a song takes; null: as long as carillon-nano needs
+ * @param role "alone": a server with its own queue
+ * @param renderMs time to make a song; null: carillon-nano makes it
  */
 async function start(role: string, renderMs: number | null = 0): Promise<Server> {
   const fleet = { SVC_ROLE: role, SVC_REDIS_URL: `redis://127.0.0.1:${redisPort}` };
@@ -149,7 +149,7 @@ async function start(role: string, renderMs: number | null = 0): Promise<Server>
   throw new Error(`a ${role} ended before it served; it said at last: ${said}`);
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever the server answers
+// biome-ignore lint/suspicious/noExplicitAny: any JSON response
 async function ask(url: string, path: string, init: RequestInit = {}): Promise<any> {
   const response = await fetch(url + path, init);
   const body = (await response.json()) as { data: unknown; detail?: string };
@@ -162,12 +162,12 @@ async function submit(url: string, key: string = randomUUID()): Promise<string> 
   return (await ask(url, "/release_task", { method: "POST", headers, body: JSON.stringify(song) })).task_id;
 }
 
-/** Resolves when the events of the task say that it has ended. */
+/** Resolves with the end event of a task. */
 async function ended(url: string, id: string, signal: AbortSignal | null = null): Promise<void> {
   await (await fetch(`${url}/v1/tasks/${id}/events`, { signal })).text();
 }
 
-/** Calls `work` so many times, several at a time. @returns the milliseconds of each call, in rising order */
+/** Calls `work` `count` times, several at a time. @returns milliseconds of each call, ascending */
 async function times(count: number, work: (index: number) => Promise<unknown>, clients = CLIENTS) {
   const taken: number[] = [];
   let next = 0;
@@ -192,7 +192,7 @@ async function untilWorkers(url: string, count: number): Promise<void> {
   while ((await ask(url, "/v1/stats")).workers.length !== count) await sleep(50);
 }
 
-/** Milliseconds from the submission of a task to the news of its end, for jobs that take no time, by the queue alone. */
+/** Milliseconds from the submission of a task to its end event, for empty jobs, in the queue alone. */
 async function overhead(queue: TaskQueue): Promise<number[]> {
   queue.start();
   const request = { prompt: "", model: null, lmModelPath: null } as Task["request"];
@@ -266,7 +266,7 @@ async function carry(count: number): Promise<void> {
   });
 }
 
-/** Measures a server that works alone, then a gateway with 1, 2 and 3 workers. */
+/** Measures a single server, then a gateway with 1, 2 and 3 workers. */
 async function eachSize(
   renderMs: number | null,
   measure: (what: string, url: string) => Promise<void>,
@@ -325,7 +325,7 @@ async function kill(minutes: number, everySeconds: number): Promise<void> {
     console.error(progress);
   };
 
-  /** As whoever keeps services running: starts one again that ends before it serves. */
+  /** Restarts a process, again if it ends before it serves, like a process supervisor. */
   const startAgain = async ({ role, renderMs }: Server): Promise<Server> => {
     for (;;) {
       try {
@@ -337,7 +337,7 @@ async function kill(minutes: number, everySeconds: number): Promise<void> {
     }
   };
 
-  /** As a client that does not give up; every fifth asks again, by another gateway. */
+  /** A client that retries. Every fifth repeats its request at another gateway. */
   const client = async (number: number) => {
     for (let count = 0; performance.now() < endMs; count++) {
       const key = randomUUID();

@@ -1,4 +1,4 @@
-/** The town of the measurements: a grid with every service. */
+/** The measured town: a grid with every service. */
 import { buildNetwork } from "../../src/city/commands/build-network.js";
 import { moveIn } from "../../src/city/simulation/fabric/citizens.js";
 import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
@@ -15,7 +15,7 @@ const SERVICES = [
   "Crematory",
   "Combustion Plant",
 ];
-/** A service, then seven blocks of homes and work, fourteen times. */
+/** One service, then seven blocks of homes and workplaces; fourteen times. */
 const BLOCKS = Array.from({ length: 112 }, (_, i) => {
   if (i % 8 === 0) return SERVICES[(i / 8) % SERVICES.length] as string;
   return ["ResidentialLow", "ResidentialHigh", "CommercialLow", "ResidentialHigh", "Industrial"][
@@ -41,7 +41,7 @@ export function buildGridTown(city: SimulatedCity): void {
   });
 }
 
-/** Moves people in by force, up to so many. */
+/** Moves residents in directly, regardless of demand, up to `citizens`. */
 export function fillHomes(city: SimulatedCity, citizens: number): void {
   for (const home of city.world.buildings.all()) {
     while (home.householdIds.length < home.homes && city.citizenCount < citizens) moveIn(city.world, home);

@@ -1,7 +1,7 @@
 /**
  * Plays scripted mayors: node --import tsx scripts/measure/mayors.ts [NAME|all] [YEARS] [SEEDS] [WEEKS BETWEEN LINES]
  *
- * A line a half-year: what a player would look at, the latest year's figures in percent.
+ * Prints a line every half-year: the figures a player would watch, those of the latest year in percent.
  */
 import { lastYear, MAYORS, play } from "../../test/city/simulation/mayors.js";
 

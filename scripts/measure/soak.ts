@@ -1,11 +1,11 @@
 /**
- * Wears a server down for as long as one likes and watches what it keeps:
+ * Loads a server for a given time and checks for leaks:
  *
  *     node --import tsx scripts/measure/soak.ts --minutes 30 [--engine]
  *
- * Tasks, cancellations, clients that hang up, idle connections, and where the machine allows it a disk that is
- * full now and then. Prints memory, descriptors and orphans once a minute, and a verdict. Without --engine a stand-in
- * makes the songs, so that there are thousands of them.
+ * The load: tasks, cancellations, clients that hang up, idle connections and, if the machine allows it, a disk that is
+ * full at times. Prints memory, descriptors and orphaned files once a minute, and a verdict. Without --engine a stub
+ * renderer makes the songs, so that there are thousands of them.
  */
 import {
   closeSync,
@@ -29,7 +29,7 @@ const SONG_MS = 100;
 const DISK_MIB = 512;
 /** More waiting tasks are not needed to keep the server busy. */
 const MAX_WAITING = 20;
-/** What a server may have gained between the first minute and the last. */
+/** Allowed growth of memory between the first minute and the last. */
 const MAX_GROWTH_MIB = 64;
 const MAX_GROWTH_DESCRIPTORS = 30;
 
@@ -64,7 +64,7 @@ await repeat(sample);
 await Promise.all(workload);
 await verdict();
 
-/** A path of the server's folder, as it sees it. */
+/** Path in the server's folder, as seen by the server. */
 function seen(name: string): string {
   return server.hostPath(join(directory, name));
 }
@@ -103,7 +103,7 @@ async function cancel(): Promise<void> {
     counts.cancelled++;
 }
 
-/** A client that goes in the middle of its request. */
+/** A client that hangs up in the middle of its request. */
 async function hangUp(): Promise<void> {
   const socket = connect(Number(new URL(client.url).port), "127.0.0.1");
   socket.on("error", () => {});
@@ -113,7 +113,7 @@ async function hangUp(): Promise<void> {
   counts.hangUps++;
 }
 
-/** Clients that connect and say nothing. */
+/** Clients that connect and send nothing. */
 async function idle(): Promise<void> {
   const sockets = Array.from({ length: 50 }, () => connect(Number(new URL(client.url).port), "127.0.0.1"));
   for (const socket of sockets) socket.on("error", () => {});
@@ -143,7 +143,7 @@ async function sample(): Promise<void> {
   const memoryMiB = Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024);
   const descriptors = readdirSync(`/proc/${server.pid}/fd`).length;
   const { jobs } = await stats();
-  // A song under way has a file that no record names yet.
+  // The file of a running song is not in a record yet.
   const songs = readdirSync(seen("api_audio")).length;
   const orphans = Math.max(songs - (jobs.succeeded as number) - (jobs.running as number), 0);
   samples.push({ memoryMiB, descriptors, orphans });
@@ -157,7 +157,7 @@ async function verdict(): Promise<void> {
   for (const id of accepted) {
     const { status, error, result } = (await client.query(id)).item;
     if (status === 2 && error !== "Cancelled by user") faults.push(`task ${id} failed: ${error}`);
-    // An empty list is that of a task that is not there, as retention let it go.
+    // An empty list means that retention has deleted the task.
     if (status === 0 && result !== "[]") faults.push(`task ${id} has not ended`);
   }
   const [first, last] = [samples[0], samples.at(-1)];

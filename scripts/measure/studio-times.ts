@@ -1,12 +1,12 @@
 /**
- * What the studio weighs, how soon it is heard, and how late it hears of its server:
+ * Measures page weight, time to first sound and event latency of the studio:
  *
  *     node --import tsx scripts/measure/studio-times.ts [--songs 6] [--seconds 30]
  *
- * In Chromium, with carillon-nano on the processor. Somebody presses Make, and Listen as soon as there is that: sound is
- * what a meter on the audio element then reads. An event's latency is from the line that the server's log has of a stage
- * to the page's listener, by one clock that both round to milliseconds. The first song finds the models not yet loaded.
- * At last the page opens with 10,000 songs: when it takes words, and how many frames a second scrolling gets.
+ * Runs in Chromium, with carillon-nano on the processor. The script presses Make, and Listen as soon as it appears; a meter
+ * on the audio element detects sound. The latency of an event is the time from the server's log line of a stage to the
+ * page's listener. The first song includes loading the models. At the end the page opens with 10,000 songs: time until text
+ * can be entered, and frames a second while scrolling.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ import { launchBrowser } from "../../test/browser.js";
 import { endServed, ServedProcess } from "../../test/e2e/served-process.js";
 import { fillLibrary } from "../../test/music/studio/many-songs.js";
 
-/** What the page is told to note, in milliseconds since 1970. */
+/** Times recorded in the page, in milliseconds since 1970. */
 interface Noted {
   pressed: number;
   heard: number;
@@ -27,9 +27,9 @@ interface Noted {
 
 const TIMEOUT_MS = 600_000;
 const LIBRARY_SONGS = 10_000;
-/** Frames of a measured scrolling. */
+/** Number of frames of the scrolling measurement. */
 const FRAMES = 400;
-/** Pixels that a frame moves: 30 and 85 songs a second at 60 frames. */
+/** Pixels scrolled per frame: 30 and 85 songs a second at 60 frames. */
 const SCROLL_SPEEDS = [40, 120];
 
 const { values } = parseArgs({
@@ -37,7 +37,7 @@ const { values } = parseArgs({
 });
 
 const folder = fileURLToPath(new URL("../../dist/web/studio", import.meta.url));
-/** The first load; `languages/` is read on demand. */
+/** Files of the first load; `languages/` is loaded on demand. */
 const loaded = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile());
 const files = loaded.map(({ name }) => readFileSync(join(folder, name)));
 const weight = (pack: (file: Buffer) => Buffer) =>
@@ -125,11 +125,11 @@ try {
 } finally {
   await browser.close();
   await endServed();
-  // The city's process may still write as it ends.
+  // The city process may still write while it exits.
   rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
 }
 
-/** Runs in the page before its own script; holds no named function, which tsx would mark with one of its own. */
+/** Runs in the page before its script. Contains no named function, because tsx would add a call to its helper. */
 function note(): void {
   const page = globalThis as unknown as { noted: Noted };
   page.noted = { pressed: 0, heard: 0, stages: [] };
@@ -168,7 +168,7 @@ function note(): void {
   };
 }
 
-/** The log has the names of stages without what differs between the songs of a batch. */
+/** Stages in the log. Their names lack the parts that differ between the songs of a batch. */
 function stagesInLog(log: string): { stage: string; at: number }[] {
   const lines = log.split("\n").filter((line) => line.includes('"stage begins"'));
   return lines.map((line) => {

@@ -30,7 +30,7 @@ const records = await renderHeldOut({
   wishes: { durationSeconds: pieceSeconds },
 });
 const trials = records.flatMap((record, index) =>
-  // The next piece first: every piece is the other of one.
+  // Starts with the next piece, so that every piece is the first other piece of one trial.
   trialsOf(directory, record, [...records.slice(index + 1), ...records.slice(0, index)]).map((trial) => ({
     ...trial,
     noise: whiteNoise(join(heldOut, "task-noise"), record),

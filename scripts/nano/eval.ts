@@ -128,7 +128,7 @@ function songOf(path: string, { sections }: PieceRecord): Form {
   };
 }
 
-/** Two pieces of one genre stand for two seeds. */
+/** Two pieces of one genre serve as two seeds of one prompt. */
 function pieceColumn(): Recordings {
   const paths = pieces.map(({ mix }) => join(heldOut, "short-pieces", mix));
   const siblings = pieces.slice(0, options.seedPairs).flatMap(({ genre }, index): [string, string][] => {

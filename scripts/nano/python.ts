@@ -39,7 +39,7 @@ function directoryOf(room: string): string {
   return fileURLToPath(new URL(room, import.meta.url));
 }
 
-/** The folder in the cache with what requirements.txt of the room asks for. */
+/** Cache folder with the packages of the folder's requirements.txt. */
 function packagesOf(room: string): string {
   const requirements = join(directoryOf(room), "requirements.txt");
   const wanted = readFileSync(requirements, "utf8");
@@ -47,7 +47,7 @@ function packagesOf(room: string): string {
   const mark = join(packages, "installed.txt");
   if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return packages;
   const quiet = ["--quiet", "--disable-pip-version-check", "--root-user-action", "ignore"];
-  // An index that cannot be reached is asked for every package: give up on it soon.
+  // pip queries the index for every package, so it gives up early if the index is unreachable.
   const options = [...quiet, "--retries", "2", "--upgrade", "--target", packages];
   python(["-m", "pip", "install", ...options, "--requirement", requirements], process.env);
   writeFileSync(mark, wanted);

@@ -59,7 +59,7 @@ export class Supervisor {
   #child: ChildProcess | null = null;
   /** Why the program was asked to end. */
   #interruption: "pause" | "stop" | null = null;
-  /** Where its time counts: when it began, the hours before, and the hours to pause at. */
+  /** If its time counts as training: start, hours before, and hours to pause at. */
   #training: { sinceMs: number; hoursBefore: number; pauseAtHours: number } | null = null;
   #status: Status;
   /** Times and steps of this stage, for its rate. */
@@ -178,7 +178,7 @@ export class Supervisor {
     if (isRunning && this.trainedHours >= pauseAtHours) this.#interrupt("pause");
   }
 
-  /** Figures of one stage are not those of another. */
+  /** Resets the figures for a new stage. */
   #enter(stage: string, steps = 0): void {
     if (stage === this.#status.stage) return;
     this.#history = [];

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type PromptPart, Tokenizer } from "../../src/engine/tokenizer.js";
 
-const CHECKPOINT = "acestep-5Hz-lm-0.6B"; // the set's README names it
+const CHECKPOINT = "acestep-5Hz-lm-0.6B"; // named in the set's README
 const CONTROL = /(<\|[a-z0-9_]+\|>|<\/?think>)/;
 const AUDIO_CODE = /^<\|audio_code_(\d+)\|>$/;
 

@@ -1,16 +1,16 @@
-/** What a shared library asks of the system it is loaded on, as binutils tell it. */
+/** System requirements of a shared library, read with binutils. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { run, SetupError } from "../setup/run.mjs";
 
-/** The newest symbol versions that a package may ask for: those of Debian 10, RHEL 8, Ubuntu 20.04 and all later. */
+/** Newest symbol versions that a package may require: those of Debian 10, RHEL 8 and Ubuntu 20.04. */
 const NEWEST = { GLIBC: "2.28", GLIBCXX: "3.4.25", CXXABI: "1.3.11" };
 
 export function librariesNeeded(path) {
   return [...run("readelf", ["-dW", path]).matchAll(/\(NEEDED\).*\[(.+)\]/g)].map(([, name]) => name);
 }
 
-/** @throws SetupError naming the newest version that is too new, and a symbol that asks for it */
+/** @throws SetupError with the newest required version if it is too new, and a symbol that requires it */
 export function checkSymbolVersions(path) {
   for (const [line, family, version] of run("readelf", ["--dyn-syms", "-W", path]).matchAll(
     /^.*\bUND\b.*@(GLIBC|GLIBCXX|CXXABI)_([\d.]+).*$/gm,
@@ -29,7 +29,7 @@ function compareVersions(a, b) {
   return index < 0 ? left.length - right.length : left[index] - (right[index] ?? 0);
 }
 
-/** Has it look for libraries in its own folder and nowhere else: the path is overwritten where it stands. */
+/** Sets the library search path to the library's own folder, by overwriting the path in the file. */
 export function findBesideItself(path) {
   const runPath = /\((?:RUNPATH|RPATH)\).*\[(.*)\]/.exec(run("readelf", ["-dW", path]))?.[1];
   if (runPath === undefined || runPath === "$ORIGIN") return;

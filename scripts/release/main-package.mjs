@@ -4,13 +4,13 @@ import { dirname, join } from "node:path";
 import { manifest, projectRoot, run } from "../setup/run.mjs";
 import { commonFields, emptyFolder, writeManifest } from "./stage.mjs";
 
-/** The command of an installed package, and what it needs; all others are for those who change the clone. */
+/** The npm script of an installed package and its dependencies; other scripts are for clones only. */
 const SETUP = {
   scripts: { setup: manifest.scripts.setup },
   devDependencies: { "cmake-js": manifest.devDependencies["cmake-js"] },
 };
 
-/** @param platforms those that have a package of this version, as linux-x64 */
+/** @param platforms with a package of this version, such as linux-x64 */
 export function stageMain(directory, platforms) {
   emptyFolder(directory);
   for (const path of packedFiles()) {

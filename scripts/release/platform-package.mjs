@@ -1,7 +1,7 @@
 /**
- * The packages of this platform, each binary stripped and finding others from where it lies. One has the addon and the
- * libraries of libtorch for the CPU that it opens; the other an addon for every libtorch minor and no libtorch, for those
- * who have one of their own, above all one for CUDA. src/libtorch/prebuilt.ts chooses among them.
+ * The packages of this platform. Binaries are stripped and find each other by relative paths. One package has the addon
+ * and libtorch for the CPU; the other has an addon for every libtorch minor and no libtorch, for users with their own,
+ * above all for CUDA. src/libtorch/prebuilt.ts chooses among them.
  */
 import { createHash } from "node:crypto";
 import {
@@ -24,7 +24,7 @@ const ADDON = "carillon.node";
 
 export const platformName = `${process.platform}-${process.arch}`;
 
-/** @throws SetupError where a binary asks for a newer system than is promised */
+/** @throws SetupError if a binary requires a newer system than the supported ones */
 export function stagePlatform(directory) {
   mkdirSync(emptyFolder(directory), { recursive: true });
   const { addon, libtorch } = buildForRelease(PINNED);
@@ -45,7 +45,7 @@ export function stagePlatform(directory) {
 
 /**
  * @param versions of libtorch, one of each minor
- * @param partial leave out, and say so, what pip cannot install here
+ * @param partial skip versions that pip cannot install here, with a message
  */
 export function stageAddons(directory, versions, partial) {
   mkdirSync(emptyFolder(directory), { recursive: true });
@@ -107,7 +107,7 @@ function contentsOf(directory, names) {
 
 const minorOf = (version) => version.split(".").slice(0, 2).join(".");
 
-/** Those of libtorch's folder that a binary needs, and those that they need; the others are the system's. */
+/** Copies the libraries of libtorch's folder that a binary needs, directly or indirectly. The others come from the system. */
 function copyLibraries(name, from, to) {
   for (const library of librariesNeeded(join(to, name))) {
     if (!existsSync(join(from, library)) || existsSync(join(to, library))) continue;
@@ -116,7 +116,7 @@ function copyLibraries(name, from, to) {
   }
 }
 
-/** Libtorch's, with those of what is inside it. */
+/** Copies the licences of libtorch and of the libraries in it. */
 function copyLicences(libtorch, directory) {
   const wheel = readdirSync(dirname(libtorch)).find((name) => /^torch-.*\.dist-info$/.test(name));
   const licences = wheel && join(dirname(libtorch), wheel, "licenses");

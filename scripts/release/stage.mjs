@@ -1,11 +1,11 @@
-/** A package as it is packed: a folder with its files and a package.json of its own. */
+/** Folders that packages are packed from, each with its own package.json. */
 import { rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { manifest, run, say } from "../setup/run.mjs";
 
 const BYTES_PER_MEGABYTE = 1e6;
 
-/** What all packages of one version share; the place of the sources is that of the clone they are packed in. */
+/** Fields of package.json that all packages of one version share. */
 export function commonFields() {
   const { version, license, engines } = manifest;
   const { GITHUB_SERVER_URL, GITHUB_REPOSITORY } = process.env;

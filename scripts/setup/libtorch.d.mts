@@ -1,2 +1,2 @@
-/** A libtorch with headers and libraries: the torch package's directory, installed where there is none. */
+/** Returns a libtorch with headers and libraries (a torch package's directory); installs one if none is found. */
 export function provideLibtorch(): { directory: string; version: string };

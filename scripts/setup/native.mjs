@@ -1,6 +1,6 @@
 /**
- * Builds the native side with cmake-js and keeps the result in the shared cache,
- * by the content of its sources: a second clone of the same state only copies it.
+ * Builds the native side with cmake-js and stores the result in the shared cache under a hash of its sources, so that a
+ * second clone with the same sources only copies it.
  */
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, renameSync } from "node:fs";
@@ -13,8 +13,8 @@ import { fingerprint, isDone, markDone } from "./stamp.mjs";
 import { installBuildTools } from "./system.mjs";
 
 /**
- * What can be built: the CMake options that ask for it beside the addon, and the files that it leaves. A part
- * with a directory is compiled apart, in there.
+ * Parts that can be built: their CMake options beside those of the addon, and the files they produce. A part with a
+ * directory has a build directory of its own.
  */
 export const ADDON = { name: "addon", products: ["build/Release/carillon.node"] };
 export const PROGRAMS = {
@@ -28,7 +28,7 @@ export const PROGRAMS = {
     "build/native/bench/carillon-bench",
   ],
 };
-/** The unit tests, which find stray memory accesses and undefined behaviour while they run. */
+/** The unit tests with the address and undefined behaviour sanitizers. */
 export const SANITIZED = {
   name: "sanitized",
   options: ["CARILLON_PROGRAMS", "CARILLON_SANITIZE"],
@@ -37,10 +37,10 @@ export const SANITIZED = {
   products: ["build/sanitized/native/test/carillon-test"],
 };
 
-/** What all parts are made of: those of two clones with the same are the same. */
+/** Hash of the native sources. */
 export const sourcesPrint = () => fingerprint(["native", "CMakeLists.txt"]);
 
-/** The addon as it is packed, for any build of that version of libtorch; returns its path and the libtorch. */
+/** Builds the addon for packages, which runs with any build of that libtorch version. Returns its path and the libtorch. */
 export function buildForRelease(version) {
   const libtorch = provideForRelease(version);
   const directory = `build/libtorch-${version}`;
@@ -100,14 +100,14 @@ function compile(libtorch, parts) {
 
 const CMAKE_OPTIONS = ["CARILLON_PROGRAMS", "CARILLON_SANITIZE", "CARILLON_ANY_LIBTORCH"];
 
-/** By itself, build configures a new directory only, and would go on with an earlier libtorch or other options. */
+/** Always configures: `cmake-js build` configures new directories only, and would keep an earlier libtorch or options. */
 function runCmake(libtorch, { options, directory = "build", target }) {
   const env = {
     ...process.env,
     LIBTORCH: libtorch.directory,
     CMAKE_BUILD_PARALLEL_LEVEL: process.env.CMAKE_BUILD_PARALLEL_LEVEL ?? String(availableParallelism()),
   };
-  // The clone's own; for an installed package npm fetches it.
+  // In a clone cmake-js is installed; for an installed package npm fetches it.
   const program = [
     "exec",
     "--yes",
@@ -123,7 +123,7 @@ function runCmake(libtorch, { options, directory = "build", target }) {
   cmakeJs("build", ...(target === undefined ? [] : ["--target", target]));
 }
 
-/** File by file, each whole or absent: another process may read either side meanwhile. */
+/** Copies each file atomically, because other processes may read or copy the same files. */
 function copyProducts({ products }, from, to) {
   for (const product of products) {
     const target = join(to, product);
@@ -134,5 +134,5 @@ function copyProducts({ products }, from, to) {
   }
 }
 
-// binding.gyp enters here.
+// Entry point of binding.gyp.
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) buildNative();

@@ -1,5 +1,5 @@
 /**
- * npm packages, in the versions of the lock file. Not `npm ci`: it refuses a lock file that lacks the optional packages
+ * Installs npm packages in the versions of the lock file. Not `npm ci`: it refuses a lock file that lacks the optional packages
  * of other platforms, and registries that mirror only some platforms write such lock files.
  */
 import { existsSync } from "node:fs";

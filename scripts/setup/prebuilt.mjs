@@ -1,6 +1,6 @@
 /**
- * The native core of a clone from the registry, where that has this platform's package of exactly this version and made of
- * exactly these sources: nothing is compiled then. `CARILLON_PREBUILT=0` turns it off.
+ * Installs a prebuilt native core from the registry instead of compiling, if the registry has a package for this platform,
+ * version and hash of sources. `CARILLON_PREBUILT=0` turns it off.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -12,11 +12,11 @@ import { manifest, projectRoot, say } from "./run.mjs";
 const PLATFORM = `@carillon/${process.platform}-${process.arch}`;
 const PATIENCE = ["--fetch-retries=0", "--fetch-timeout=20000"];
 
-/** @returns whether src/libtorch/prebuilt.ts finds the core in node_modules; what was built here stays in use. */
+/** @returns whether src/libtorch/prebuilt.ts finds the core in node_modules; a core built here takes precedence */
 export function takePrebuilt() {
   if (process.env.CARILLON_PREBUILT === "0" || existsSync(join(projectRoot, ADDON.products[0]))) return false;
   const print = sourcesPrint();
-  // The second one runs with the libtorch for CUDA that set-up provides.
+  // The second package runs with the libtorch for CUDA that set-up installs.
   const hasGpu = wheelBuild() !== "cpu";
   const names = hasGpu ? [PLATFORM, `${PLATFORM}-cuda`] : [PLATFORM];
   if (!names.every((name) => isInstalled(name, print))) {
@@ -41,7 +41,7 @@ function isInstalled(name, print) {
   return existsSync(path) && JSON.parse(readFileSync(path, "utf8")).carillon?.sources === print;
 }
 
-/** What the registry's package of that version was made of; null where it has none, or does not answer. */
+/** Hash of the sources of the registry's package of that version; null if there is none or the registry does not answer. */
 function published(name) {
   const answer = npm("view", `${name}@${manifest.version}`, "carillon.sources", ...PATIENCE);
   return answer?.trim() || null;

@@ -1,4 +1,4 @@
-/** The project folder, and programs that run in it with output kept in a log. */
+/** Path of the project folder, and a helper that runs programs in it and logs their output. */
 import { spawnSync } from "node:child_process";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -14,7 +14,7 @@ export const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"
 /** False in an installed package: only its native core can be built. */
 export const isClone = existsSync(join(projectRoot, "tsconfig.json"));
 
-/** Runs a program to its end with output kept in a log. Throws SetupError with its last lines. Returns stdout. */
+/** Runs a program and writes its output to a log. Returns stdout. Throws SetupError with the last lines if it fails. */
 export function run(command, args, { cwd = projectRoot, env = process.env, log } = {}) {
   const logFile = log && join(cacheRoot, "logs", `${log}.log`);
   if (logFile) mkdirSync(dirname(logFile), { recursive: true });

@@ -1,4 +1,4 @@
-/** Remembers by content hash what a set-up step was done for, so that a second run does nothing. */
+/** Stores a content hash of the inputs of each set-up step, so that finished steps are skipped. */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";

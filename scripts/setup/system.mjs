@@ -1,8 +1,8 @@
-/** System programs: through apt where that is possible, else one line saying what to install. */
+/** Installs system programs with apt if possible, else prints what to install. */
 import { hasPip } from "../../src/libtorch/find-libtorch.mjs";
 import { exists, run, SetupError, say } from "./run.mjs";
 
-/** The programs a build needs; Debian's package has the same name where none is said. */
+/** Programs needed for a build. `package` is given if Debian's package has another name. */
 const TOOLS = [
   { command: "cmake", use: "builds the native core" },
   { command: "c++", packageName: "g++", use: "compiles the native core" },
@@ -22,9 +22,9 @@ const TEST_PROGRAMS = [
 
 export const installBuildTools = () => install(TOOLS);
 export const installPip = () => install([PIP]);
-/** Without it songs are written as wav. */
+/** Installs ffmpeg. Without it songs are written as wav. */
 export const installAudioTools = () => tryToInstall([AUDIO]);
-/** Without them the tests of pages or fleets fail and say so; the others need none. */
+/** Installs programs for tests of pages and fleets. Without them these tests fail with a message. */
 export const installTestPrograms = () => tryToInstall(TEST_PROGRAMS);
 
 function tryToInstall(programs) {

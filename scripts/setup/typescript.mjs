@@ -1,4 +1,4 @@
-/** dist/ from src/. */
+/** Builds dist/ from src/. */
 import { cpSync, existsSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { installPackages } from "./packages.mjs";
 import { projectRoot, run, say } from "./run.mjs";
 import { fingerprint, isDone, markDone } from "./stamp.mjs";
 
-/** Files of the pages that go as they are; their scripts are projects of their own, for the browser. */
+/** Files of the pages that are copied unchanged. Their scripts are separate TypeScript projects for the browser. */
 const PAGE_FILES = ["index.html", "page.css", "icon.svg"];
 const STUDIO_FILES = ["studio/index.html", "studio/studio.css", "studio/icon.svg", "studio/languages"];
 /** Swagger UI with its licences, and those of the libraries in its script. */
@@ -52,7 +52,7 @@ function copyDocs() {
     cpSync(join(projectRoot, "node_modules/swagger-ui-dist", file), join(docs, file));
 }
 
-/** One script with the libraries in it: the page asks no other host. */
+/** Bundles the studio with its libraries into one script, so that the page loads nothing from other hosts. */
 function bundleStudio() {
   createRequire(import.meta.url)("esbuild").buildSync({
     absWorkingDir: projectRoot,
@@ -67,5 +67,5 @@ function bundleStudio() {
   });
 }
 
-// npm run build enters here.
+// Entry point of npm run build.
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) buildTypeScript();

@@ -13,7 +13,7 @@ export function suitesOfPath(path) {
   const [top, part, room] = place.split("/");
   if (top === "native" && part === "addon") return [mochaOf("test/engine/native.test.ts")];
   if (place.startsWith("native/test/parity") || place.startsWith("test/goldens")) return parity("goldens");
-  // native/core/lm, native/kernels and native/test/lm all mean the tests of the room `lm` or `kernels`.
+  // native/core/lm, native/kernels and native/test/lm select the native tests of `lm` or `kernels`.
   if (top === "native")
     return [nativeTests(part === "kernels" ? "test/kernels/" : room ? `test/${room}/` : "")];
   if (top === "scripts" && part === "nano") return [nanoRecipe()];

@@ -20,11 +20,11 @@ const INSTRUCTION_SETS = {
   },
 };
 
-/** Two CUDA devices that are not there (native/test/fake_cuda). */
+/** Two simulated CUDA devices (native/test/fake_cuda). */
 const FAKE_CUDA = {
   LD_PRELOAD: program("fake_cuda/libtorch_cuda.so"),
   FAKE_CUDA_DEVICES: "2",
-  // libtorch's CPU kernels warn where they run in place of a GPU's.
+  // libtorch warns if its CPU kernels run in place of GPU kernels.
   TORCH_CPP_LOG_LEVEL: "ERROR",
 };
 
@@ -36,7 +36,7 @@ const SANITIZER_OPTIONS = {
 const check = (name, command, args) => ({ name, command, args, read: readCheck });
 const native = (name, command, args = [], env = {}) => ({ name, command, args, env, read: readNative });
 
-/** @param files globs; all tests of .mocharc.json where there are none */
+/** @param files globs; all tests of .mocharc.json if empty */
 export function mocha(name, { files, config, slow = false, env = {}, jobs = 1 }) {
   const args = [
     ...(config ? ["--config", config] : []),
@@ -103,7 +103,7 @@ function engineTests(name, rooms, env) {
   return mocha(name, { files: rooms.map((room) => `test/engine/${room}.test.ts`), slow: true, env });
 }
 
-/** Goldens of carillon-nano, and of the parity set, which lies outside the repository. */
+/** Compares goldens of carillon-nano, or of a parity set outside the repository. */
 export function parity(name, args = [], env = {}) {
   const compare = (set, ...folders) =>
     native(`${name} of ${set}`, program("carillon-parity"), [...folders, ...args], env);

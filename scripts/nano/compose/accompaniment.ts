@@ -3,7 +3,7 @@ import { readGrid } from "./grid.js";
 import { type ChordSpan, voicing } from "./harmony.js";
 import type { Note } from "./piece.js";
 
-/** Remembers its hand's last position, for each chord moves from there. */
+/** Keeps the last voicing, because the next one is chosen near it. */
 export class Accompanist {
   #previous: number[] = [];
   readonly #centre: number;

@@ -16,7 +16,7 @@ export interface Score {
   genre: Genre;
   style: MetreStyle;
   sections: Section[];
-  /** Without gaps to the end of the piece; the last is the final chord. */
+  /** Chords without gaps; the last one is the final chord. */
   spans: ChordSpan[];
   barSteps: number;
   beatSteps: number;
@@ -94,7 +94,7 @@ function drawAttendance(score: Score, random: Random): (role: Role, name: Sectio
       if (!random.chance(shares[role] ?? 0)) absent.add(`${name} ${role}`);
     }
   }
-  // With two sections or fewer there is no time to build up: all play.
+  // With two sections or fewer all roles play from the start.
   return (role, name) => score.sections.length <= 2 || !absent.has(`${name} ${role}`);
 }
 
@@ -138,7 +138,7 @@ function writeDrums(score: Score, sections: Section[], _: Instrument, random: Ra
   return [...notes, ...drumBar({ kick: "X" }, finalStep, 1), crash(finalStep)];
 }
 
-/** The pattern of most bars, and the one that closes phrases. */
+/** Pattern of most bars, and pattern of the last bar of a phrase. */
 function twoOf(patterns: readonly DrumPattern[], random: Random): [DrumPattern, DrumPattern] {
   const [usual, turn] = random.shuffled(patterns);
   if (usual === undefined) throw new RangeError("a style with drums needs a pattern");
@@ -260,7 +260,7 @@ function spanAt({ spans }: Score): (step: number) => ChordSpan {
   return (step) => (spans.find(({ end }) => step < end) ?? spans.at(-1)) as ChordSpan;
 }
 
-/** A centre that leaves some semitones of the instrument's range on both sides. */
+/** Centre pitch with some semitones of the instrument's range on both sides. */
 function within(centre: number, { lowest, highest }: Instrument, margin = 8): number {
   return Math.max(lowest + margin, Math.min(highest - margin, centre));
 }

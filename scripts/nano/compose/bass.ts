@@ -4,7 +4,7 @@ import type { ChordSpan } from "./harmony.js";
 import type { Note } from "./piece.js";
 import { modulo, moveAlong, nearestPitch } from "./theory.js";
 
-/** Where roots lie: low, and near the one before. */
+/** Range of roots. The nearest to the root before is chosen. */
 const centre = 36;
 
 /**

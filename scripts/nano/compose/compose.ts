@@ -14,11 +14,11 @@ export interface Wishes {
   durationSeconds?: number;
 }
 
-/** Share of pieces whose last bar is a cadence; the others end out of their loop. */
+/** Share of pieces whose last bar is a cadence; the others end in the middle of their loop. */
 const cadenceShare = 0.7;
 const cadences: Record<Mode, readonly string[]> = { major: ["V", "V", "IV"], minor: ["V", "V", "bVII"] };
 
-/** Consecutive seeds go round all genres. */
+/** Consecutive seeds cycle through all genres. */
 export function compose(seed: number, wishes: Wishes = {}): Piece {
   const random = new Random(seed);
   const genre = genres[seed % genres.length] as Genre;

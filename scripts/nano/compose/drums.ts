@@ -51,7 +51,7 @@ export function crash(firstStep: number): Note {
   return { start: firstStep, length: 4, pitch: drumPitches.crash, velocity: 96 };
 }
 
-/** Sixteenths or eighths that grow towards the bar line, down over the drums that the kit's style names. */
+/** Sixteenths or eighths that get louder towards the bar line, from high to low drums. */
 export function drumFill(drums: readonly DrumName[], endStep: number, steps: number, random: Random): Note[] {
   const stride = random.chance(0.5) ? 1 : 2;
   const notes: Note[] = [];

@@ -1,7 +1,7 @@
-/** How many bars a piece has, and its sections. */
+/** Number of bars and sections of a piece. */
 import type { Section, SectionName } from "./piece.js";
 
-/** What rings after the last bar: at least this, at most a bar more. */
+/** Seconds of decay after the last bar: at least this, at most a bar more. */
 const minTailSeconds = 0.8;
 
 export function barsWithin(durationSeconds: number, barSeconds: number): number {

@@ -1,4 +1,4 @@
-/** Which chord sounds when, and how it is voiced. */
+/** Chord progressions and voicings. */
 import type { Key } from "./piece.js";
 import { type Chord, chordOf, modulo } from "./theory.js";
 

@@ -1,7 +1,7 @@
 /**
- * Melodies out of motifs. A motif is a rhythm and a contour of one bar. Phrases of four bars state it, answer
- * it, vary it and close; strong beats take notes of the chord, the others run along the scale. Sections of one name
- * share a theme, so a chorus returns as it was.
+ * Melodies from motifs. A motif is a rhythm and a contour of one bar. A phrase of four bars states it, answers it, varies
+ * it and closes. Strong beats take notes of the chord, the others notes of the scale. Sections of one name share a theme,
+ * so the melody of a chorus returns.
  */
 import type { ChordSpan } from "./harmony.js";
 import type { Note } from "./piece.js";
@@ -16,7 +16,7 @@ interface MotifNote {
 }
 
 export interface MelodyStyle {
-  /** Notes a beat, about. */
+  /** Approximate notes per beat. */
   density: number;
   /** 0 .. 1: how often an onset falls beside the beat. */
   syncopation: number;
@@ -101,7 +101,7 @@ export function composeTheme(motif: Motif, other: Motif, random: Random): Theme 
 export interface MelodyFrame {
   barSteps: number;
   beatSteps: number;
-  /** MIDI note that the section's melody turns around. */
+  /** Central MIDI note of the section's melody. */
   centre: number;
   range: { lowest: number; highest: number };
   spanAt: (step: number) => ChordSpan;

@@ -1,4 +1,4 @@
-/** From the page to the hand: swing, timing and touch that are never quite even. */
+/** Humanises notes: swing, and random variation of timing and velocity. */
 import type { Note } from "./piece.js";
 import type { Random } from "./random.js";
 

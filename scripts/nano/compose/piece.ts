@@ -1,4 +1,4 @@
-/** A composed piece: notes, not yet sound. Time counts in steps, a sixteenth note each. */
+/** A composed piece as notes. Time is in steps of a sixteenth note. */
 import type { Instrument } from "./instruments.js";
 
 export type Metre = "2/4" | "3/4" | "4/4" | "6/8";

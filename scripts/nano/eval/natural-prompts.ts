@@ -1,6 +1,6 @@
 /**
- * What people ask for in their own words: none of it is of the generator's grammar, a third names no genre of its. Written
- * before any song of it was heard; not to be changed for a model's sake.
+ * Prompts in people's own words. None follows the generator's grammar, and a third names none of its genres. They were
+ * written before the first model and must not be adapted to a model.
  */
 import type { Asked } from "./table.js";
 

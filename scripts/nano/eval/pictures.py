@@ -1,4 +1,4 @@
-"""Pictures of recordings, to listen by looking: waveform over a spectrogram of 24 bands an octave.
+"""Pictures of recordings: waveform over a spectrogram with 24 bands per octave.
 
     pictures.py MANIFEST
 
@@ -56,7 +56,7 @@ def draw_wave(axis, mono, seconds):
 
 
 def draw_spectrum(axis, mono, seconds):
-    """Bands as far apart as quarter tones: a note is a line, its partials the lines above it."""
+    """Spectrogram with quarter-tone bands: a note is a line, its partials are the lines above it."""
     bands = int(OCTAVES * BANDS_PER_OCTAVE)
     lowest = librosa.note_to_hz(LOWEST)
     magnitudes = np.abs(

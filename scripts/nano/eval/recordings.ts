@@ -13,7 +13,7 @@ export interface Recordings {
   computeSeconds: number[];
   /** Recordings whose sections are known. */
   songs: Song[];
-  /** Two recordings that ought to differ, as of two seeds. */
+  /** Pairs of recordings that should differ, such as two seeds of one prompt. */
   siblings: [string, string][];
   /** A recording and its reconstruction. */
   reconstructions: [string, string][];

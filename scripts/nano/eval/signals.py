@@ -52,9 +52,9 @@ def onset_autocorrelation(mono):
 
 
 def tempo(correlation):
-    """Beats a minute: the comb whose teeth stand highest in the autocorrelation of onsets.
+    """Beats a minute: the comb filter with the highest response in the autocorrelation of onsets.
 
-    The gaps between teeth are not counted against it: between beats that eighths divide they are as high.
+    Gaps between the comb's teeth are ignored, because with eighth notes they are as high as the beats.
     """
     lags = np.arange(len(correlation))
     teeth = np.arange(1, COMB_TEETH + 1)
@@ -88,7 +88,7 @@ def low_flatness(mono):
 
 
 def recurrence(mono):
-    """How like itself it is at its best lag from two seconds to half its length: correlation of half seconds."""
+    """Self-similarity at the best lag from two seconds to half the length: correlation of half seconds."""
     rows = half_seconds(mono)
     likeness = rows @ rows.T
     return float(max(np.diagonal(likeness, lag).mean() for lag in range(4, max(5, len(rows) // 2))))

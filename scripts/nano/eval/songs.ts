@@ -17,11 +17,11 @@ import { weightsVersion } from "./versions.js";
 /** A song on disk. */
 export interface Song {
   path: string;
-  /** What making it took, without loading models. */
+  /** Time to make it, without loading models. */
   computeSeconds: number;
 }
 
-/** Where the environment names no others. */
+/** Default folders, unless the environment sets others. */
 const embeddedModel = { SVC_CONFIG_PATH: "carillon-nano", SVC_LM_MODEL_PATH: "carillon-nano/lm" };
 
 /** Makes songs by the configured models, and keeps them: a song that is there already is not made again. */
@@ -99,7 +99,7 @@ export class Singer {
   }
 }
 
-/** All that a piece's prompt says, as parameters of a request. */
+/** A piece's prompt as request parameters. */
 export function promptOf(record: PieceRecord): Record<string, unknown> {
   const { caption, lyrics, language, bpm, keyScale, timeSignature, durationSeconds } = record;
   return {
@@ -114,7 +114,7 @@ interface Recording {
 }
 
 /**
- * Encodes recordings and decodes them again, by what training has.
+ * Encodes recordings and decodes them again with the training code.
  * @returns a WAV file per recording, in a folder of this autoencoder; existing files are kept
  */
 export function reconstruct(vaeDirectory: string, recordings: Recording[], directory: string): string[] {

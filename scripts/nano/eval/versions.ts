@@ -8,12 +8,12 @@ const composer = ["genres", "compose", "render", "words"].map((room) =>
   fileURLToPath(new URL(`../${room}`, import.meta.url)),
 );
 
-/** The version of the code that held-out pieces follow from. */
+/** Hash of the code that determines held-out pieces. */
 export function composerVersion(): string {
   return versionOf(composer, (name) => name.endsWith(".ts"));
 }
 
-/** The version of the parts of a checkpoint, by their folders. */
+/** Hash of the parts of a checkpoint, by folder. */
 export function weightsVersion(...directories: string[]): string {
   return versionOf(directories, (name) => name.endsWith(".safetensors") || name.endsWith(".json"));
 }

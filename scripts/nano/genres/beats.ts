@@ -1,4 +1,4 @@
-/** Where the beat comes first: hip hop and latin dances. */
+/** Genres led by the beat: hip hop and latin dances. */
 import type { Genre } from "./genre.js";
 
 export const hipHop: Genre = {

@@ -1,4 +1,4 @@
-/** What makes a genre: tempo, harmony, patterns, band and words. Each genre is one table of this type. */
+/** A genre: tempo, harmony, patterns, band and words. Each genre is one table of this type. */
 import type { DrumName, DrumPattern } from "../compose/drums.js";
 import type { Progression } from "../compose/harmony.js";
 import type { InstrumentName } from "../compose/instruments.js";
@@ -34,7 +34,7 @@ export interface Genre {
   /** What captions call it. */
   names: readonly string[];
   moods: readonly string[];
-  /** Where or for what one would hear it. */
+  /** Places or occasions where it is heard. */
   scenes: readonly string[];
   minorShare: number;
   feel: Feel;

@@ -14,7 +14,7 @@ export interface RenderedPiece {
 const levels: Record<Role, number> = { drums: -16, bass: -16, comp: -20, pulse: -24, pad: -25, lead: -17 };
 const levelSpread = 2;
 
-/** How far from the middle a role may stand. */
+/** Maximum panning of a role from the centre. */
 const panSpread: Record<Role, number> = { drums: 0, bass: 0, comp: 0.35, pulse: 0.5, pad: 0.1, lead: 0.15 };
 
 const mixPeak = amplitude(-1.5);

@@ -43,7 +43,7 @@ class DecoderStage(nn.Module):
         sharp, real = (torch.stack(parts) for parts in zip(*crops))
         blur = torch.tensor([MOST_BLUR * draw.random() for _ in range(self.batch)])[:, None, None]
         blurred = sharp + blur * draw.normal(sharp.shape)
-        blurred[:, self.parts.beat_slice] = 0  # the decoder must not read the clock
+        blurred[:, self.parts.beat_slice] = 0  # the decoder does not read the clock channels
         made, real = self.decoder(blurred.to(device)), real.to(device)
         error, parts = self.error(made, real)
         judged, judgements = self.discriminator(made, real)

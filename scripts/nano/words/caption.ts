@@ -108,7 +108,7 @@ function stated({ bpm, key }: Piece, random: Random): string {
   return random.pick([tempo, scale, `${tempo}, ${scale}`, `${tempo} ${scale}`, `${scale}, ${tempo}`]);
 }
 
-/** Parts that a listener would expect and this piece does without. */
+/** Common parts that this piece lacks. */
 function absent({ parts }: Piece): string[] {
   const lacks = (role: string): boolean => !parts.some((part) => part.role === role);
   const named: [string, string][] = [
