@@ -29,7 +29,7 @@ export interface Status {
   /** To the end of all stages; while the data set is made, to its end. */
   hoursLeft: number | null;
   memoryMegabytes: number | null;
-  /** Of stages, in all runs. */
+  /** Training time of all runs together. */
   trainedHours: number;
 }
 

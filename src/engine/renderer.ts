@@ -32,7 +32,7 @@ import type {
   TrainingSampleRequest,
 } from "./types.js";
 
-/** Of the largest value of a frame: what rounding to bfloat16 can change. */
+/** Tolerance for bfloat16 rounding, as a share of the largest value of a frame. */
 const FRAME_TOLERANCE = 0.05;
 
 export class Renderer {

@@ -1,5 +1,5 @@
 /**
- * Roads, zones and services, built on the map. Places are clicked; a dry run then tells cost and warnings, and only a
+ * Roads, zones and services, built on the map. Places are clicked; a dry run then shows cost and warnings, and only a
  * confirmed plan is built. Roads and buildings can be undone, zones are painted over.
  */
 import { command, type Place, type Reply, read } from "./api.js";
@@ -32,7 +32,7 @@ const ZONES = [
   "Office",
 ];
 const SNAP_METERS = 16;
-/** Beyond this a suggested place is not what was clicked on. */
+/** Suggested places farther from the click than this are ignored. */
 const NEAR_METERS = 80;
 const SKETCH_COLOR = "#c2185b";
 const SKETCH_FILL = "#c2185b30";
@@ -59,7 +59,7 @@ export class BuildTools {
   #corners: Place[] = [];
   #hovered: Place | null = null;
 
-  /** @param onChange called when what is drawn over the map changes */
+  /** @param onChange called when the drawing over the map changes */
   constructor(onChange: () => void) {
     this.#onChange = onChange;
     const each = <T>(make: (tool: ToolName) => T) =>
@@ -97,7 +97,7 @@ export class BuildTools {
     road.value = "Basic Road";
   }
 
-  /** Takes a clicked place; false while no tool is chosen. */
+  /** Handles a click on the map. Returns false while no tool is chosen. */
   place(place: Place): boolean {
     if (!this.#tool) return false;
     if (this.#corners.length >= TOOLS[this.#tool].clicks) this.#corners = [];
@@ -149,7 +149,7 @@ export class BuildTools {
     this.#onChange();
   }
 
-  /** Tries the command and asks whether it is meant. */
+  /** Runs the command as a dry run and asks for confirmation. */
   async #try(): Promise<void> {
     const plan = await this.#plan();
     this.#corners = [...plan.corners];

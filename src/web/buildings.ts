@@ -5,7 +5,7 @@ import { type Colors, serviceLook } from "./colors.js";
 const CELL_METERS = 8;
 const SHRINK_METERS = 1.5;
 const INACTIVE_OPACITY = 0.5;
-/** A building of this height is drawn so many metres to the north of its ground. */
+/** Metres that the roof is drawn to the north, per metre of height. */
 const LEAN = 0.35;
 const SHADOW_LEAN = 0.5;
 const RIDGE_SHADE = "#00000030";
@@ -43,7 +43,7 @@ export function drawSolids(
   palette: Colors,
   darkness: number,
 ): void {
-  // What stands further north lies behind.
+  // Buildings further north are painted first, because they are behind.
   for (const building of buildings.toSorted((a, b) => b.position.z - a.position.z)) {
     const height = heightOf(building);
     const { width, length } = sizeOf(building);
@@ -183,7 +183,7 @@ function sizeOf({ width, length }: BuildingRow): { width: number; length: number
   return { width: width * CELL_METERS - SHRINK_METERS, length: length * CELL_METERS - SHRINK_METERS };
 }
 
-/** Metres, by density and level: the bridge does not tell heights. */
+/** Height in metres by density and level, because the bridge does not report heights. */
 export function heightOf({ id, service, subService, level }: BuildingRow): number {
   const grade = Number(level.replace(/\D/g, "")) || 1;
   if (service === "Beautification") return 0;

@@ -129,7 +129,7 @@ function classOf({ service, prefab }: SegmentRow): LineClass {
   return prefab.startsWith("Medium") ? "medium" : "small";
 }
 
-/** Has a name of its own that people use. */
+/** Whether a segment is a street, whose name is shown. */
 export function isStreet(segment: SegmentRow): boolean {
   return ["small", "medium", "large"].includes(classOf(segment));
 }

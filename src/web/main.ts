@@ -88,7 +88,7 @@ async function showLife(): Promise<void> {
   listProblems(byId("problems"), picture.problems, visitProblem);
 }
 
-/** Shows a place, and what stands there. */
+/** Moves the map to a problem and selects the entity there. */
 function visitProblem({ entityType, id, position }: ProblemRow): void {
   map.view.goTo(position);
   if (entityType === "building") details.select({ kind: "building", id });

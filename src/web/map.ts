@@ -37,7 +37,7 @@ const SOLIDS_FROM = 2.4;
 const PICK_PIXELS = 8;
 /** Size of the picture in views. */
 const PICTURE_VIEWS = 1.5;
-/** How long the zoom has to rest before the picture is painted at it. */
+/** Time without zooming after which the map is repainted at the new zoom. */
 const REST_MS = 150;
 /** Buildings reach this far beyond their middle. */
 const REACH_METERS = 80;
@@ -63,7 +63,7 @@ export class CityMap {
   #isDue = false;
   #rest = 0;
   #darkness = 0;
-  /** Of the simulation; 0 while it is paused. */
+  /** Simulation speed; 0 while paused. */
   #speed = 0;
   #carSeconds = 0;
   #lastMs = 0;
@@ -90,7 +90,7 @@ export class CityMap {
   onPlace: (place: Place) => boolean = () => false;
   sketch: Sketch = () => {};
 
-  /** Selects what stands at a place. */
+  /** Selects the entity at a place. */
   pick({ x, z }: Place): void {
     const { buildings, segments } = this.#picture;
     const reach = PICK_PIXELS / this.view.pixelsPerMeter;

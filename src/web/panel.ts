@@ -96,7 +96,7 @@ function fillBar(row: HTMLElement, value: number): void {
 interface Key {
   readonly label: string;
   readonly color: () => string;
-  /** Letter in the swatch. */
+  /** Letter in the colour swatch of a legend. */
   readonly symbol?: string;
 }
 
@@ -252,11 +252,11 @@ interface LogLine {
   readonly place?: Place;
 }
 
-/** What a log line leads to. */
+/** Callbacks of the log. */
 export interface LogListener {
   /** A command succeeded. */
   readonly onCommand: () => void;
-  /** The bridge was away: it may be another city. */
+  /** The bridge answers again after an interruption; its city may be another one. */
   readonly onReturn: () => void;
   /** A line was clicked. */
   readonly onVisit: (place: Place) => void;

@@ -35,7 +35,7 @@ const ICONS: Readonly<Record<string, Icon>> = {
 const OTHER: Icon = { color: "#b3261e", shape: MARK };
 /** Severity markers are not problems of their own. */
 const SEVERITIES = ["MajorProblem", "FatalProblem"];
-/** An icon keeps to its building, and to a size that can be read. */
+/** Size of an icon: that of a building, within limits for legibility. */
 const RADIUS_METERS = 5;
 const RADIUS_PIXELS = { least: 2, most: 10, withSymbol: 6 };
 /** The shapes are drawn for this radius. */
@@ -97,7 +97,7 @@ export function listProblems(
   buttons.find(({ dataset }) => dataset.name === focused)?.focus();
 }
 
-/** How often each problem was clicked. */
+/** Number of clicks on each problem. */
 const turns = new Map<string, number>();
 
 function iconOf(names: readonly string[]): Icon {

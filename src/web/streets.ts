@@ -3,7 +3,7 @@ import type { Place, SegmentRow, TrafficRow } from "./api.js";
 import type { Colors } from "./colors.js";
 
 const FONT = "11px system-ui, sans-serif";
-/** Least distance between two equal names. */
+/** Minimum distance on the screen between two labels of one street. */
 const REPEAT_PIXELS = 400;
 
 /** Writes each name along its street, where there is room for it. */
@@ -39,7 +39,7 @@ export function drawStreetNames(
 
 const CAR_COLORS = ["#c62828", "#f5f5f5", "#263238", "#1565c0", "#f9a825"];
 const CAR_METERS = { length: 4.5, width: 2 };
-/** Of the middle of the road. */
+/** Distance of a lane from the middle of the road. */
 const LANE_METERS = 2.6;
 const LEAST_GAP_METERS = 8;
 const MOST_CARS = 800;

@@ -13,7 +13,7 @@ const FIT_MARGIN_METERS = 60;
 /** Pointer movement up to this distance is a click. */
 const CLICK_PIXELS = 4;
 
-/** What a picture of the map shows. */
+/** Section of the map shown in a picture. */
 export interface Frame {
   readonly center: Place;
   readonly pixelsPerMeter: number;

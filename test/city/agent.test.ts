@@ -1,4 +1,4 @@
-/** A scripted agent that knows only the interface: it reads, decides on one small thing, does it, and looks again. */
+/** A scripted agent that uses only the HTTP interface: it repeatedly reads, decides, and sends one command. */
 
 import { expect } from "chai";
 import { type Answer, type BridgeClient, bridgeForEach, eventually } from "./bridge.js";
@@ -12,7 +12,7 @@ const ROWS = 5;
 const MAX_STEPS = 100;
 const FRAMES_PER_WEEK = 4096;
 
-/** What to build when a problem shows or citizens wish for it, along the eastern and the southern street. */
+/** Building for each problem or missing service, along the eastern and the southern street. */
 const REMEDIES = {
   CHIRP_NO_SCHOOLS: { buildingPrefab: "Elementary School", position: { x: 300, z: -195 } },
   CHIRP_NO_HEALTHCARE: { buildingPrefab: "Medical Clinic", position: { x: 220, z: -195 } },
@@ -91,7 +91,7 @@ describe("an agent that uses only the HTTP interface", () => {
     expect((await client.state("/state/building-anomalies")).total).to.equal(0);
   }
 
-  /** One thing after another: what a problem calls for first, then the zone that the highest bar asks for. */
+  /** One action per week: the remedy of a problem, else the zone of the highest demand bar. */
   async function grow(): Promise<void> {
     const blocks = blockCenters();
     const remedies = new Map(Object.entries(REMEDIES));
@@ -113,7 +113,7 @@ describe("an agent that uses only the HTTP interface", () => {
     throw new Error(`the town did not grow in ${MAX_STEPS} steps`);
   }
 
-  /** A week passes, in exactly as many frames each time: the town is the same in every run. */
+  /** Advances by exactly one week, so that every run gives the same town. */
   async function settle(): Promise<Answer> {
     advance(bridge.city, FRAMES_PER_WEEK);
     return client.state("/state/summary");
@@ -139,7 +139,7 @@ function blockCenters() {
   }));
 }
 
-/** What the highest bar asks for; null while no bar is high. */
+/** Zone of the highest demand bar; null while no bar is high. */
 function zoneFor({ residential, commercial, workplace }: Answer): string | null {
   const highest = Math.max(residential, commercial, workplace);
   if (highest < 30) return null;

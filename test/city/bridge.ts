@@ -1,4 +1,4 @@
-/** A bridge to test with: the real server on a free port, before a city that stands still unless told otherwise. */
+/** A bridge for tests: the real server on a free port, with a city that is paused by default. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ export type Answer = any;
 
 export const SILENT = createLogger("silent");
 
-/** Asks a bridge and reads the answer. */
+/** Sends requests to a bridge and parses the responses. */
 export class BridgeClient {
   constructor(readonly url: string) {}
 
@@ -29,7 +29,7 @@ export class BridgeClient {
     return read(await fetch(`${this.url}/commands/${command}`, { method: "POST", body }));
   }
 
-  /** The body of an answer that has to be a success. */
+  /** Body of a response that must be a success. */
   async state(path: string): Promise<Answer> {
     return succeeded(path, await this.get(path));
   }
@@ -38,7 +38,7 @@ export class BridgeClient {
     return succeeded(command, await this.post(command, body));
   }
 
-  /** The message of an answer that has to be a refusal. */
+  /** Error message of a response that must be a refusal. */
   async refusal(command: string, body: unknown = {}): Promise<string> {
     const { status, body: answer } = await this.post(command, body);
     if (status !== 500 || answer.ok !== false) throw new Error(`${command} answered ${status}`);
@@ -64,7 +64,7 @@ export interface TestBridge {
   game: EmbeddedGame;
   city: SimulatedCity;
   savesDirectory: string;
-  /** Is away from its address while the work goes on. */
+  /** Stops listening during `work`. */
   restart(port: number, whileAway: () => Promise<void>): Promise<void>;
 }
 
@@ -104,7 +104,7 @@ export function bridgeForEach({ map = "empty", allowedOrigins = [] }: TestBridge
   return bridge;
 }
 
-/** Repeats a question until the answer satisfies. */
+/** Repeats a request until the response meets a condition. */
 export async function eventually<T>(ask: () => Promise<T>, satisfies: (answer: T) => boolean): Promise<T> {
   for (let attempt = 0; attempt < 400; attempt++) {
     const answer = await ask();

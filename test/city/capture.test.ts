@@ -4,7 +4,7 @@ import { setBuildingActive } from "../../src/city/commands/set-building-active.j
 import { bridgeForEach } from "./bridge.js";
 import { advance, fingerprint, place, smallTown } from "./simulation/towns.js";
 
-/** As the palette has them. */
+/** Colours of the palette. */
 const OFF_MAP = "40,44,42";
 const PLAIN = "238,240,233";
 const SMALL_ROAD = "163,166,163";
@@ -14,7 +14,7 @@ const SERVICE = "122,79,176";
 const HOMES = "199,231,167";
 const GOOD = "26,120,60";
 
-/** Reads a PNG of indexed colours, rows unfiltered, as any reader would. */
+/** Decodes a PNG with indexed colours and unfiltered rows. */
 function readPng(bytes: Buffer) {
   expect(bytes.subarray(1, 4).toString()).to.equal("PNG");
   const chunks = new Map<string, Buffer>();

@@ -1,4 +1,4 @@
-/** A process that starts the city as `carillon serve` does and tells its address, until it is killed. */
+/** A process that starts the city like `carillon serve` and sends its address, until it is killed. */
 import { fileURLToPath } from "node:url";
 import { startCityProcess } from "../../src/city/process.js";
 import { createLogger } from "../../src/system/log.js";

@@ -1,4 +1,4 @@
-/** What the public clients of the bridge send, and the numbers that its starter script is known to produce. */
+/** Requests of the public clients of the bridge, and known results of its starter script. */
 import { expect } from "chai";
 import { type Answer, bridgeForEach, eventually } from "./bridge.js";
 

@@ -82,7 +82,7 @@ describe("carillon city", () => {
   async function everything(client: BridgeClient): Promise<Answer> {
     const states: Answer = {};
     for (const { path } of READ_ROUTES) states[path] = await client.state(path);
-    // By it a page tells one process from the next.
+    // The key identifies the process, so it differs after a restart.
     delete states["/state/map-tiles"].key;
     return states;
   }
@@ -253,7 +253,7 @@ function newestSave(directory: string): string {
   return paths.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0] as string;
 }
 
-/** The first line of the log that tells of an error. */
+/** First error in the log. */
 async function firstError(child: ChildProcess): Promise<string> {
   for await (const line of createInterface({ input: child.stderr as NodeJS.ReadableStream })) {
     if (line.includes('"level":50')) return line;

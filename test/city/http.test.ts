@@ -36,7 +36,7 @@ function ask(
   });
 }
 
-/** Sends bytes as they are; resolves with all that comes back. */
+/** Sends raw bytes; resolves with all received bytes. */
 async function sendRaw(url: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -274,7 +274,7 @@ describe("the city bridge over HTTP", () => {
   it("answers ten thousand concurrent requests and runs each command once @slow", async function () {
     this.timeout(120_000);
     const before = bridge.city.buildIndex;
-    // As many connections at a time as the system lets wait.
+    // As many simultaneous connections as the system's listen backlog allows.
     const agent = new Agent({ maxSockets: 2000 });
     const requests = Array.from({ length: 10_000 }, (_, i) => {
       const z = i - 5000;
@@ -377,7 +377,7 @@ describe("access to the bridge", () => {
         expect([origin, method, answer.status]).to.deep.equal([origin, method, 200]);
         expect(answer.headers).to.include({ "access-control-allow-origin": "*" });
       }
-      // Those that a browser sends across sites without asking first.
+      // Content types that browsers send across sites without a preflight request.
       for (const type of [
         "text/plain",
         "application/x-www-form-urlencoded",

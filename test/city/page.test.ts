@@ -13,11 +13,11 @@ import { bridgeForEach, eventually, SILENT } from "./bridge.js";
 import { advance, smallTown } from "./simulation/towns.js";
 
 const TWO_WEEKS_FRAMES = 8192;
-/** As the page paints them in the light scheme. */
+/** Colours of the light scheme. */
 const SMALL_ROAD = [0xa3, 0xa6, 0xa3];
 const HIGHWAY = [0xe0, 0x91, 0x3a];
 const HOME = [0x2e, 0x7d, 0x32];
-/** Of power. */
+/** Colour of power. */
 const SERVICE = [0x8a, 0x6d, 0x00];
 const MARK = [0xc2, 0x18, 0x5b];
 const WATER_PIPE = [0x16, 0x66, 0xc5];
@@ -28,7 +28,7 @@ describe("the city page", function () {
   let page: Page;
   let complaints: string[];
 
-  // Before the bridge's own hooks: a page that outlives its bridge complains of refused connections.
+  // Registered before the bridge's hooks, because a page that is open after its bridge closed reports refused connections.
   afterEach(async () => {
     await page.close();
     expect(complaints).to.deep.equal([]);
@@ -56,7 +56,7 @@ describe("the city page", function () {
     );
   });
 
-  /** How many pixels of the map have a colour. */
+  /** Number of pixels of the map with a colour. */
   async function count(color: readonly number[]): Promise<number> {
     return page.evaluate(`(() => {
       const canvas = document.getElementById("map");
@@ -403,7 +403,7 @@ describe("the city page", function () {
     expect(await page.getByLabel("Zones").isVisible()).to.equal(false);
     expect(await page.getByLabel("Services").isVisible()).to.equal(true);
     await page.getByText("A running game shows its messages itself.").waitFor();
-    // Only then does it ask, and complain, no more.
+    // Only then does the page stop sending requests and reporting errors.
     await page.goto("about:blank");
     expect(complaints.every((text) => text.includes("404"))).to.equal(true);
     complaints = [];
@@ -445,7 +445,7 @@ describe("the city page", function () {
   }
 });
 
-/** Counts pixels that lean to a colour, however faint: green of homes, or of what is good. */
+/** Counts pixels with a tint, however faint: green of homes or of high values. */
 function hueCount(what: "Residential" | "Good"): string {
   const least = what === "Good" ? 30 : 12;
   return `(() => {
@@ -499,7 +499,7 @@ describe("endpoints for the page", () => {
   });
 });
 
-/** A bridge as a running game has it: the same answers, without the endpoints that are Carillon's own. */
+/** A bridge like that of a running game: the same responses, without endpoints that only Carillon has. */
 async function startPlainGame(cityUrl: string): Promise<{ url: string; close: () => Promise<unknown> }> {
   const server = createServer(async (request, response) => {
     const url = request.url ?? "";

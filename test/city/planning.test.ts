@@ -43,7 +43,7 @@ describe("planning reads", () => {
     expect(samples[0].waterDepth).to.be.closeTo(land.waterDepths[wet], 0.06);
     expect(samples[1]).to.include({ hasWater: false, terrainHeight: city.groundHeight(0, 0), waterDepth: 0 });
     expect((await client.state("/state/terrain?x=0&z=0")).samples).to.deep.equal([samples[1]]);
-    // Along a line into the water the shore comes nearer and is passed.
+    // Samples along a line from land into the water.
     const line = Array.from({ length: 64 }, (_, i) => `${x},${z - 32 * i}`).join(";");
     const course = (await client.state(`/state/terrain?points=${line}`)).samples;
     for (const { shoreDistance, shoreWaterHeight, hasWater, waterHeight } of course) {

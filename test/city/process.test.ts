@@ -1,4 +1,4 @@
-/** The city in a process of its own: the real one, started from this process as `carillon serve` starts it. */
+/** The real city in a child process, started like `carillon serve` does. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -45,7 +45,7 @@ describe("the city in its own process", function () {
   const roads = async (client: BridgeClient) =>
     (await client.state("/state/networks?service=Road")).segments.map(({ name }: Answer) => name as string);
 
-  /** That of the child which serves the city. */
+  /** Process id of the child that serves the city. */
   function processId(): number {
     const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8");
     const found = children

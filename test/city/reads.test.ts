@@ -394,7 +394,7 @@ describe("reading a town", () => {
     for (const { id } of bridge.city.buildings().filter(({ prefab }) => prefab.service === "Electricity")) {
       await bridge.client.run("bulldoze", { entityType: "building", id });
     }
-    // Every building has a patience of its own; by now the first ones have lost it.
+    // Patience differs by building; by now the first ones are abandoned.
     advance(bridge.city, 24_000);
     const text = await (await fetch(`${bridge.client.url}/state/problems?limit=1000`)).text();
     const { total, counts, countsByProblem, problems } = JSON.parse(text);

@@ -165,7 +165,9 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
   for (const auto& [name, module] : tensors.modules) {
     const AdapterTarget* target = index.find(name);
     if (target) {
-      if (!seen.insert(target->name).second) refuse("module '" + name + "' is a duplicate: another module also is " + target->name);
+      if (!seen.insert(target->name).second) {
+        refuse("module '" + name + "' is a duplicate: another module also is " + target->name);
+      }
       adapter.modules.push_back(read_module(module, *target, scales));
     } else if (!module.adds_nothing()) {
       for (const auto& [part, tensor] : module.names()) adapter.unmatched_tensors.push_back(tensor);

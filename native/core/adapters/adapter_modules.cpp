@@ -27,7 +27,7 @@ AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& targe
   return module;
 }
 
-/// alpha / rank; 1 without an alpha or with alpha 0, which in LyCORIS stands for the rank.
+/// alpha / rank; 1 without an alpha or with alpha 0, which means the rank in LyCORIS.
 double lycoris_scale(std::optional<double> alpha, int64_t rank) {
   return !alpha || *alpha == 0 ? 1.0 : *alpha / static_cast<double>(rank);
 }

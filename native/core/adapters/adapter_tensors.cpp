@@ -179,8 +179,9 @@ at::Tensor ModuleTensors::gains(const std::string& part, const AdapterTarget& ta
   const bool on_input = is_peft ? stored.dim() == 2 && stored.size(0) == 1 && target.out != 1 : number("on_input") != 0.0;
   const int64_t expected = on_input ? target.in : target.out;
   if (stored.numel() != expected) {
-    refuse(part, "has shape " + shape_text(stored.sizes()) + ", expected " + std::to_string(expected) + " numbers for the " +
-                     (on_input ? "inputs" : "outputs") + " of " + target.name + ": the adapter was made for another model");
+    refuse(part, "has shape " + shape_text(stored.sizes()) + ", expected " + std::to_string(expected) +
+                     " numbers for the " + (on_input ? "inputs" : "outputs") + " of " + target.name +
+                     ": the adapter was made for another model");
   }
   return on_input ? stored.view({1, -1}) : stored.view({-1, 1});
 }

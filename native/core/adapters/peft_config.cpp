@@ -27,7 +27,9 @@ PeftConfig PeftConfig::read(const std::string& path) {
   if (json.has(alpha)) config.alpha = json.get_double(alpha);
   if (json.has("alpha_pattern")) {
     for (const auto& [pattern, its_alpha] : json.at("alpha_pattern").as_object()) {
-      if (!is_plain(pattern)) refuse("alpha_pattern '" + pattern + "' is a regular expression; only module names are supported");
+      if (!is_plain(pattern)) {
+        refuse("alpha_pattern '" + pattern + "' is a regular expression; only module names are supported");
+      }
       config.alpha_pattern[pattern] = its_alpha.as_double();
     }
   }

@@ -286,8 +286,8 @@ at::Tensor read_archive(const std::string& path, int64_t channels) {
   const auto type = is_half ? at::kBFloat16 : at::kFloat;
   const size_t frame_bytes = static_cast<size_t>(channels) * at::elementSize(type);
   if (storage->size == 0 || storage->size % frame_bytes != 0) {
-    fail(ErrorCode::kBadCheckpoint, path + ": " + std::to_string(storage->size) + " bytes are not a whole number of " + at::toString(type) +
-                                        " frames of " + std::to_string(channels) + " channels");
+    fail(ErrorCode::kBadCheckpoint, path + ": " + std::to_string(storage->size) + " bytes are not a whole number of " +
+                                        at::toString(type) + " frames of " + std::to_string(channels) + " channels");
   }
   const auto frames = static_cast<int64_t>(storage->size / frame_bytes);
   at::Tensor stored = at::empty({1, channels, frames}, type);

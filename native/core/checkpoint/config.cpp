@@ -207,7 +207,8 @@ VaeConfig::SpectralEncoder read_spectral_encoder(const ConfigFile& file, const V
                    lows + out.clock_channels + out.timbre_channels + out.pitch_classes == config.decoder_input_channels,
                "channels of spectral_encoder and oscillators do not add up to the latent channels");
   const int64_t samples = config.samples_per_frame();
-  file.require(samples % 4 == 0 && samples <= 8192, "spectral_encoder needs frames of at most 8192 samples, a multiple of 4");
+  file.require(samples % 4 == 0 && samples <= 8192,
+               "spectral_encoder needs frames of at most 8192 samples, a multiple of 4");
   return out;
 }
 

@@ -85,7 +85,7 @@ struct VaeConfig {
   std::vector<int64_t> downsampling_ratios;
   std::vector<int64_t> channel_multiples;
 
-  /// Of carillon-nano: the first latent channels are log amplitudes of semitones from E1 on, which oscillators play in
+  /// For carillon-nano: the first latent channels are log amplitudes of semitones from E1 on, which oscillators play in
   /// addition to the decoder. Empty without `oscillators` in the file, as for published autoencoders.
   struct Oscillators {
     std::vector<double> mean, deviation;  // of a channel's log amplitude
@@ -95,7 +95,7 @@ struct VaeConfig {
   };
   Oscillators oscillators;
 
-  /// Of carillon-nano: an encoder without a network (vae/spectral_encoder.h). Its channels follow those of the
+  /// For carillon-nano: an encoder without a network (vae/spectral_encoder.h). Its channels follow those of the
   /// oscillators. nullopt without `spectral_encoder` in the file.
   struct SpectralEncoder {
     int64_t clock_channels, timbre_channels, pitch_classes;

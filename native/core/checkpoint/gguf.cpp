@@ -180,13 +180,16 @@ void Gguf::read_header() {
     const auto value = cursor.value(cursor.number<uint32_t>());
     if (key == "general.alignment" && value) alignment = *value;
   }
-  if (alignment == 0 || alignment % 8 != 0) fail(ErrorCode::kBadCheckpoint, path_ + ": general.alignment is not a multiple of 8");
+  if (alignment == 0 || alignment % 8 != 0) {
+    fail(ErrorCode::kBadCheckpoint, path_ + ": general.alignment is not a multiple of 8");
+  }
 
   for (uint64_t i = 0; i < tensors; ++i) {
     const std::string name = cursor.text();
     const auto dimensions = cursor.number<uint32_t>();
     if (dimensions > kMostDimensions) {
-      fail(ErrorCode::kBadCheckpoint, path_ + ": tensor '" + name + "' has " + std::to_string(dimensions) + " dimensions");
+      fail(ErrorCode::kBadCheckpoint,
+           path_ + ": tensor '" + name + "' has " + std::to_string(dimensions) + " dimensions");
     }
     Entry entry;
     for (uint32_t d = 0; d < dimensions; ++d) entry.shape.push_back(cursor.number<int64_t>());
@@ -208,11 +211,15 @@ void Gguf::read_header() {
           ", which is not supported; use F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K");
     }
     uint64_t size = static_cast<uint64_t>(block->bytes);
-    if (entry.shape.empty() && block->numbers > 1) bad("is a scalar, but its type has blocks of " + std::to_string(block->numbers));
+    if (entry.shape.empty() && block->numbers > 1) {
+      bad("is a scalar, but its type has blocks of " + std::to_string(block->numbers));
+    }
     for (size_t d = 0; d < entry.shape.size(); ++d) {
       const int64_t extent = entry.shape[d];
       const bool is_row = d + 1 == entry.shape.size();
-      if (extent <= 0 || (is_row && extent % block->numbers != 0)) bad("has an impossible shape " + shape_text(entry.shape));
+      if (extent <= 0 || (is_row && extent % block->numbers != 0)) {
+        bad("has an impossible shape " + shape_text(entry.shape));
+      }
       const auto factor = static_cast<uint64_t>(is_row ? extent / block->numbers : extent);
       if (__builtin_mul_overflow(size, factor, &size)) bad("has an impossible shape " + shape_text(entry.shape));
     }

@@ -95,7 +95,9 @@ class Unpickler {
   void push(PickleValue value) { stack_.push_back(std::move(value)); }
   void push_text(std::string_view text) { push({std::make_shared<const std::string>(text)}); }
   PickleValue pop() {
-    if (stack_.empty() || (!marks_.empty() && stack_.size() == marks_.back())) bad("an opcode needs more values than there are");
+    if (stack_.empty() || (!marks_.empty() && stack_.size() == marks_.back())) {
+      bad("an opcode needs more values than there are");
+    }
     PickleValue value = std::move(stack_.back());
     stack_.pop_back();
     return value;

@@ -22,7 +22,7 @@ struct AceStep {
   AudioTokenizer tokenizer;
   AudioDetokenizer detokenizer;
   at::Tensor null_condition;                // [1, 1, E]
-  at::Tensor silence;                       // [1, frames, C], the model's dtype and device; undefined if the file has none
+  at::Tensor silence;                       // [1, frames, C], dtype and device of the model; undefined without a file
   at::Tensor silent_frame;                  // first_frame(silence)
   std::vector<std::string> unused_tensors;  // Checkpoint::unused
   Weights decoder_weights;                  // weights that `dit` was loaded from, the base of adapters

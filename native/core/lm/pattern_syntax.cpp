@@ -124,7 +124,9 @@ class Parser {
   uint8_t class_member() {
     char c = take("']'");
     if (c == '\\') c = escaped();
-    if (static_cast<uint8_t>(c) >= 128) error_at(position_ - 1, "a class supports ASCII only; write other characters as (a|b)");
+    if (static_cast<uint8_t>(c) >= 128) {
+      error_at(position_ - 1, "a class supports ASCII only; write other characters as (a|b)");
+    }
     return static_cast<uint8_t>(c);
   }
 

@@ -5,7 +5,7 @@
 
 namespace carillon {
 
-/// What a long call is doing.
+/// Stage of a long call, for progress reports.
 enum class Stage { kLoad, kConditions, kDenoise, kDecode, kPrefill, kMetadata, kCodes, kText };
 
 /// The wire name of a stage: load, conditions, denoise, decode, prefill, metadata, codes, text.

@@ -69,7 +69,7 @@ struct Tile {
 /// Widths of tile windows, in frames.
 struct TileWidths {
   int64_t window;  // at most
-  /// Of the first tile, narrow so that playback starts soon; each later one is twice as wide, up to `window`.
+  /// Width of the first tile, narrow so that playback starts soon; each later one is twice as wide, up to `window`.
   int64_t first = window;
   /// The last tile is as wide as the others and overlaps more, because a GPU plans each shape separately.
   bool is_whole = false;

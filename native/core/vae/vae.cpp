@@ -77,7 +77,7 @@ Vae::Posterior Vae::encode(const at::Tensor& audio, const Control& control) cons
 }
 
 at::Tensor Vae::encode_silence(int64_t frames, const Control& control) const {
-  // Farther from the ends than its receptive field, all frames of silence are equal.
+  // Frames of encoded silence are equal unless an end of the audio is in the encoder's receptive field.
   const int64_t reach = std::max(kSilenceReach, tile_overlap_frames(config()));
   const int64_t samples = 2 * reach * config().samples_per_frame();
   const at::Tensor mean = encode(at::zeros({1, config().audio_channels, samples}), control).mean.transpose(1, 2);

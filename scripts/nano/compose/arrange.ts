@@ -33,7 +33,7 @@ const energies: Record<SectionName, number> = {
   Outro: 0.5,
 };
 
-/** How often a role plays in a section; drawn once a piece and section name. */
+/** Probability that a role plays in a section; drawn once per piece and section name. */
 const attendance: Record<SectionName, Partial<Record<Role, number>>> = {
   Intro: { comp: 1, pad: 0.8, pulse: 0.8, drums: 0.5, bass: 0.5 },
   Verse: { comp: 1, bass: 1, drums: 1, lead: 0.9, pulse: 0.5, pad: 0.5 },
@@ -53,7 +53,7 @@ export function playParts(score: Score, parts: readonly Omit<Part, "notes">[], r
   });
 }
 
-/** How much louder the end of a bar before a chorus is than its start. */
+/** Relative increase in loudness from start to end of a bar before a chorus. */
 const swellShare = 0.2;
 
 /** Grows louder through the bar before every chorus. */

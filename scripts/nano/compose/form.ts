@@ -38,7 +38,7 @@ const forms: Record<number, SectionName[][]> = {
 };
 const mostSections = 8;
 
-/** Cuts `bars` into sections of 1, 2, 4, 8 or 16 bars; the last one takes what is left over. */
+/** Cuts `bars` into sections of 1, 2, 4, 8 or 16 bars; the last one takes the rest. */
 export function sectionsOf(bars: number, pick: <T>(choices: readonly T[]) => T): Section[] {
   let sectionBars = bars >= 12 ? 4 : bars >= 6 ? 2 : 1;
   while (Math.floor(bars / sectionBars) > mostSections) sectionBars *= 2;

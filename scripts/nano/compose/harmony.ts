@@ -37,8 +37,8 @@ export function spansOf(
 }
 
 /**
- * The voicing of up to four notes that moves least from the one before: each inversion near the centre is a
- * candidate, judged by how far its voices move and how far it strays.
+ * Voicing of up to four notes. Among the inversions near the centre it minimises the movement of the voices plus the
+ * distance from the centre.
  */
 export function voicing(chord: Chord, previous: readonly number[], centre: number): number[] {
   const classes = chord.pitchClasses.length > 4 ? chord.pitchClasses.slice(1) : chord.pitchClasses;
@@ -62,7 +62,7 @@ export function voicing(chord: Chord, previous: readonly number[], centre: numbe
   return best;
 }
 
-/** Semitones that the voices move in all, each to the nearest note. */
+/** Sum of the voices' movements in semitones, each to the nearest note. */
 export function movement(from: readonly number[], to: readonly number[]): number {
   if (from.length === 0) return 0;
   return to.reduce((sum, note) => sum + Math.min(...from.map((other) => Math.abs(other - note))), 0);

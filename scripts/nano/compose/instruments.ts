@@ -21,7 +21,7 @@ export interface Instrument {
   /** General MIDI program, 0-based; of a drum kit, the kit. */
   program: number;
   isDrumKit: boolean;
-  /** What a caption may call it. */
+  /** Its names in captions. */
   words: readonly string[];
   /** MIDI note numbers it sounds well in. */
   lowest: number;

@@ -86,7 +86,7 @@ const phraseForms = [
 /** Scale degrees by which the bars of a phrase rise above its centre: up to the third bar, and home. */
 const phraseArc = [0, 1, 2, 0] as const;
 
-/** What all sections of one name play. */
+/** Material shared by all sections of one name. */
 export interface Theme {
   form: (typeof phraseForms)[number];
   motif: Motif;

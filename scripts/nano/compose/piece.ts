@@ -24,7 +24,7 @@ export interface Note {
 
 export type Role = "drums" | "bass" | "comp" | "pulse" | "pad" | "lead";
 
-/** What one instrument plays. */
+/** Notes of one instrument. */
 export interface Part {
   role: Role;
   instrument: Instrument;
@@ -45,7 +45,7 @@ export interface Key {
   /** Semitones above C. */
   tonic: number;
   mode: Mode;
-  /** As a prompt writes it: "F# minor". */
+  /** Spelling in prompts: "F# minor". */
   name: string;
 }
 

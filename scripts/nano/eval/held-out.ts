@@ -49,7 +49,7 @@ export async function renderHeldOut(set: HeldOutSet): Promise<PieceRecord[]> {
   return seeds.flatMap((seed) => bySeed.get(seed) ?? []);
 }
 
-/** As loud as the held-out pieces are, about. */
+/** Approximate loudness of the held-out pieces. */
 const noiseLevel = amplitude(-20);
 
 /** @returns the file's path */

@@ -1,4 +1,4 @@
-/** Recordings of a column of the table: the manifest of measurements, and their results. */
+/** Recordings of one column of the table: input manifest and results of analyse.py. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runPython } from "../python.js";

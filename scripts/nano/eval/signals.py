@@ -41,7 +41,7 @@ def load(path):
 
 
 def onset_autocorrelation(mono):
-    """Of the onset strength without its slow changes, 1 at lag 0; lags are frames of HOP samples."""
+    """Autocorrelation of the onset strength without its slow changes: 1 at lag 0. Lags are frames of HOP samples."""
     onsets = librosa.onset.onset_strength(y=mono, sr=ANALYSIS_RATE, hop_length=HOP)
     around = np.ones(FRAME_RATE) / FRAME_RATE
     onsets = onsets - np.convolve(onsets, around, mode="same")
@@ -159,7 +159,7 @@ def chorus_returns(mono, sections):
 
 
 def likeness_of(one, other):
-    """Mean correlation of half seconds at the best shift of up to a second: boundaries are known to about that."""
+    """Mean correlation of half seconds at the best shift of up to a second, the accuracy of section boundaries."""
     best = -1.0
     for shift in range(-2, 3):
         a, b = one[max(0, shift) :], other[max(0, -shift) :]

@@ -35,7 +35,7 @@ export interface Column {
   measurements: Measurement[];
   /** Time to make each; empty if it was not measured. */
   computeSeconds: number[];
-  /** Of songs with two choruses and a verse: whether the second chorus is nearer to the first than to the verse. */
+  /** Per song with two choruses and a verse: whether the second chorus is nearer to the first than to the verse. */
   returns: boolean[];
   /** Distances between two seeds' recordings, in standard deviations of features. */
   seedDistances: number[];

@@ -26,13 +26,13 @@ export interface Trial {
 interface Request {
   /** Among all trials. */
   name: string;
-  /** As POST /release_task takes them. */
+  /** Fields of POST /release_task. */
   parameters: Record<string, unknown>;
 }
 
 const unpitched = new Set<StemName>(["drums", "percussion", "fx"]);
 
-/** @param directory holds the pieces' files. @param others pieces that this one is told from */
+/** @param directory holds the pieces' files. @param others pieces for comparison */
 export function trialsOf(directory: string, record: PieceRecord, others: PieceRecord[]): (Trial & Request)[] {
   const mix = join(directory, record.mix);
   const stems = Object.keys(record.stems) as StemName[];

@@ -6,7 +6,7 @@ import type { MelodyStyle } from "../compose/melody.js";
 import type { Feel } from "../compose/performance.js";
 import type { Metre, Mode } from "../compose/piece.js";
 
-/** How the genre goes in one metre. Grids are one bar long. */
+/** Patterns of a genre in one metre. Grids are one bar long. */
 export interface MetreStyle {
   metre: Metre;
   weight: number;
@@ -31,7 +31,7 @@ export interface Band {
 
 export interface Genre {
   name: string;
-  /** What captions call it. */
+  /** Its names in captions. */
   names: readonly string[];
   moods: readonly string[];
   /** Places or occasions where it is heard. */

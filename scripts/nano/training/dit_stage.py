@@ -65,7 +65,7 @@ class DitStage(AceStep):
 
     @torch.no_grad()
     def guidance(self, prepared, velocity, state, times, shares):
-        """What guidance adds to the target noise - data."""
+        """Term that guidance adds to the target (noise - data)."""
         nothing = self.null_condition_emb.expand(len(state), 1, -1)
         without = self.decoder(state, prepared[0], times, nothing).float()
         return shares[:, None, None] * (velocity - without)

@@ -41,7 +41,7 @@ class Parts(namedtuple("Parts", "lows beats timbre pitches")):
 
     @property
     def slices(self):
-        """Of lows, beats, timbre, pitches."""
+        """Channel ranges of lows, beats, timbre and pitches."""
         ends = torch.tensor(self).cumsum(0).tolist()
         return [slice(end - count, end) for end, count in zip(ends, self)]
 

@@ -39,7 +39,7 @@ class LmStage(Qwen3):
         self.held_out_codes = [codes[piece.id][0].tolist() for piece in self.pieces.held_out[:HELD_OUT_ITEMS]]
 
     def sequence(self, piece, request, codes):
-        """With a request of `piece`, or without any."""
+        """Token sequence of a piece: prompt, plan and codes. Without a request it has the unconditional prompt."""
         prompt, plan = (request.plan_prompt, request.plan) if request else (self.unconditional_prompt, [])
         ids = [*prompt, *plan, *(self.first_code + code for code in codes)]
         if codes:
@@ -94,8 +94,8 @@ def special_tokens(tokenizer):
 
 
 def kept_codes(tokenizer, data, path):
-    """By piece: its codes from the first frame on, from the second, ...: other codes for the same music, as many as a code
-    has frames. Kept in a file for the tokenizer's weights."""
+    """Code sequences per piece, one for each offset of the first frame within a code, as augmentation. Cached in a file for
+    the tokenizer's weights."""
     weights = torch.cat([weight.flatten() for weight in tokenizer.state_dict().values()])
     key = zlib.crc32(bytes(weights.cpu().untyped_storage()))
     kept = torch.load(path) if path.exists() else {"key": None}
@@ -108,7 +108,7 @@ def kept_codes(tokenizer, data, path):
 
 @torch.no_grad()
 def codes_of(tokenizer, data, piece):
-    """[shifts] of codes."""
+    """Code sequences of a piece, one for each offset."""
     device = tokenizer.detokenizer.special_tokens.device
     frames, silence = data.latents_of(piece)[None].to(device), data.silence.to(device)
     return [tokenizer.tokenizer(frames[:, shift:], silence)[1][0].short()

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 LOWEST_HERTZ, MOST = 440 * 2 ** (-41 / 12), 42  # E1 to A4
-CYCLES, LONGEST = 17, 0.25   # window of a semitone: cycles, and at most so many seconds
+CYCLES, LONGEST = 17, 0.25   # window of a semitone: cycles, and maximum seconds
 SHARPENINGS = 30
 GOLDEN = 0.6180339887498949  # phase between neighbours in turns, so that they never start together
 

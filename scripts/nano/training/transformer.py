@@ -148,7 +148,7 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Layers over continuous inputs, every second with a window; `embed_tokens` brings them to the width."""
+    """Transformer over continuous inputs. Every second layer has windowed attention. `embed_tokens` projects the inputs."""
 
     def __init__(self, config, layers, inputs):
         super().__init__()

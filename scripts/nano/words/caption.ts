@@ -77,9 +77,9 @@ const forms: readonly Form[] = [
   },
 ];
 
-/** Of captions: those that say tempo or key, in the words that people have for them, whatever their form. */
+/** Share of captions that state tempo or key. */
 const statedShare = 0.5;
-/** Of captions of pieces that lack a part that most have: those that say so. */
+/** Share of captions that mention a missing common part, among pieces that lack one. */
 const negatedShare = 0.35;
 
 export function writeCaption(piece: Piece, genre: Genre, random: Random): string {

@@ -7,7 +7,7 @@ import { Random } from "../compose/random.js";
 import { genreNamed } from "../genres/index.js";
 import { writeCaption } from "./caption.js";
 
-/** What a prompt says beside its instruction. */
+/** A prompt without its instruction. */
 export type Description = Omit<TextConditions, "instruction">;
 
 /** `count` ways to ask for the piece. The first names no language; of the others every second says "en". */

@@ -88,7 +88,7 @@ interface Relief {
   roadToTerrain: number;
   sideToSide: number;
   adjacent: number;
-  /** Where on the road the two sides differ most. */
+  /** Point of the road with the largest difference between its sides. */
   samplePosition: Position;
 }
 

@@ -16,7 +16,7 @@ export interface Place {
 
 export type Spotted<Value> = Statement<Value> & Place;
 
-/** Results so far; `paces` and `genres` hold usual tempos. */
+/** Facts found so far. `paces` and `genres` hold the usual tempos of words such as "fast" and of genres. */
 export interface Found {
   tempos: Spotted<TempoRange>[];
   keys: Spotted<string>[];

@@ -35,7 +35,7 @@ interface Task<Result, Details> {
 
 export abstract class BackgroundTasks<Result extends { message: string }, Details extends object = object> {
   readonly #closing = new AbortController();
-  /** In order of their starts. */
+  /** Tasks in the order in which they started. */
   readonly #tasks = new Map<string, Task<Result, Details>>();
   /** Resolves when nothing is running. */
   #idle: Promise<unknown> = Promise.resolve();

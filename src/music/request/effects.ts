@@ -370,7 +370,7 @@ export function undecidedAtSubmission(chosen: readonly Key[], unused: Unused): K
   return chosen.filter((key) => USES[key].made !== undefined && !unused.has(key));
 }
 
-/** Of those, parameters without effect in any song. */
+/** Parameters among `chosen` without effect in any song. */
 export function unusedInSongs(chosen: readonly Key[], songs: readonly Made[]): Unused {
   const [first = new Map(), ...others] = songs.map((song) => unusedBy(chosen, (key) => USES[key].made, song));
   return new Map([...first].filter(([key]) => others.every((unused) => unused.has(key))));

@@ -303,7 +303,7 @@ function inputOf(field: string, upload: Upload | null, path: string | null): Aud
   return { path: upload.path, isUpload: true };
 }
 
-/** Further names are only counted. */
+/** Maximum number of unknown names in a warning; the rest is only counted. */
 const MAX_SHOWN = 8;
 /** Limit of the slow comparison with known names. */
 const MAX_COMPARED = 100;

@@ -69,7 +69,7 @@ export function endpoints(context: RouteContext): Router {
   const routes: Routes = Object.fromEntries([
     ...Object.entries(ENDPOINTS).map(([endpoint, { route }]) => [endpoint, route]),
     ...Object.entries(ALIASES).map(([alias, endpoint]) => [alias, ENDPOINTS[endpoint]?.route]),
-    // Of other servers, on which it removes any task.
+    // Compatible with other servers, where it removes any task.
     ["DELETE /cleanup/:id", removalRoute(() => TASK_STATES)],
   ]);
   const refused = context.service.queue.isShared ? NOT_IN_FLEETS : {};

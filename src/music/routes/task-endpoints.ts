@@ -1,4 +1,4 @@
-/** Endpoints of tasks, and of text for their forms. */
+/** Endpoints of tasks, and endpoints that write text for request fields. */
 import type { Request } from "express";
 import type { Caller } from "../access/concurrency-limit.js";
 import { ownFiles } from "../audio/audio-inputs.js";

@@ -156,7 +156,7 @@ function Position({ name, task, song, isCurrent, onPlay }: PositionProps) {
   );
 }
 
-/** What was done to a recording, and which stem. */
+/** Badges: task type of a recording, and stem. */
 function Badges({ task }: { task: Task }) {
   const kind = tasks()[task.task_type]?.name;
   const stems = task.songs.flatMap(({ track_name: stem }) => stem ?? []);

@@ -178,7 +178,7 @@ interface FieldsProps {
   set: (change: Parameters) => void;
 }
 
-/** What is asked for most, always in view. */
+/** Most used settings, always visible. */
 function Chips(fields: FieldsProps) {
   const [inventory] = useAnswer<ModelInventory>("/v1/model_inventory");
   const models = inventory?.models.map(({ name }) => name) ?? [];

@@ -24,7 +24,7 @@ export const SONG_PARAMETERS: ReadonlySet<string> = new Set(
 /** Settings that stay when the form is cleared. */
 const PREFERENCES = new Set(["audio_format", "batch_size", "get_lrc", "model", "mp3_bitrate", "thinking"]);
 
-/** Each tab has its own draft. A new tab takes up the one that the last closed tab left. */
+/** Each tab has its own draft. A new tab restores the draft of the tab closed last. */
 export function loadDraft(): Draft {
   const own = sessionStorage.getItem(ITEM);
   const left = localStorage.getItem(ITEM);
@@ -97,7 +97,7 @@ const TASK_PARAMETERS: Record<string, string[]> = {
   track_classes: ["complete"],
 };
 
-/** What is done with the recording; a cover unless another task is chosen. */
+/** Task type for the recording: cover unless another one is chosen. */
 export function taskOf({ values }: Draft): string {
   const { task_type: task = "text2music" } = values;
   return task === "text2music" ? "cover" : String(task);

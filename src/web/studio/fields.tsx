@@ -7,7 +7,7 @@ import { t } from "./language.js";
 interface GroupProps {
   icon: IconName;
   title: string;
-  /** What is set inside, shown while closed too. */
+  /** Summary of the settings inside, shown while closed too. */
   summary: string;
   children: ComponentChildren;
   onToggle?: (isOpen: boolean) => void;

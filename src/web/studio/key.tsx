@@ -1,4 +1,4 @@
-/** The server's key: entered once, then a cookie stands for it. */
+/** The server's key: entered once, then replaced by a cookie. */
 import { useState } from "preact/hooks";
 import { ApiError, forgetKey, hasSession, unlock } from "./api.js";
 import { t } from "./language.js";

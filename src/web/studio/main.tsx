@@ -20,7 +20,7 @@ import { Workshop } from "./workshop.js";
 
 const NOTICE_MS = 5000;
 
-/** What a phone shows; a desk shows both. */
+/** View shown on a phone; large screens show both. */
 type View = "make" | "songs";
 
 interface NoticeText {

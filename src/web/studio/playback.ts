@@ -1,4 +1,4 @@
-/** What the player does, for the cards. Kept outside the page's state, because it changes many times a second. */
+/** State of the player, for the cards. Kept outside the page's state, because it changes many times a second. */
 import { useEffect, useState } from "preact/hooks";
 
 export interface Playback {

@@ -1,4 +1,4 @@
-/** What can be done with several songs at once. */
+/** Actions on several songs at once. */
 import { useState } from "preact/hooks";
 import { call, type Task } from "./api.js";
 import { t } from "./language.js";

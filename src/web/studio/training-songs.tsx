@@ -4,7 +4,7 @@ import { t } from "./language.js";
 
 export interface TrainingSong {
   file: File;
-  /** What it sounds like; "": as all songs. */
+  /** Description of the song; "" uses that of all songs. */
   caption: string;
 }
 

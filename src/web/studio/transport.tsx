@@ -1,4 +1,4 @@
-/** What moves the player besides its buttons: keys, media keys, volume. */
+/** Controls of the player besides its buttons: keys, media keys, volume. */
 import type { RefObject } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";

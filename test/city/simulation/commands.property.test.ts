@@ -10,7 +10,7 @@ import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.
 import { FieldError } from "../../../src/city/wire/answers.js";
 import { advance, cityOf, fingerprint, newCity, smallTown } from "./towns.js";
 
-/** Coordinates in and around the small town that meet often, with some that are odd. */
+/** Coordinates in and around the small town that often coincide, and some extreme ones. */
 const coordinate = fc.oneof(
   { weight: 20, arbitrary: fc.integer({ min: -1, max: 11 }).map((i) => i * 40) },
   { weight: 4, arbitrary: fc.double({ min: -100, max: 600, noNaN: true }) },
@@ -132,7 +132,7 @@ const command: fc.Arbitrary<Call> = fc.oneof(
 /** A command, then some frames. */
 const step = fc.record({ command, frames: fc.constantFrom(0, 0, 300, 2000) });
 
-/** The same grown small town every time, as its own city. */
+/** A new copy of the same grown small town. */
 let town: string;
 
 function newTown(): SimulatedCity {

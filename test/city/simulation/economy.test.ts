@@ -63,7 +63,7 @@ describe("the embedded city's taxes", () => {
       return incomeCents - (totals.Milestones ?? 0);
     };
     expect(income(0)).to.equal(0);
-    // Rates that are borne: from more than 10 on, some leave.
+    // Tolerated rates: above 10 some citizens leave.
     expect(income(9)).to.be.greaterThan(2 * income(3));
   });
 

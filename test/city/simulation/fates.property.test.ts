@@ -1,4 +1,4 @@
-/** What becomes of a town in weeks and years: gradual, and different for everybody in it. */
+/** Long-term development of towns: gradual, and different for each household and owner. */
 
 import { expect } from "chai";
 import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
@@ -28,7 +28,7 @@ const STEEPEST_WEEK = 0.15;
 
 describe("the fate of a served town", () => {
   let grown: string;
-  /** Its citizens week by week over half a year, when nothing is done to it. */
+  /** Number of citizens week by week over half a year without commands. */
   let untouched: number[];
   let untouchedHappiness: number;
 

@@ -36,7 +36,7 @@ interface Block {
   readonly freeQuarters: GroundPoint[];
 }
 
-/** A grid of blocks that grows north and west of the highway; every block has streets, a pipe and a power line. */
+/** A grid of blocks, extended north and west of the highway. Every block has streets, a pipe and a power line. */
 class Town {
   readonly #blocks = new Map<string, Block>();
   readonly #built = new Set<string>();
@@ -109,7 +109,7 @@ class Town {
       .sort((a, b) => metersBetween(a.center, near) - metersBetween(b.center, near))[0];
   }
 
-  /** Beside a block that is open already. */
+  /** Nearest free block beside an existing one. */
   #nearestFree(near: GroundPoint): { column: number; row: number } {
     let best = { column: 0, row: 0 };
     let least = Number.POSITIVE_INFINITY;
@@ -171,7 +171,7 @@ function metersBetween(a: GroundPoint, b: GroundPoint): number {
   return Math.hypot(a.x - b.x, a.z - b.z);
 }
 
-/** What serves a wish. */
+/** Building for each missing service. */
 const PROVIDERS: Readonly<Record<Coverage, string>> = {
   garbage: "Landfill Site",
   health: "Medical Clinic",
@@ -183,7 +183,7 @@ const PROVIDERS: Readonly<Record<Coverage, string>> = {
   university: "University",
   leisure: "Regular Park",
 };
-/** From here on power comes from oil. */
+/** Number of citizens from which oil plants are built. */
 const LARGE_TOWN_CITIZENS = 8_000;
 
 const towns = new WeakMap<SimulatedCity, Town>();
@@ -200,7 +200,7 @@ function foundTown(seed: number): SimulatedCity {
   return city;
 }
 
-/** Builds a plant before a network runs short; electric heating asks half as much again in winter. Returns whether all is well. */
+/** Builds a plant before a network runs short; electric heating asks half as much again in winter. Returns whether all networks suffice. */
 function keepUtilities(town: Town): boolean {
   const { city } = town;
   const { citizenCount } = city;
@@ -220,7 +220,7 @@ function keepUtilities(town: Town): boolean {
   return isWell;
 }
 
-/** Zones what the bars ask for, so many unfinished blocks at a time as the town can use. */
+/** Zones by demand, with a limit on unfinished blocks that depends on the town's size. */
 function zoneByBars(town: Town): void {
   const { city } = town;
   const { residential, commercial, workplace } = city.demand;
@@ -241,7 +241,7 @@ function zoneByBars(town: Town): void {
   grow(workplace, isOffice ? "Office" : "Industrial", isOffice ? ORIGIN : WORKS, 1);
 }
 
-/** Serves the first wishes that many households have. @param most buildings a week. Returns whether the money lasted. */
+/** Builds the services that many households lack. @param most buildings a week. Returns whether the money sufficed. */
 function serveWishes(town: Town, most: number): boolean {
   const { city } = town;
   const grave = city

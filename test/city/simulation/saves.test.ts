@@ -290,7 +290,7 @@ describe("automatic saves over a long life", () => {
     };
     let saves = new SaveFiles(directory, onFailed);
     let city = newCity("empty");
-    /** What was written, oldest first; without what was replaced or damaged. */
+    /** Valid saves, oldest first. */
     let whole: { path: string; state: string }[] = [];
     const damaged = new Set<string>();
     const begin = async () => {
@@ -350,13 +350,13 @@ describe("automatic saves over a long life", () => {
     return new Map(await Promise.all(paths.map(async (path) => [path, await stamp(path)] as const)));
   }
 
-  /** Another one wherever a file was written, also with the bytes that it had: a city may live through a day again. */
+  /** Different after every write, even of the same bytes: a reloaded city may reach the same state again. */
   async function stamp(path: string): Promise<string> {
     const { ino, mtimeNs } = await stat(path, { bigint: true });
     return `${ino} ${mtimeNs}`;
   }
 
-  /** All but the identity, which a city that goes on from an earlier state gets anew. */
+  /** State without the id, because a city loaded from an earlier state gets a new id. */
   function stateOf(city: SimulatedCity): string {
     return fingerprint(city).replace(/^\{"cityId":"\w+",/, "{");
   }

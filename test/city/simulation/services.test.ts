@@ -19,7 +19,7 @@ function town(): { city: SimulatedCity; fireHouse: number } {
   return { city, fireHouse };
 }
 
-/** How well the fire service reaches a building, 0 to 1. */
+/** Quality of the fire service at a building, 0 to 1. */
 function fireCover(city: SimulatedCity, id: number): number {
   return requestService(city.world, city.world.buildings.at(id), "fire", 1);
 }

@@ -1,4 +1,4 @@
-/** Towns to test with, built through the city's own commands. */
+/** Towns for tests, built with the city's commands. */
 
 import { buildNetwork } from "../../../src/city/commands/build-network.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
@@ -63,7 +63,7 @@ export function place(
   return placeBuilding.act(city, fields).buildingId as number;
 }
 
-/** Gives the first cells of a block these zones, as no command does. */
+/** Sets the zones of the first cells of a block, which no command can do. */
 export function paintCells({ world }: SimulatedCity, block: SimZoneBlock, zones: readonly number[]): void {
   setCells(
     world,
@@ -126,7 +126,7 @@ export function smallTown(city: SimulatedCity): void {
   zone(city, "Industrial", 360, 60, 30);
 }
 
-/** The first town of the city's README, with money that counts. */
+/** The first town of the city's README, with limited money. */
 export function firstTown(seed = 1): SimulatedCity {
   const city = newCity("highway", seed);
   city.world.unlimitedMoney = false;
@@ -171,7 +171,7 @@ export function bulldozeAll(city: SimulatedCity, prefab: string): void {
   }
 }
 
-/** What a town of a thousand needs, by the prefab that gives it. */
+/** Buildings that a town of a thousand needs. */
 export const TOWN_SERVICES = [
   ["Wind Turbine", -120, 20],
   ["Wind Turbine", -120, 60],
@@ -273,7 +273,7 @@ export function growByForce(city: SimulatedCity): void {
   advance(city, 2 * 4096);
 }
 
-/** Fills homes evenly until so many people live here. */
+/** Fills homes evenly up to a number of citizens. */
 export function settleByForce(city: SimulatedCity, citizens: number): void {
   const { world } = city;
   const homes = world.buildings.all().filter((each) => each.homes > 0);
@@ -310,17 +310,17 @@ function serveBlocks(city: SimulatedCity): void {
   }
 }
 
-/** A city from a save, which stays as it is. */
+/** Loads a city from a save without changing the file. */
 export async function loadWorld(path: string): Promise<World> {
   return (await readSave(path)).world;
 }
 
-/** Everything the city is, as one string: equal exactly when two cities are. */
+/** The whole state of a city as one string, for comparison. */
 export function fingerprint(city: SimulatedCity): string {
   return [...writeCapture(captureCity(city.world))].join("");
 }
 
-/** How many buildings have a problem. */
+/** Number of buildings with a problem. */
 export function countProblem(city: SimulatedCity, name: ProblemName): number {
   return city.buildings().filter(({ problems }) => problems.names.includes(name)).length;
 }

@@ -1,4 +1,4 @@
-/** How people and wares move along the roads, and what it does to a town. */
+/** Traffic of people and wares, and its effect on a town. */
 
 import { expect } from "chai";
 import { buildNetwork } from "../../../src/city/commands/build-network.js";

@@ -50,7 +50,7 @@ ADDED = {16: "<|im_end|>", 20: "<|audio_code_0|>"}
 
 
 def tokenizer(names):
-    """Token i of 40 is called names(i)."""
+    """Tokenizer with 40 tokens, named by `names`."""
     return {"model": {"vocab": {names(id): id for id in range(40) if id not in ADDED}},
             "added_tokens": [{"id": id, "content": content} for id, content in ADDED.items()]}
 

@@ -48,7 +48,7 @@ export function crossedSegments(world: World, prefab: SimNetworkPrefab, span: Sp
   });
 }
 
-/** The first node by id that a segment of this prefab ending here would use. */
+/** Existing node that a segment of this prefab would reuse for an end at this place; ties go to the lowest id. */
 export function findReusableNode(
   world: World,
   prefab: SimNetworkPrefab,

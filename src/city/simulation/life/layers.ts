@@ -90,7 +90,7 @@ function sampleRoads(world: World, add: AddSample): void {
   }
 }
 
-/** How each service reaches a place. */
+/** Quality of each service at a place. */
 export function coverageAt(world: World, place: GroundPoint): ServiceCoverage[] {
   const roadId = roadAt(world, place);
   return COVERAGES.map((service) => {

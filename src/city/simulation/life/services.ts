@@ -123,7 +123,7 @@ const LAND_VALUE_POINTS: readonly [Coverage, number][] = [
 const ALL_SERVICE_POINTS = LAND_VALUE_POINTS.reduce((sum, [, points]) => sum + points, 0);
 
 export interface Surroundings {
-  /** How well each service reaches the building, 0 to 1. */
+  /** Quality of each service at the building, 0 to 1. */
   readonly quality: ReadonlyMap<Coverage, number>;
   /** All services together, 0 to 100. */
   readonly serviceScore: number;
