@@ -47,7 +47,7 @@ function release(options) {
 
 function packedPlatforms() {
   const platforms = readdirSync(RELEASE).flatMap((name) => TARBALL.exec(name)?.[1] ?? []);
-  if (platforms.length === 0) throw new SetupError("release/ holds no platform's package of this version");
+  if (platforms.length === 0) throw new SetupError("release/ has no platform package of this version");
   return platforms;
 }
 

@@ -17,14 +17,14 @@
 
 namespace carillon::addon {
 
-/// A native thread that runs tasks in order. Lanes live as long as the process.
+/// A native thread that runs tasks in order. It lives as long as the process.
 class Lane {
  public:
-  /// Lane of text encoder, DiT and VAE of a device. `device` is the name in the load options.
+  /// Thread for text encoder, DiT and VAE of a device. `device` is the name in the load options.
   static Lane& render(const std::string& device);
-  /// Lane of the language model: it plans the next job while this one is rendered.
+  /// Thread for the language model, which plans the next job while this one is rendered.
   static Lane& language();
-  /// Lane of adapter training, which takes hours.
+  /// Thread for adapter training, which takes hours.
   static Lane& training();
   static std::vector<Lane*> all();
 

@@ -233,7 +233,7 @@ async function withServer<T>(save: string, directory: string, work: (url: string
       const url = /^city on (\S+)$/.exec(line)?.[1];
       if (url !== undefined) return await work(url);
     }
-    throw new Error("the server ended before it served");
+    throw new Error("the server exited before it was ready");
   } finally {
     child.kill();
   }

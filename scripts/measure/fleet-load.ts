@@ -146,7 +146,7 @@ async function start(role: string, renderMs: number | null = 0): Promise<Server>
     return { url, child, role, renderMs, ends };
   }
   clearTimeout(patience);
-  throw new Error(`a ${role} ended before it served; it said at last: ${said}`);
+  throw new Error(`${role} exited before it was ready; last output: ${said}`);
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: any JSON response

@@ -21,29 +21,29 @@ const environments = {
     MALLOC_TOP_PAD_: String(2 ** 28),
   }),
 };
-export type PythonRoom = keyof typeof environments;
+export type PythonFolder = keyof typeof environments;
 
 /** Environment and directory of a folder's programs. */
-export function pythonOf(room: PythonRoom): { env: NodeJS.ProcessEnv; directory: string } {
-  const env = { ...process.env, ...environments[room](), PYTHONDONTWRITEBYTECODE: "1" };
-  return { env, directory: directoryOf(room) };
+export function pythonOf(folder: PythonFolder): { env: NodeJS.ProcessEnv; directory: string } {
+  const env = { ...process.env, ...environments[folder](), PYTHONDONTWRITEBYTECODE: "1" };
+  return { env, directory: directoryOf(folder) };
 }
 
-/** Runs `program` of `room`; its output goes to the terminal. */
-export function runPython(room: PythonRoom, program: string, programArguments: string[]): void {
-  const { env, directory } = pythonOf(room);
+/** Runs `program` of `folder`; its output goes to the terminal. */
+export function runPython(folder: PythonFolder, program: string, programArguments: string[]): void {
+  const { env, directory } = pythonOf(folder);
   python([join(directory, program), ...programArguments], env);
 }
 
-function directoryOf(room: string): string {
-  return fileURLToPath(new URL(room, import.meta.url));
+function directoryOf(folder: string): string {
+  return fileURLToPath(new URL(folder, import.meta.url));
 }
 
 /** Cache folder with the packages of the folder's requirements.txt. */
-function packagesOf(room: string): string {
-  const requirements = join(directoryOf(room), "requirements.txt");
+function packagesOf(folder: string): string {
+  const requirements = join(directoryOf(folder), "requirements.txt");
   const wanted = readFileSync(requirements, "utf8");
-  const packages = join(cacheRoot, "nano", `packages-${room}`);
+  const packages = join(cacheRoot, "nano", `packages-${folder}`);
   const mark = join(packages, "installed.txt");
   if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return packages;
   const quiet = ["--quiet", "--disable-pip-version-check", "--root-user-action", "ignore"];

@@ -10,12 +10,12 @@ export function suitesOfPath(path) {
   const place = relative(projectRoot, absolute);
   if (!existsSync(absolute))
     throw new SetupError(`${path} does not exist; npm test -- PATH takes a file or a folder`);
-  const [top, part, room] = place.split("/");
+  const [top, part, folder] = place.split("/");
   if (top === "native" && part === "addon") return [mochaOf("test/engine/native.test.ts")];
   if (place.startsWith("native/test/parity") || place.startsWith("test/goldens")) return parity("goldens");
   // native/core/lm, native/kernels and native/test/lm select the native tests of `lm` or `kernels`.
   if (top === "native")
-    return [nativeTests(part === "kernels" ? "test/kernels/" : room ? `test/${room}/` : "")];
+    return [nativeTests(part === "kernels" ? "test/kernels/" : folder ? `test/${folder}/` : "")];
   if (top === "scripts" && part === "nano") return [nanoRecipe()];
   const tests = mochaTestsOf(place);
   if (tests === undefined) throw new SetupError(`no tests belong to ${path}: see test/README.md`);

@@ -89,7 +89,7 @@ export interface FormatRequest extends LanguageRequest {
 /** Describe a recording by its audio codes. */
 export interface UnderstandRequest extends LanguageRequest {
   audioCodes: Int32Array;
-  /** Known values; fixed for the model. */
+  /** Known metadata, which the model must not change. */
   metadata: Metadata;
   sampling: SamplingOptions;
   seed: Seed;

@@ -22,7 +22,7 @@ describe("think block program", () => {
     segments = await thinkProgram(tokenizer, everything);
   });
 
-  /** Forced text literally, other segments as a mark. */
+  /** Text of a program: forced text as it is, other segments as `{kind}`. */
   async function outline(program: ThinkProgram): Promise<string> {
     return (await thinkProgram(tokenizer, program))
       .map((segment) => (segment.kind === "tokens" ? tokenizer.decode(segment.ids) : `{${segment.kind}}`))

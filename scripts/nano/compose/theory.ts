@@ -4,7 +4,7 @@ import type { Key, Mode } from "./piece.js";
 const majorNames = ["C", "Db", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"] as const;
 const minorNames = ["C", "C#", "D", "Eb", "E", "F", "F#", "G", "G#", "A", "Bb", "B"] as const;
 
-/** The same key spelled the other way, as people also ask for it. */
+/** Enharmonic spelling of the key, which prompts also use. */
 const otherSpellings: Record<string, string> = {
   "Db major": "C# major",
   "F# major": "Gb major",

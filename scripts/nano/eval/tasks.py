@@ -78,15 +78,15 @@ def harmony_correlation(one, other):
 
 
 def separate(recording, stems, wanted):
-    """Takes the magnitude spectrogram for a sum of the stems', each times a gain of 0 or more, by least squares. No phase enters:
-    a generated stem has another one than the recorded.
+    """Fits the magnitude spectrogram by a sum of the stems' spectrograms with gains of 0 or more, by least squares. Phases are
+    ignored, because those of a generated stem differ from the recorded ones.
 
     @return energy of the wanted stem over that of all others, dB within 40, and the share of energy that is any of the stems
     """
     frames = min(part.spectrum.shape[1] for part in (recording, *stems))
     target = recording.spectrum[:, :frames].ravel()
     parts = np.stack([stem.spectrum[:, :frames].ravel() for stem in stems], axis=1)
-    rotation, triangle = np.linalg.qr(parts)  # the same problem, as small as the number of stems
+    rotation, triangle = np.linalg.qr(parts)  # an equivalent problem with as many rows as stems
     gains, _ = scipy.optimize.nnls(triangle, rotation.T @ target)
     energies = gains**2 * (parts**2).sum(axis=0)
     others = energies.sum() - energies[wanted]

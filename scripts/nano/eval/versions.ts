@@ -4,8 +4,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const composer = ["genres", "compose", "render", "words"].map((room) =>
-  fileURLToPath(new URL(`../${room}`, import.meta.url)),
+const composer = ["genres", "compose", "render", "words"].map((folder) =>
+  fileURLToPath(new URL(`../${folder}`, import.meta.url)),
 );
 
 /** Hash of the code that determines held-out pieces. */
@@ -18,7 +18,7 @@ export function weightsVersion(...directories: string[]): string {
   return versionOf(directories, (name) => name.endsWith(".safetensors") || name.endsWith(".json"));
 }
 
-/** Files of the folders themselves. */
+/** Hash of the files directly in these folders. */
 function versionOf(directories: readonly string[], counts: (name: string) => boolean): string {
   const hash = createHash("sha256");
   for (const directory of directories) {

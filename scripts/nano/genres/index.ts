@@ -42,7 +42,7 @@ export const genres: readonly Genre[] = [
   trance,
 ];
 
-/** @throws RangeError for a name of none */
+/** @throws RangeError for an unknown name */
 export function genreNamed(name: string): Genre {
   const genre = genres.find((candidate) => candidate.name === name);
   if (genre === undefined) throw new RangeError(`${name} is no genre`);

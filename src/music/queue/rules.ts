@@ -43,7 +43,7 @@ export class FairTurns {
     return turn;
   }
 
-  /** Notes the turn of a waiting task. */
+  /** Records the turn of a task that waits already. */
   note(share: string, turn: number): void {
     this.#last.set(share, Math.max(turn, this.#last.get(share) ?? 0));
   }

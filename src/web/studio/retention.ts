@@ -1,4 +1,4 @@
-/** Which songs are deleted when, and how much room they take. */
+/** When songs are deleted, and how much space they use. */
 import { useEffect, useState } from "preact/hooks";
 import { call, type Retention, type Task } from "./api.js";
 import { t } from "./language.js";
@@ -39,7 +39,7 @@ export function ruleOf({ bytes, max_bytes: max, max_age_seconds: age }: Retentio
   return `${room} ${t("Songs without a star go after {count} days.", { count: tenthDays(age) })}`;
 }
 
-/** What happens to this song. */
+/** Text that says when a song is deleted. */
 export function stayOf({ task_id: id, favorite }: Task, { expiries }: Retention): string {
   if (favorite) return t("Starred: stays until you delete it.");
   const expiry = expiries[id];

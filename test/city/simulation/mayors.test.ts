@@ -10,7 +10,7 @@ describe("a mayor", () => {
     expect(income).to.be.greaterThan(expenses);
   });
 
-  it("who follows wishes and demand reaches 5,000 citizens in three years without bankruptcy @slow", () => {
+  it("reaches 5,000 citizens in three years without bankruptcy by following demand and missing services @slow", () => {
     const city = play(MAYORS.bars as Mayor, 1, 3, () => undefined);
     const year = lastYear(city);
     const shown = JSON.stringify(year);
