@@ -19,8 +19,8 @@ at::Tensor linear_reference(const at::Tensor& x, const Matrix& weight, const at:
 
 namespace {
 
-/// Rows of a decoding step: eight songs, conditional and unconditional. The result of a row does not depend on the number
-/// of rows.
+/// Rows of a decoding step: eight songs, conditional and unconditional. The result of a row does not depend on their
+/// number.
 constexpr int64_t kFewRows = 2 * kGemvRows;
 
 constexpr int64_t kBytesWorthAThread = 128 << 10, kCachedBytes = 64 << 10;

@@ -21,7 +21,7 @@ struct Kernel {
   int64_t strip_rows;  // how many rows it works on at a time
 };
 
-/// For an input on this machine.
+/// Best kernel of this processor for an input.
 Kernel kernel_for([[maybe_unused]] const TileInput& input) {
 #if defined(CARILLON_AMX)
   if (has_amx() && input.words % kAmxWords == 0) return {tiles_amx, kAmxRows};

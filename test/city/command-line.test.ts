@@ -57,7 +57,9 @@ describe("carillon city", () => {
       const url = /^city on (http:\S+)$/.exec(line)?.[1];
       if (url !== undefined) return new BridgeClient(url);
     }
-    throw new Error(`it ended before it served: ${await text(child.stderr as NodeJS.ReadableStream)}`);
+    throw new Error(
+      `the process exited before it was ready: ${await text(child.stderr as NodeJS.ReadableStream)}`,
+    );
   }
 
   async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {

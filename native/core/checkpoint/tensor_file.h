@@ -31,7 +31,7 @@ class TensorFile {
   /// A CPU tensor; a view of the mapped file if its type is used as stored, which keeps the file mapped. Read-only: a
   /// write faults. Throws kBadCheckpoint if there is no tensor of that name.
   virtual at::Tensor tensor(const std::string& name) const = 0;
-  /// A matrix stored in codes, with the same or more bits; nullopt if it is stored in numbers.
+  /// A quantized matrix as codes of the same or more bits; nullopt if it is stored as floating point.
   virtual std::optional<kernels::Matrix> codes(const std::string&) const { return std::nullopt; }
   /// Whether the format drops leading dimensions of 1.
   virtual bool drops_leading_ones() const { return false; }

@@ -23,7 +23,8 @@ constexpr Budget kToken{"a token of a guided pair after it", 1, 0, 8};
 constexpr Budget kPatternToken{"a token of a guided pair under a pattern", 12, 1, 84};
 constexpr Budget kFirstEvaluation{"the first evaluation of the DiT", 216, 2, 43264};
 constexpr Budget kEvaluation{"an evaluation of the DiT after the second", 6, 0, 0};
-constexpr Budget kTile{"a tile of the VAE, and the song's way to the host", 153, 1, 10368000};  // one launch adds the oscillators
+// One of the launches adds the oscillators.
+constexpr Budget kTile{"a tile of the VAE, and the song's way to the host", 153, 1, 10368000};
 constexpr Budget kLoading{"loading a renderer", 223, 18, 0};
 
 const std::string kNano = "models/carillon-nano";

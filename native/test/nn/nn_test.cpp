@@ -99,7 +99,7 @@ TEST("nn: rms norm follows its formula; in bfloat16 it rounds before the weight"
   const at::Tensor rounded = (wide * (wide.square().mean(-1, true) + 1e-6).rsqrt()).to(at::kBFloat16) * weight16;
   const at::Tensor normed = nn::rms_norm(x16, weight16, 1e-6);
   EXPECT(normed.scalar_type() == at::kBFloat16);
-  EXPECT(normed.eq(rounded).to(at::kFloat).mean().item<double>() > 0.99);  // a last bit in float32 can change a rounding
+  EXPECT(normed.eq(rounded).to(at::kFloat).mean().item<double>() > 0.99);  // float32 sums differ in the last bit
 }
 
 TEST("nn: rotary rotates each pair by position times frequency") {

@@ -177,7 +177,7 @@ function standsBeforeClause(text: TokenText, end: number): boolean {
   return text.endsClause(end) || CONNECTORS.at(text, end) !== null || text.tokens[end]?.kind === "number";
 }
 
-/** Upper case within a sentence, or an item of a list. */
+/** Whether a word is in upper case within a sentence, or is a whole item of a list. */
 function standsAsItem(text: TokenText, start: number, end: number): boolean {
   if (text.beginsClause(start)) return text.endsClause(end);
   return (

@@ -13,7 +13,7 @@ const FIRST_HOLD_MS = 5_000;
 const MAX_HOLD_MS = 10 * 60_000;
 const MAX_RETRY_AFTER_SECONDS = 3600;
 
-/** @param times how often the task was held back before */
+/** @param times number of earlier delays of the task */
 export function holdMs(times: number): number {
   return Math.min(FIRST_HOLD_MS * 2 ** times, MAX_HOLD_MS);
 }
