@@ -177,7 +177,7 @@ describe("carillon city", () => {
     expect(await segmentNames(fourth.client)).to.include("Agent First");
   });
 
-  it("reports a damaged newest save, keeps it and resumes the one before", async () => {
+  it("reports a damaged newest save, keeps it and resumes the one before @slow", async () => {
     const { child, client } = await served();
     await client.run("set-simulation-speed", { paused: true });
     await client.road(0, 0, 80, 0, { name: "Agent Kept" });

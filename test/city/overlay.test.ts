@@ -107,7 +107,7 @@ describe("the overlay of the bridge", () => {
     }
   });
 
-  it("drops lines after some seconds but keeps the console", async () => {
+  it("drops lines after some seconds but keeps the console @slow", async () => {
     for (let i = 0; i < 7; i++) await bridge.client.state("/state/demand");
     expect(await shown()).to.have.length(5);
     await eventually(shown, (lines) => lines.length === 0);

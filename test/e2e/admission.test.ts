@@ -129,7 +129,7 @@ describe("recordings that take long to check", () => {
     return response.statusCode;
   }
 
-  it("stop decoding when the server is killed", async function () {
+  it("stop decoding when the server is killed @slow", async function () {
     if (!(await findFfmpeg()).confinement.description.includes("ended with the server")) this.skip();
     const silent = writeRecording(join(directory, "silent for ever.mp3"), { seconds: 1 });
     truncateSync(silent, 3e10);

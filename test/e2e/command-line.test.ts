@@ -92,7 +92,7 @@ describe("the command line", () => {
     }
   });
 
-  it("renders with an adapter; scale 0 equals no adapter", async () => {
+  it("renders with an adapter; scale 0 equals no adapter @slow", async () => {
     const style = writeLora(join(directory, "style"));
     const song = async (name: string, ...more: string[]) => {
       const out = join(directory, name);
@@ -119,7 +119,7 @@ describe("the command line", () => {
     expect(existsSync(out)).to.equal(false);
   });
 
-  it("rejects an unwritable output file before making the song", async () => {
+  it("rejects an unwritable output file before making the song @slow", async () => {
     for (const [out, complaint] of [
       [directory, "is a directory"],
       [join(directory, "absent", "song.mp3"), "is not writable"],
@@ -140,7 +140,7 @@ describe("the command line", () => {
     ["SVC_LM_DEVICE", "cuda:99"],
     ["SVC_OFFLOAD_TO_CPU", "perhaps"],
   ] as const) {
-    it(`fails to start with ${variable}=${value}, with one line that names the setting`, async () => {
+    it(`fails to start with ${variable}=${value}, with one line that names the setting @slow`, async () => {
       const home = temporaryDirectory();
       const settings = { SVC_HOME: home, SVC_LOG_LEVEL: "warn", [variable]: value };
       const { code, stdout, stderr } = await carillon(["serve", "--port", "0"], settings);
@@ -214,7 +214,7 @@ describe("the command line", () => {
     expect(existsSync(out)).to.equal(false);
   });
 
-  it("leaves no file after an interruption", async () => {
+  it("leaves no file after an interruption @slow", async () => {
     const folder = temporaryDirectory();
     const child = spawnCli([
       "generate",
@@ -285,7 +285,7 @@ describe("the command line", () => {
 
   it("does not touch a running server's tasks when started a second time @slow", async () => {
     const directory = temporaryDirectory();
-    const server = await ServedProcess.start(directory, { OMP_NUM_THREADS: "1" });
+    const server = await ServedProcess.start(directory, { OMP_NUM_THREADS: "1" }, {}, "serve");
     const running = await server.client.submit({ prompt: "a long song", audio_duration: 600, batch_size: 1 });
     await server.client.untilStarted(running);
     const saves = { CITY_SAVES_DIR: join(directory, "saves") };

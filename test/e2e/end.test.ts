@@ -27,7 +27,7 @@ describe("a server that exits", () => {
     expect(await second.end("SIGKILL")).to.equal(null);
   });
 
-  it("logs one line and exits with 1 after an uncaught error, and requeues the task", async () => {
+  it("logs one line and exits with 1 after an uncaught error, and requeues the task @slow", async () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.startStub(directory, 60_000);
     const id = await server.client.submit(shortSong);

@@ -112,7 +112,7 @@ describe("a server whose songs fill the disk", () => {
   });
   afterEach(endServed);
 
-  it("reports the full disk, keeps its data, and continues once there is room", async () => {
+  it("reports the full disk, keeps its data, and continues once there is room @slow", async () => {
     const directory = realpathSync(temporaryDirectory());
     const server = await ServedProcess.startStub(
       directory,

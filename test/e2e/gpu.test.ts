@@ -106,7 +106,7 @@ describe("a machine with GPUs", () => {
     expect(stderr.split("\n").at(-1)).to.match(/cuda:7.*there are only 1/);
   });
 
-  it("renders on the GPU of each slot", async () => {
+  it("renders on the GPU of each slot @slow", async () => {
     const nano = fileURLToPath(new URL("../../models/carillon-nano", import.meta.url));
     const server = await ServedProcess.start(directory, {
       ...{ ...gpu, FAKE_CUDA_REPORT: report, FAKE_CUDA_DEVICES: "2", SVC_DEVICE: "cuda:0,cuda:1" },

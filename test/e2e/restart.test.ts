@@ -7,7 +7,7 @@ import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess } from "./served-process.js";
 
 /** Practically endless: runs until it is stopped. */
-const longSong = { ...shortSong, audio_duration: 600, inference_steps: 20 };
+const longSong = { ...shortSong, audio_duration: 240, inference_steps: 200 };
 
 /** Leftover temporary files below the server's directory. */
 function leftovers(directory: string, finished: readonly string[]): string[] {

@@ -113,15 +113,19 @@ export class ServedProcess {
     readonly cityUrl: string,
   ) {}
 
-  /** Resolves when it is serving. */
+  /** Resolves when it is serving. Only `serve` has the city, which is a process of its own. */
   static async start(
     directory: string,
     settings: Record<string, string> = {},
     limits: ProcessLimits = {},
-    command: "serve" | "gateway" | "worker" = "serve",
+    command: "music" | "serve" | "gateway" | "worker" = "music",
   ): Promise<ServedProcess> {
     const directories = { SVC_TMPDIR: directory, CITY_SAVES_DIR: join(directory, "saves") };
-    const child = spawnCli([command, "--port", "0"], { ...directories, ...settings }, limits);
+    const child = spawnCli(
+      [...(command === "music" ? ["serve", "--music"] : [command]), "--port", "0"],
+      { ...directories, ...settings },
+      limits,
+    );
     return ServedProcess.#untilServed(child);
   }
 

@@ -149,7 +149,7 @@ describe("songs and uploads of a fleet", function () {
     await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
   });
 
-  it("are stored in a directory that all servers mount", async () => {
+  it("are stored in a directory that all servers mount @slow", async () => {
     const shared = temporaryDirectory();
     const { gateway, worker, near, far } = await pair(pathToFileURL(shared).href);
     const recording = writeRecording(join(near, "own.wav"), { seconds: 3 });

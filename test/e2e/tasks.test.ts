@@ -114,7 +114,7 @@ describe("the six task types over HTTP", () => {
     });
   }
 
-  it("names the stems of a task", async () => {
+  it("names the stems of a task @slow", async () => {
     for (const [task_type, ...variants] of [
       ["extract", { track_name: "bass" }, { track_name: "drums" }],
       ["lego", { track_name: "bass" }, {}],

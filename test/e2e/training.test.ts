@@ -30,7 +30,7 @@ describe("a server that trains", () => {
 
   const checkpoints = () => readdirSync(join(root, "out/checkpoints"));
 
-  it("leaves a checkpoint on SIGTERM, exits with 0, and resumes from it after a restart", async () => {
+  it("leaves a checkpoint on SIGTERM, exits with 0, and resumes from it after a restart @slow", async () => {
     const first = await ServedProcess.start(directory, settings);
     const trainer = new Trainer(first.client, root);
     await trainer.start({ ...longRun, output_dir: "out" });

@@ -358,7 +358,7 @@ describe("the list of tasks", () => {
     expect((await fetch(`${client.url}/v1/tasks/${running}/events`, { headers })).status).to.equal(204);
   });
 
-  it("disables proxy buffering of events and sends keep-alive comments", async () => {
+  it("disables proxy buffering of events and sends keep-alive comments @slow", async () => {
     const id = await endlessTask();
     const response = await fetch(`${client.url}/v1/tasks/${id}/events`);
     expect(response.headers.get("content-type")).to.include("text/event-stream");

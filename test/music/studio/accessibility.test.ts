@@ -43,7 +43,7 @@ describe("the studio's accessibility", function () {
     await audit(page, "empty");
   });
 
-  it("has no violations with all settings and the workshop open", async () => {
+  it("has no violations with all settings and the workshop open @slow", async () => {
     const page = await studio.open();
     await page.getByText("Tempo, key, language").click();
     await page.getByText("Reference recording").click();
@@ -56,7 +56,7 @@ describe("the studio's accessibility", function () {
     await audit(page, "workshop");
   });
 
-  it("has no violations with running, queued and failed songs", async () => {
+  it("has no violations with running, queued and failed songs @slow", async () => {
     const { client } = studio.server;
     const page = await studio.open();
     // Cancelled songs leave the queue; here they count as failed.
@@ -81,7 +81,7 @@ describe("the studio's accessibility", function () {
     await button(page, "Try again").first().waitFor({ state: "detached" });
   });
 
-  it("has no violations with a playing song, its details, plan, spectrogram and editor", async () => {
+  it("has no violations with a playing song, its details, plan, spectrogram and editor @slow", async () => {
     await studio.server.client.make({
       ...shortSong,
       thinking: true,

@@ -82,7 +82,7 @@ describe("the library of the studio", function () {
   describe("after a restart of the server", () => {
     const studio = new Studio();
 
-    it("shows songs that are still being made, and their result", async () => {
+    it("shows songs that are still being made, and their result @slow", async () => {
       const page = await studio.open();
       await studio.server.client.submit({
         ...shortSong,

@@ -1,7 +1,7 @@
 /** Order, playlists and links of the studio's library. */
 import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
-import { button, Studio } from "./studio-fixture.js";
+import { button, PLACES, Studio } from "./studio-fixture.js";
 
 describe("the order of the studio's library", function () {
   this.timeout(180_000);
@@ -28,8 +28,8 @@ describe("the order of the studio's library", function () {
     await shows(page, ["accordion", "banjo", "cello"]);
   });
 
-  for (const width of [1280, 390]) {
-    it(`keeps playlists in an order of their own, ${width} pixels wide`, async () => {
+  for (const [width, place] of PLACES) {
+    it(`keeps playlists in an order of their own, ${place}`, async () => {
       const page = await studio.open();
       await page.setViewportSize({ width, height: 800 });
       if (width === 390) await button(page, "Songs").click();

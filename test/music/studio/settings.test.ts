@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
-import { button, Studio } from "./studio-fixture.js";
+import { button, PLACES, Studio } from "./studio-fixture.js";
 
 describe("settings in the studio", function () {
   this.timeout(300_000);
@@ -20,8 +20,8 @@ describe("settings in the studio", function () {
       await new Promise((resolve) => setTimeout(resolve, 200));
   }
 
-  for (const width of [1280, 390]) {
-    it(`fills the form from a saved settings file, ${width} pixels wide`, async () => {
+  for (const [width, place] of PLACES) {
+    it(`fills the form from a saved settings file, ${place}`, async () => {
       const page = await studio.open();
       await page.setViewportSize({ width, height: 800 });
       const showSongs = () => (width === 390 ? button(page, "Songs").click() : Promise.resolve());

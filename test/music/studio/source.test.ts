@@ -26,7 +26,7 @@ describe("recordings in the studio", function () {
     ["beginning", "Adds 10 s before it, replaces 0:00 to 0:01."],
     ["end", "Replaces 0:09 to 0:10, adds 10 s after it."],
   ]) {
-    it(`extend a song by ten seconds at its ${end}, and show this before`, async () => {
+    it(`extend a song by ten seconds at its ${end}, and show this before @slow`, async () => {
       const page = await studio.open();
       await button(page, "More of a short song").click();
       await button(page, "Edit").click();
@@ -78,7 +78,7 @@ describe("recordings in the studio", function () {
     ["Extract a stem", "track_name", { task_type: "extract", track_name: "bass" }],
     ["Complete", "track_classes", { task_type: "complete", track_classes: ["drums", "bass"] }],
   ] as const) {
-    it(`can be dropped as the source of "${what}"`, async () => {
+    it(`can be dropped as the source of "${what}" @slow`, async () => {
       const { client } = studio.server;
       const [song] = (await client.get("/v1/tasks?search=short")).body.data.tasks[0].songs;
       const page = await studio.open();

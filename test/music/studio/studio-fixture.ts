@@ -5,6 +5,12 @@ import { launchBrowser } from "../../browser.js";
 import { type LiveServer, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
+/** Page widths in pixels, with the end of a test's title. A phone's test is slow, as it repeats the desk's. */
+export const PLACES = [
+  [1280, "on a desk"],
+  [390, "on a phone @slow"],
+] as const;
+
 const DESKTOP = { width: 1200, height: 800 };
 
 export class Studio {

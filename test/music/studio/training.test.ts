@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { shortSong } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
-import { button, Studio } from "./studio-fixture.js";
+import { button, PLACES, Studio } from "./studio-fixture.js";
 
 describe("training in the studio", function () {
   this.timeout(180_000);
   const studio = new Studio({ SVC_TRAINING_ROOT: temporaryDirectory() });
 
-  for (const width of [1280, 390]) {
-    it(`learns from chosen songs, and makes a song before and after, ${width} pixels wide`, async () => {
+  for (const [width, place] of PLACES) {
+    it(`learns from chosen songs, and makes a song before and after, ${place}`, async () => {
       const { client } = studio.server;
       const song = await client.makeOne({ ...shortSong, prompt: "a reel" });
       const directory = mkdtempSync(join(tmpdir(), "carillon-training-"));

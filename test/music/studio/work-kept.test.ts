@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
-import { button, Studio } from "./studio-fixture.js";
+import { button, PLACES, Studio } from "./studio-fixture.js";
 
 describe("work in the studio", function () {
   this.timeout(300_000);
@@ -11,8 +11,8 @@ describe("work in the studio", function () {
 
   const sound = (page: Page) => page.getByLabel("Sound", { exact: true });
 
-  for (const width of [1280, 390]) {
-    it(`is taken back by Ctrl+Z and in the toast, ${width} pixels wide`, async () => {
+  for (const [width, place] of PLACES) {
+    it(`is taken back by Ctrl+Z and in the toast, ${place}`, async () => {
       const page = await studio.open();
       await page.setViewportSize({ width, height: 800 });
       await sound(page).fill("my own words");

@@ -425,7 +425,7 @@ describe("training runs", () => {
       ["start_lokr", ["exported-start_lokr", "heard-start_lokr/final"]],
     ];
     for (const [kind, names] of exports) {
-      it(`${kind} makes an adapter that can be exported, loaded and unloaded`, async () => {
+      it(`${kind} makes an adapter that can be exported, loaded and unloaded @slow`, async () => {
         const plan = { ...shortLokr, train_epochs: 20, learning_rate: 0.05 };
         await trained(`heard-${kind}`, plan, kind);
         const paths = { export_path: `exported-${kind}`, lora_output_dir: `heard-${kind}` };
