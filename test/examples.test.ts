@@ -22,7 +22,7 @@ describe("examples", () => {
 
   it("are all tested here", () => {
     const names = readdirSync(examples).filter((name) => name !== "README.md");
-    // embed.cjs: test/package.test.ts
+    // embed.cjs runs in test/package.test.ts.
     const embedding = ["embed.cjs", "embed.mjs", "native.mjs", "router.mjs", "worker.mjs"];
     expect(names).to.have.members(["build-town.mjs", "client.mjs", "follow.mjs", ...embedding]);
   });

@@ -331,7 +331,8 @@ class Generation {
     }
   }
 
-  /// Groups lines of Hidden by the window of ids that they need. A GPU computes one common window instead.
+  /// Hidden states grouped by the range of token ids that may follow them: only these logits are computed. On a GPU one
+  /// range for all is faster.
   std::map<Window, std::vector<int64_t>> by_window(const Hidden& hidden) const {
     std::map<Window, std::vector<int64_t>> groups;
     for (size_t line = 0; line < hidden.rows.size(); ++line) {

@@ -121,7 +121,7 @@ TEST("damaged files: GGUF reads never leave the file") {
   });
 }
 
-TEST("damaged files: training samples by us and by Python") {
+TEST("damaged files: training samples written here and by Python") {
   const std::string path = test::fixture_directory() + "/sample.pt";
   write_sample(path, some_sample());
   expect_calm_file(path, [&] { read_sample(path); });

@@ -34,11 +34,11 @@ export interface GridShape {
 }
 
 export interface Grid {
-  /** Row by row, (cols + 1) x (rows + 1). */
+  /** (cols + 1) x (rows + 1) points, row by row. */
   readonly crossings: readonly GroundPoint[];
   /** Pairs of crossings that a street joins, by index: all rows, then all columns. */
   readonly streets: readonly (readonly [number, number])[];
-  /** Row by row. */
+  /** cols x rows points, row by row. */
   readonly blockCenters: readonly GroundPoint[];
   readonly bounds: Box;
 }

@@ -11,7 +11,7 @@ export interface Playback {
 let now: Playback = { isPlaying: false, seconds: 0, length: 0 };
 const listeners = new Set<(playback: Playback) => void>();
 
-export function tellPlayback(change: Partial<Playback>): void {
+export function updatePlayback(change: Partial<Playback>): void {
   now = { ...now, ...change };
   for (const listener of listeners) listener(now);
 }

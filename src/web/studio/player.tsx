@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
 import { Icon } from "./icons.js";
 import { t } from "./language.js";
-import { controls, tellPlayback } from "./playback.js";
+import { controls, updatePlayback } from "./playback.js";
 import { Download, letterOf, lineAt, nameOf, type Track } from "./song.js";
 import { watchTheme } from "./theme.js";
 import { useMediaSession, usePlayerKeys, Volume } from "./transport.js";
@@ -41,7 +41,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
     if (isRepeating) void wave.current?.play();
     else onStep(1);
   };
-  useEffect(() => tellPlayback({ isPlaying, seconds: time, length }), [isPlaying, time, length]);
+  useEffect(() => updatePlayback({ isPlaying, seconds: time, length }), [isPlaying, time, length]);
   usePlayerKeys(wave);
   useMediaSession({ track, wave, isPlaying, onStep });
 
