@@ -86,10 +86,8 @@ describe("settings in the studio", function () {
     await finished(count + 1);
     const [{ analysis }] = await tasks();
     expect(analysis.status_message).to.equal("Full Hardware Analysis Success");
-    await page
-      .getByRole("button", { name: /^More of/ })
-      .first()
-      .click();
+    const described = page.locator(".card", { hasText: "analysis" });
+    await described.getByRole("button", { name: /^More of/ }).click();
     await button(page, "Use description").click();
     await page.getByText("The description is in the form.").waitFor();
     await page.getByText("Tempo, key, language", { exact: false }).first().click();
