@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/lm/generate.h"
+#include "core/lm/language_job.h"
 #include "core/lm/vocabulary.h"
 
 namespace carillon {

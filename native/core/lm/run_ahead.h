@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/lm/generate.h"
+#include "core/lm/language_job.h"
 #include "core/lm/vocabulary.h"
 #include "core/qwen3/causal_lm.h"
 #include "core/runtime/cuda_graph.h"

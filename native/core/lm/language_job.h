@@ -1,0 +1,78 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/lm/vocabulary.h"
+#include "core/runtime/control.h"
+
+namespace carillon {
+
+/// Forces these ids, fed in one forward pass.
+struct TokensSegment {
+  std::vector<int32_t> ids;
+};
+
+/// Tokens whose bytes spell a string of the regular expression (syntax: README.md). After `max_tokens` the shortest
+/// completion is forced, so the string is always complete.
+struct PatternSegment {
+  std::string pattern;
+  bool greedy = false;
+  int64_t max_tokens = 0;
+};
+
+/// Exactly `count` audio codes; without a count any number, then the end token.
+struct CodesSegment {
+  std::optional<int64_t> count;
+};
+
+/// Ordinary tokens (no audio codes) until an end token.
+struct TextSegment {};
+
+/// Unconstrained tokens until an end token.
+struct FreeSegment {};
+
+using Segment = std::variant<TokensSegment, PatternSegment, CodesSegment, TextSegment, FreeSegment>;
+
+/// A prompt, a program of segments, and one row per seed. A batch has one or more jobs, such as the songs of a task.
+/// Mirrors LanguageJob of src/engine/addon.ts.
+struct LanguageJob {
+  std::vector<int32_t> prompt;
+  std::vector<int32_t> negative_prompt;  // required if cfg_scale is above 1
+  std::vector<Segment> program;
+  std::vector<uint64_t> seeds;
+  int64_t max_new_tokens = 0;
+  double temperature = 0.85;  // at or below 0: the most likely token
+  double cfg_scale = 1.0;     // 1: no guidance, no unconditional rows
+  int64_t top_k = 0;          // 0 or below: off
+  double top_p = 1.0;         // 0 or below, 1 or above: off
+  double min_p = 0.0;         // minimum probability relative to the most likely token; 0: off
+  double repetition_penalty = 1.0;
+  Stage stage = Stage::kText;  // stage of progress reports, and phase of the random numbers
+};
+
+enum class FinishReason { kProgram, kEndToken, kLength };
+
+/// The wire name: program, end_token, length.
+const char* finish_reason_name(FinishReason reason);
+
+/// Number of new tokens if every segment has a fixed length, else nullopt.
+std::optional<int64_t> exact_length(const std::vector<Segment>& program);
+
+/// Maximum number of new tokens of a row.
+int64_t new_token_limit(const LanguageJob& job);
+
+/// Throws kBadArgument if the job cannot run with this vocabulary and `max_context_tokens` positions per row (prompt
+/// and new tokens).
+void check_job(const LanguageJob& job, const Vocabulary& vocabulary, int64_t max_context_tokens);
+
+/// Throws kBadArgument unless all jobs have the same stage and sampling options.
+void check_same_sampling(std::span<const LanguageJob> jobs);
+
+/// Positions of the longest row: prompt and new tokens.
+int64_t longest_row(std::span<const LanguageJob> jobs);
+
+}  // namespace carillon
