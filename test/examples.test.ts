@@ -63,7 +63,7 @@ describe("examples", () => {
 
   it("make a song with a server, and build a populated town", async () => {
     const directory = temporaryDirectory();
-    const server = await ServedProcess.start(directory, {}, {}, "serve");
+    const server = await ServedProcess.startWithCity(directory);
     const file = join(directory, "song.mp3");
     const song = run("client.mjs", "a slow waltz", file, server.client.url);
     const town = await run("build-town.mjs", "0.25", server.cityUrl);

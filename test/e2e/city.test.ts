@@ -17,7 +17,7 @@ describe("the city beside the music", () => {
   afterEach(endServed);
 
   it("crashes without affecting the music, and restarts at its address @slow", async () => {
-    const server = await ServedProcess.start(temporaryDirectory(), {}, {}, "serve");
+    const server = await ServedProcess.startWithCity(temporaryDirectory());
     const city = new BridgeClient(server.cityUrl);
     await city.run("set-simulation-speed", { paused: true });
     const song = await server.client.submit(shortSong);
@@ -40,10 +40,10 @@ describe("the city beside the music", () => {
 
   it("recovers after either process was killed or stopped during a request @slow", async () => {
     const directory = temporaryDirectory();
-    const first = await ServedProcess.start(directory, {}, {}, "serve");
+    const first = await ServedProcess.startWithCity(directory);
     await new BridgeClient(first.cityUrl).road(0, 0, 80, 0, { name: "Agent Killed" });
     await first.end("SIGKILL");
-    const second = await ServedProcess.start(directory, {}, {}, "serve");
+    const second = await ServedProcess.startWithCity(directory);
     const city = new BridgeClient(second.cityUrl);
     expect(await segmentNames(city)).to.include("Agent Killed");
     await city.road(0, 200, 80, 200, { name: "Agent Stopped" });
@@ -52,7 +52,7 @@ describe("the city beside the music", () => {
     await new Promise((resolve) => half.on("connect", resolve));
     half.write("POST /commands/save HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{");
     expect(await second.end("SIGTERM")).to.equal(0);
-    const third = await ServedProcess.start(directory, {}, {}, "serve");
+    const third = await ServedProcess.startWithCity(directory);
     expect(await segmentNames(new BridgeClient(third.cityUrl))).to.include.members([
       "Agent Killed",
       "Agent Stopped",

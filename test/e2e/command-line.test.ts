@@ -285,7 +285,7 @@ describe("the command line", () => {
 
   it("does not touch a running server's tasks when started a second time @slow", async () => {
     const directory = temporaryDirectory();
-    const server = await ServedProcess.start(directory, { OMP_NUM_THREADS: "1" }, {}, "serve");
+    const server = await ServedProcess.startWithCity(directory, { OMP_NUM_THREADS: "1" });
     const running = await server.client.submit({ prompt: "a long song", audio_duration: 600, batch_size: 1 });
     await server.client.untilStarted(running);
     const saves = { CITY_SAVES_DIR: join(directory, "saves") };

@@ -13,7 +13,7 @@ describe("files of a server", () => {
   /** Permissions of all files in a server's home after a song, as octal digits. */
   async function modes() {
     const directories = { SVC_TRAINING_ROOT: join(home, "training"), CITY_SAVES_DIR: join(home, "saves") };
-    const server = await ServedProcess.start(join(home, "tmp"), directories, {}, "serve");
+    const server = await ServedProcess.startWithCity(join(home, "tmp"), directories);
     await server.client.make({ ...shortSong, audio_format: "mp3" });
     await server.client.make({ ...shortSong, audio_format: "wav" });
     await server.end("SIGTERM");

@@ -209,8 +209,8 @@ describe("a fleet of processes", function () {
   it("starts with `carillon gateway`, which loads no addon, and `carillon worker`, which serves no songs", async () => {
     const settings = { ...shared(), SVC_INIT_LLM: "false" };
     const [gateway, worker] = await Promise.all([
-      ServedProcess.start(temporaryDirectory(), settings, {}, "gateway"),
-      ServedProcess.start(temporaryDirectory(), settings, {}, "worker"),
+      ServedProcess.start(temporaryDirectory(), settings, {}, ["gateway"]),
+      ServedProcess.start(temporaryDirectory(), settings, {}, ["worker"]),
     ]);
     await untilWorkers(gateway, 1);
     const { client } = gateway;

@@ -113,20 +113,22 @@ export class ServedProcess {
     readonly cityUrl: string,
   ) {}
 
-  /** Resolves when it is serving. Only `serve` has the city, which is a process of its own. */
-  static async start(
+  /** Starts music only. Resolves when it is serving. */
+  static start(
     directory: string,
     settings: Record<string, string> = {},
     limits: ProcessLimits = {},
-    command: "music" | "serve" | "gateway" | "worker" = "music",
+    command: readonly string[] = ["serve", "--music"],
   ): Promise<ServedProcess> {
     const directories = { SVC_TMPDIR: directory, CITY_SAVES_DIR: join(directory, "saves") };
-    const child = spawnCli(
-      [...(command === "music" ? ["serve", "--music"] : [command]), "--port", "0"],
-      { ...directories, ...settings },
-      limits,
+    return ServedProcess.#untilServed(
+      spawnCli([...command, "--port", "0"], { ...directories, ...settings }, limits),
     );
-    return ServedProcess.#untilServed(child);
+  }
+
+  /** Starts music, and the city in a process of its own. */
+  static startWithCity(directory: string, settings: Record<string, string> = {}): Promise<ServedProcess> {
+    return ServedProcess.start(directory, settings, {}, ["serve"]);
   }
 
   /** Starts a server whose stub engine makes silence in `renderMs` milliseconds. It starts faster than a real one. */
