@@ -152,7 +152,11 @@ export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: Ab
     const city = requireCity(game);
     const query = new Query(request.url);
     const work = () => capture(city, query);
-    const { png, mode, distinctColors } = await noted(overlayOf(query, overlay), () => "Capture map", work);
+    const { png, mode, distinctColors } = await withOverlayLine(
+      overlayOf(query, overlay),
+      () => "Capture map",
+      work,
+    );
     response.set({ "X-Bridge-Info-Mode": mode, "X-Bridge-Distinct-Colors": String(distinctColors) });
     sendBytes(response, 200, "image/png", png);
   });
@@ -237,7 +241,7 @@ async function answer(
   place?: () => GroundPoint | undefined,
 ): Promise<void> {
   const write = async () => writeJsonPieces(await work());
-  sendJsonPieces(response, 200, await noted(overlay, line, write, place));
+  sendJsonPieces(response, 200, await withOverlayLine(overlay, line, write, place));
 }
 
 /** The body of a refused command is not validated. */
@@ -248,7 +252,7 @@ function placeOf({ position, center, start, from }: Body): GroundPoint | undefin
 }
 
 /** Adds a line about the outcome to the overlay, unless it is null. */
-async function noted<T>(
+async function withOverlayLine<T>(
   overlay: Overlay | null,
   line: () => string,
   work: () => Promise<T>,

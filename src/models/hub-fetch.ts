@@ -13,7 +13,7 @@ type Fetch = typeof fetch;
  * to the hub.
  * @throws PullError HUB for another host, and errors of `fetch`
  */
-export async function fetchOfHub(
+export async function fetchFromHub(
   address: string,
   init: RequestInit | undefined,
   { hub, signal }: { hub: URL; signal: AbortSignal },

@@ -1,7 +1,7 @@
 /** Lists and reads model hub repositories with the hub's library; errors become PullError. */
 import { downloadFile, HubApiError, type ListFileEntry, listFiles } from "@huggingface/hub";
 import { PullError } from "./errors.js";
-import { bounded, fetchOfHub } from "./hub-fetch.js";
+import { bounded, fetchFromHub } from "./hub-fetch.js";
 import { knownNames } from "./published.js";
 
 /** The input of `git-sha1` starts with a git blob header. */
@@ -44,7 +44,7 @@ export class Hub {
     this.#url = url.replace(/\/+$/, "");
     this.#access = {
       hubUrl: this.#url,
-      fetch: (input, init) => fetchOfHub(String(input), init, { hub: new URL(this.#url), signal }),
+      fetch: (input, init) => fetchFromHub(String(input), init, { hub: new URL(this.#url), signal }),
       ...(token === null ? {} : { accessToken: token }),
     };
   }

@@ -4,7 +4,7 @@ import type { Config } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../system/log.js";
 import type { AudioFiles } from "./audio/audio-files.js";
-import { ownFiles } from "./audio/audio-inputs.js";
+import { uploadPathsOf } from "./audio/audio-inputs.js";
 import { removeOrphanUploads } from "./audio/uploads.js";
 import { Callbacks } from "./callbacks/callbacks.js";
 import { DataSetEditor } from "./dataset/editor.js";
@@ -82,7 +82,7 @@ export class MusicService {
     this.#callbacks = new Callbacks(queue, config, (task) => this.tasks.statusOf(task), log);
     this.submissions = new Submissions(queue, engine, runner, this.#callbacks, signal);
     queue.events.on("ended", (task) => {
-      if (isOutstanding(task)) void this.#callbacks.look();
+      if (isOutstanding(task)) void this.#callbacks.deliverDue();
     });
     this.telemetry = new Telemetry({ queue: this.queue, engine }, log);
     this.telemetry.gauge(
@@ -116,7 +116,7 @@ export class MusicService {
         id,
         filesOf(result?.audioFiles ?? []).map(({ name }) => name),
       );
-      if (state !== "failed") for (const path of ownFiles(request)) uploads.add(path);
+      if (state !== "failed") for (const path of uploadPathsOf(request)) uploads.add(path);
     });
     if (!this.queue.isShared && this.config.storage === null) {
       await this.#clearOrphanAudio((id) => audio.get(id) ?? null);

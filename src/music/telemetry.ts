@@ -9,12 +9,12 @@ import type { TaskQueue } from "./queue/task-queue.js";
 const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800];
 const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
 
-export interface Measured {
+export interface MetricSources {
   queue: TaskQueue;
   engine: MusicEngine;
 }
 
-interface StageUnderWay {
+interface RunningStage {
   stage: string;
   startedMs: number;
 }
@@ -28,14 +28,14 @@ interface TaskNames {
 export class Telemetry {
   readonly #registry = new Registry();
   /** By task. */
-  readonly #stages = new Map<string, StageUnderWay>();
+  readonly #stages = new Map<string, RunningStage>();
   readonly #stageSeconds: Histogram<"stage">;
   readonly #jobSeconds: Histogram<"task_type">;
   readonly #ended: Counter<"task_type" | "outcome">;
   #hasProcessMetrics = false;
 
   constructor(
-    { queue, engine }: Measured,
+    { queue, engine }: MetricSources,
     private readonly log: Logger,
   ) {
     const registers = [this.#registry];

@@ -1,4 +1,4 @@
-/** Buildings on the map: footprints from afar, roofs, heights and trees from near. The context is in metres, y to the north. */
+/** Buildings on the map: footprints when zoomed out; roofs, heights and trees when zoomed in. The context is in metres, y to the north. */
 import type { BuildingRow, Place } from "./api.js";
 import { type Colors, serviceLook } from "./colors.js";
 

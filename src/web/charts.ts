@@ -6,7 +6,7 @@ import { element, keyOf } from "./panel.js";
 interface Line {
   readonly label: string;
   readonly color: string;
-  readonly of: (sample: Sample) => number;
+  readonly value: (sample: Sample) => number;
 }
 
 interface Chart {
@@ -17,22 +17,25 @@ interface Chart {
 }
 
 const CHARTS: readonly Chart[] = [
-  { title: "Citizens", lines: [{ label: "Citizens", color: "var(--accent)", of: (week) => week.citizens }] },
+  {
+    title: "Citizens",
+    lines: [{ label: "Citizens", color: "var(--accent)", value: (week) => week.citizens }],
+  },
   {
     title: "Money",
     hasPeaks: true,
     lines: [
-      { label: "Income", color: "#2e8b57", of: (week) => week.income },
-      { label: "Expenses", color: "#c0392b", of: (week) => week.expenses },
+      { label: "Income", color: "#2e8b57", value: (week) => week.income },
+      { label: "Expenses", color: "#c0392b", value: (week) => week.expenses },
     ],
   },
-  { title: "Balance", lines: [{ label: "Balance", color: "#8e6bbf", of: (week) => week.balance }] },
+  { title: "Balance", lines: [{ label: "Balance", color: "#8e6bbf", value: (week) => week.balance }] },
   {
     title: "Demand",
     lines: [
-      { label: "Homes", color: DEMAND_COLORS.residential, of: (week) => week.residentialDemand },
-      { label: "Shops", color: DEMAND_COLORS.commercial, of: (week) => week.commercialDemand },
-      { label: "Work", color: DEMAND_COLORS.workplace, of: (week) => week.workplaceDemand },
+      { label: "Homes", color: DEMAND_COLORS.residential, value: (week) => week.residentialDemand },
+      { label: "Shops", color: DEMAND_COLORS.commercial, value: (week) => week.commercialDemand },
+      { label: "Work", color: DEMAND_COLORS.workplace, value: (week) => week.workplaceDemand },
     ],
   },
 ];
@@ -56,21 +59,21 @@ export function showCharts(place: HTMLElement, weeks: readonly Sample[]): void {
 }
 
 function figureOf({ title, lines, hasPeaks }: Chart, weeks: readonly Sample[]): HTMLElement {
-  const values = weeks.flatMap((week) => lines.map(({ of }) => of(week)));
+  const values = weeks.flatMap((week) => lines.map(({ value }) => value(week)));
   const { low, high } = rangeOf(values, hasPeaks ? SHARE_BELOW_PEAKS : 1);
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
   svg.setAttribute("role", "img");
   const last = weeks.at(-1);
   const words = last
-    ? lines.map(({ label, of }) => `${label} ${inFigures(of(last))}`).join(", ")
+    ? lines.map(({ label, value }) => `${label} ${inFigures(value(last))}`).join(", ")
     : "no week yet";
   svg.setAttribute("aria-label", `${title} over ${weeks.length} weeks: ${words}`);
-  for (const { color, of } of lines) {
+  for (const { color, value } of lines) {
     const line = document.createElementNS(SVG, "polyline");
     const points = weeks.map((week, i) => {
       const x = (i / Math.max(weeks.length - 1, 1)) * WIDTH;
-      const share = Math.min(Math.max((of(week) - low) / (high - low), 0), 1);
+      const share = Math.min(Math.max((value(week) - low) / (high - low), 0), 1);
       const y = HEIGHT - 1 - share * (HEIGHT - 2);
       return `${x.toFixed(1)},${y.toFixed(1)}`;
     });
@@ -78,8 +81,8 @@ function figureOf({ title, lines, hasPeaks }: Chart, weeks: readonly Sample[]): 
     line.setAttribute("stroke", color);
     svg.append(line);
   }
-  const keys = lines.map(({ label, color, of }) =>
-    keyOf(color, `${label} ${last ? inFigures(of(last)) : "–"}`),
+  const keys = lines.map(({ label, color, value }) =>
+    keyOf(color, `${label} ${last ? inFigures(value(last)) : "–"}`),
   );
   return element("figure", {}, element("figcaption", {}, ...keys), svg);
 }

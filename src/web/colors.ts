@@ -114,7 +114,7 @@ export function scaleColor(value: number): string {
 
 /** A day of light lasts 16 weeks, as in the game, where days of the calendar pass in seconds. */
 const LIGHT_DAY_MS = 16 * 7 * 86_400_000;
-/** It was eight in the morning. */
+/** Start of a day of light; chosen so that 1 January 2031 begins at eight in the morning. */
 const MORNING_MS = Date.UTC(2031, 0, 1) - LIGHT_DAY_MS / 3;
 
 /** 0 by day, 1 at midnight. */

@@ -45,7 +45,7 @@ const LEAST_GAP_METERS = 8;
 const MOST_CARS = 800;
 
 /**
- * Cars as many and as fast as the counts say.
+ * Draws cars in proportion to traffic volume, at the measured speed.
  * @param seconds since some moment; cars stand still while it does
  */
 export function drawCars(

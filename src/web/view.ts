@@ -7,8 +7,8 @@ const ZOOM_STEP = 1.3;
 const PAN_STEP_PIXELS = 60;
 /** Least zoom at which a visited place is shown. */
 const VISIT_PIXELS_PER_METER = 2;
-/** A picture is not blown up further. */
-const MOST_GROWN = 3;
+/** A painted picture is enlarged at most this much. */
+const MAX_ENLARGEMENT = 3;
 const FIT_MARGIN_METERS = 60;
 /** Pointer movement up to this distance is a click. */
 const CLICK_PIXELS = 4;
@@ -109,31 +109,31 @@ export class View {
 
   /** Copies a picture of the map to where its part of the view is. */
   copy(context: CanvasRenderingContext2D, picture: HTMLCanvasElement, frame: Frame): void {
-    const { left, top, grown } = this.#placeOf(frame, picture);
-    if (grown === 1) context.drawImage(picture, Math.round(left), Math.round(top));
-    else context.drawImage(picture, left, top, picture.width * grown, picture.height * grown);
+    const { left, top, enlargement } = this.#placeOf(frame, picture);
+    if (enlargement === 1) context.drawImage(picture, Math.round(left), Math.round(top));
+    else context.drawImage(picture, left, top, picture.width * enlargement, picture.height * enlargement);
   }
 
   /** Whether a picture of the map fills the view. */
   isWithin(frame: Frame, picture: HTMLCanvasElement): boolean {
-    const { left, top, grown } = this.#placeOf(frame, picture);
+    const { left, top, enlargement } = this.#placeOf(frame, picture);
     const { width, height } = this.#canvas;
     return (
       left < 1 &&
       top < 1 &&
-      left + picture.width * grown > width - 1 &&
-      top + picture.height * grown > height - 1 &&
-      grown > 1 / MOST_GROWN &&
-      grown < MOST_GROWN
+      left + picture.width * enlargement > width - 1 &&
+      top + picture.height * enlargement > height - 1 &&
+      enlargement > 1 / MAX_ENLARGEMENT &&
+      enlargement < MAX_ENLARGEMENT
     );
   }
 
   #placeOf({ center, pixelsPerMeter }: Frame, { width, height }: HTMLCanvasElement) {
     const scale = this.pixelsPerMeter * devicePixelRatio;
-    const grown = this.pixelsPerMeter / pixelsPerMeter;
-    const left = this.#canvas.width / 2 + (center.x - this.#center.x) * scale - (width * grown) / 2;
-    const top = this.#canvas.height / 2 - (center.z - this.#center.z) * scale - (height * grown) / 2;
-    return { left, top, grown };
+    const enlargement = this.pixelsPerMeter / pixelsPerMeter;
+    const left = this.#canvas.width / 2 + (center.x - this.#center.x) * scale - (width * enlargement) / 2;
+    const top = this.#canvas.height / 2 - (center.z - this.#center.z) * scale - (height * enlargement) / 2;
+    return { left, top, enlargement };
   }
 
   #transform(context: CanvasRenderingContext2D, origin: Place, unitX: number, unitY: number): void {

@@ -1,5 +1,5 @@
 /**
- * GET /capture: the map around a point as a PNG. `mode` takes the game's names of its info views, like later public
+ * GET /capture: the map around a point as a PNG. `mode` accepts the names of the game's info views, like later public
  * bridges. Painting takes slices of some milliseconds and compression runs in another thread, so that other requests do
  * not wait.
  */
@@ -15,7 +15,7 @@ import { PALETTE } from "./palette.js";
 import { encodePng } from "./raster.js";
 import { paint } from "./scene.js";
 
-/** Layers by the game's names of its info views. */
+/** Layers by name of the game's info view. */
 const MODES: Readonly<Record<string, Layer | null>> = {
   None: null,
   Traffic: "traffic",

@@ -7,8 +7,7 @@ const SHORE: Rgb = [196, 216, 230];
 const DEEP: Rgb = [84, 140, 190];
 const SHADES = 16;
 
-/** Colours by meaning. */
-const THINGS = {
+const FEATURE_COLORS = {
   offMap: [40, 44, 42],
   path: [185, 154, 107],
   track: [90, 74, 74],
@@ -34,8 +33,8 @@ const THINGS = {
   plain: [205, 207, 201],
 } as const satisfies Readonly<Record<string, Rgb>>;
 
-export type Thing = keyof typeof THINGS;
-const NAMES = Object.keys(THINGS) as Thing[];
+export type Feature = keyof typeof FEATURE_COLORS;
+const FEATURES = Object.keys(FEATURE_COLORS) as Feature[];
 
 /** Gradient from bad to good: red, yellow, green. */
 const SCALE: readonly Rgb[] = [
@@ -49,11 +48,11 @@ export const PALETTE: readonly Rgb[] = [
   ...shades(SHORE, DEEP),
   ...shades(SCALE[0] as Rgb, SCALE[1] as Rgb),
   ...shades(SCALE[1] as Rgb, SCALE[2] as Rgb),
-  ...NAMES.map((name) => THINGS[name]),
+  ...FEATURES.map((name) => FEATURE_COLORS[name]),
 ];
 
-export function colorOf(thing: Thing): number {
-  return 4 * SHADES + NAMES.indexOf(thing);
+export function colorOf(thing: Feature): number {
+  return 4 * SHADES + FEATURES.indexOf(thing);
 }
 
 /** @param share 0 for the lowest ground, 1 for the highest hills */

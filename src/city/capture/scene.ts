@@ -4,30 +4,30 @@ import { BLOCK_COLUMNS, boxAround, boxesTouch, cornersOf, placeInBlock, squareAr
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { isGrowable, isRuin } from "../state/buildings.js";
 import { type GrowableService, type Layer, ZONES } from "../terms.js";
-import { colorOf, groundColor, scaleColor, type Thing, waterColor } from "./palette.js";
+import { colorOf, type Feature, groundColor, scaleColor, waterColor } from "./palette.js";
 import { type Frame, Raster, type Shape, stripe } from "./raster.js";
 
-interface Filling {
+interface FilledShape {
   readonly shape: Shape;
   readonly color: number;
 }
 
 /** Computes shapes to fill. Works on copies because the city may change before it runs. */
-type Work = () => readonly Filling[];
+type PaintStep = () => readonly FilledShape[];
 
-const THINGS_PER_WORK = 64;
+const SHAPES_PER_STEP = 64;
 
-/** @param fillingsOf must not read mutable city state */
-function inWorks<T>(
+/** @param shapesOf must not read mutable city state */
+function paintSteps<T>(
   things: readonly T[],
-  fillingsOf: (thing: T, index: number) => readonly Filling[],
-): Work[] {
-  return Array.from({ length: Math.ceil(things.length / THINGS_PER_WORK) }, (_, i) => {
-    const first = i * THINGS_PER_WORK;
+  shapesOf: (thing: T, index: number) => readonly FilledShape[],
+): PaintStep[] {
+  return Array.from({ length: Math.ceil(things.length / SHAPES_PER_STEP) }, (_, i) => {
+    const first = i * SHAPES_PER_STEP;
     return () =>
       things
-        .slice(first, first + THINGS_PER_WORK)
-        .flatMap((thing, offset) => fillingsOf(thing, first + offset));
+        .slice(first, first + SHAPES_PER_STEP)
+        .flatMap((thing, offset) => shapesOf(thing, first + offset));
   });
 }
 
@@ -40,10 +40,10 @@ const MARGIN_METERS = 80;
  */
 export function* paint(city: SimulatedCity, frame: Frame, layer: Layer | null): Generator<void, Raster> {
   const raster = new Raster(frame);
-  const works = [
-    ...(layer ? layerWorks(city, frame, layer) : zoneWorks(city, frame)),
-    ...networkWorks(city, raster),
-    ...buildingWorks(city, frame, layer !== null),
+  const steps = [
+    ...(layer ? layerSteps(city, frame, layer) : zoneSteps(city, frame)),
+    ...networkSteps(city, raster),
+    ...buildingSteps(city, frame, layer !== null),
   ];
   // From here on only the terrain is read, which never changes.
   const { groundHeight, mapHalfMeters } = city;
@@ -52,8 +52,8 @@ export function* paint(city: SimulatedCity, frame: Frame, layer: Layer | null): 
     const ground = groundHeight(x, z);
     return { ground, depth: city.surfaceHeight(x, z) - ground };
   });
-  for (const work of works) {
-    for (const { shape, color } of work()) raster.fill(shape, color);
+  for (const step of steps) {
+    for (const { shape, color } of step()) raster.fill(shape, color);
     yield;
   }
   return raster;
@@ -80,19 +80,19 @@ function* paintGround(
   }
 }
 
-function viewOf({ center, sizeMeters }: Frame) {
+function paintedArea({ center, sizeMeters }: Frame) {
   return squareAround(center, sizeMeters / 2 + MARGIN_METERS);
 }
 
 /** By zone value. */
-const ZONE_THINGS: readonly (Thing | null)[] = ZONES.map((zone): Thing | null => {
+const ZONE_FEATURES: readonly (Feature | null)[] = ZONES.map((zone): Feature | null => {
   if (zone === "Unzoned" || zone === "Distant") return null;
   return zone === "Industrial" || zone === "Office" ? `${zone}Zone` : zone;
 });
 
 /** If blocks overlap, the older one owns the ground, so it is painted last. */
-function zoneWorks(city: SimulatedCity, frame: Frame): Work[] {
-  const view = viewOf(frame);
+function zoneSteps(city: SimulatedCity, frame: Frame): PaintStep[] {
+  const view = paintedArea(frame);
   const blocks = city
     .zoneBlocks()
     .filter(({ position: { x, z } }) => {
@@ -108,16 +108,16 @@ function zoneWorks(city: SimulatedCity, frame: Frame): Work[] {
     starts[i] = end;
     end += cells.length;
   });
-  return inWorks(blocks, ({ position, angleRadians, rows, cells: { length } }, i) => {
+  return paintSteps(blocks, ({ position, angleRadians, rows, cells: { length } }, i) => {
     const start = starts[i] as number;
-    return zoneFillings({ position, angleRadians, rows, cells: copies.subarray(start, start + length) });
+    return zoneShapes({ position, angleRadians, rows, cells: copies.subarray(start, start + length) });
   });
 }
 
 /** Returns one shape if the whole block has one zone, else one per cell. */
-function zoneFillings(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows" | "cells">): Filling[] {
+function zoneShapes(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows" | "cells">): FilledShape[] {
   const fill = (zone: number, column: number, row: number, columns: number, rows: number) => {
-    const thing = ZONE_THINGS[zone];
+    const thing = ZONE_FEATURES[zone];
     if (!thing) return [];
     // The stored position lies beyond the last column and four rows.
     const at = (c: number, r: number) => placeInBlock(block, c - BLOCK_COLUMNS, r - BLOCK_COLUMNS);
@@ -130,11 +130,11 @@ function zoneFillings(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows
   return [...cells].flatMap((cell, i) => fill(cell, i % BLOCK_COLUMNS, Math.floor(i / BLOCK_COLUMNS), 1, 1));
 }
 
-function layerWorks(city: SimulatedCity, frame: Frame, layer: Layer): Work[] {
+function layerSteps(city: SimulatedCity, frame: Frame, layer: Layer): PaintStep[] {
   const { cellMeters, isGood, values } = city.layer(layer);
-  const view = viewOf(frame);
+  const view = paintedArea(frame);
   const half = cellMeters / 2;
-  return inWorks(
+  return paintSteps(
     values.filter((place) => boxesTouch(squareAround(place, half), view)),
     ({ x, z, value }) => {
       const shape = [
@@ -148,19 +148,19 @@ function layerWorks(city: SimulatedCity, frame: Frame, layer: Layer): Work[] {
   );
 }
 
-function networkWorks(city: SimulatedCity, raster: Raster): Work[] {
-  const view = viewOf(raster.frame);
+function networkSteps(city: SimulatedCity, raster: Raster): PaintStep[] {
+  const view = paintedArea(raster.frame);
   const visible = city.segments().filter((segment) => boxesTouch(boxAround(segment, 0), view));
   const below = visible.filter(({ prefab }) => prefab.service === "Road");
   const above = visible.filter(({ prefab }) => prefab.service !== "Road");
-  return inWorks([...below, ...above], ({ prefab, start, end }) => {
+  return paintSteps([...below, ...above], ({ prefab, start, end }) => {
     const least = raster.metersPerPixel * (prefab.service === "Road" ? 1.2 : 1.5);
     const width = prefab.service === "Road" ? prefab.widthMeters * 0.75 : 3;
-    return [{ shape: stripe(start, end, Math.max(width, least)), color: colorOf(thingOf(prefab)) }];
+    return [{ shape: stripe(start, end, Math.max(width, least)), color: colorOf(networkFeature(prefab)) }];
   });
 }
 
-function thingOf({ name, service }: NetworkPrefab): Thing {
+function networkFeature({ name, service }: NetworkPrefab): Feature {
   if (service === "Water") return name.startsWith("Heating") ? "heatPipe" : "waterPipe";
   if (service === "Electricity") return "powerLine";
   if (service === "PublicTransport") return "track";
@@ -170,18 +170,18 @@ function thingOf({ name, service }: NetworkPrefab): Thing {
   return name.startsWith("Medium") ? "mediumRoad" : "smallRoad";
 }
 
-function buildingWorks(city: SimulatedCity, frame: Frame, isPlain: boolean): Work[] {
-  const view = viewOf(frame);
+function buildingSteps(city: SimulatedCity, frame: Frame, isPlain: boolean): PaintStep[] {
+  const view = paintedArea(frame);
   const visible = city
     .buildings()
     .filter(({ position, prefab }) => !prefab.helper && boxesTouch(squareAround(position, 0), view));
-  const colors = visible.map((building) => colorOf(isPlain ? "plain" : kindOf(building)));
-  return inWorks(visible, ({ position, angleDegrees, prefab }, i) => {
+  const colors = visible.map((building) => colorOf(isPlain ? "plain" : buildingFeature(building)));
+  return paintSteps(visible, ({ position, angleDegrees, prefab }, i) => {
     return [{ shape: cornersOf({ position, angleDegrees, prefab }), color: colors[i] as number }];
   });
 }
 
-function kindOf(building: Building): Thing {
+function buildingFeature(building: Building): Feature {
   if (isRuin(building)) return "ruin";
   return isGrowable(building) ? (building.prefab.service as GrowableService) : "service";
 }

@@ -3,7 +3,7 @@ import { CommandRefusedError } from "../refusal.js";
 import { advanceWorld } from "../simulation/advance.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { FRAMES_PER_CYCLE, FRAMES_PER_DAY, FRAMES_PER_WEEK } from "../simulation/state/calendar.js";
-import { Moment } from "../state/digest.js";
+import { CitySnapshot } from "../state/digest.js";
 import { timestamp } from "../state/listing.js";
 import { PROBLEMS_1, PROBLEMS_2 } from "../terms.js";
 import { number, optionalNumber, shown, text } from "../wire/requests.js";
@@ -49,7 +49,7 @@ export const advance = defineGameCommand({
     if (world.isAdvancing) {
       throw new CommandRefusedError("busy", "The city is being advanced already; wait for that reply");
     }
-    const start = new Moment(city);
+    const start = new CitySnapshot(city);
     const [startFrame, startMs] = [world.frame, performance.now()];
     const goals = until === null ? [] : goalsOf(city, start, until);
     let reached = "";
@@ -71,7 +71,7 @@ export const advance = defineGameCommand({
       ...spent,
       frame: world.frame,
       gameTime: timestamp(city.clock.gameTimeMs),
-      ...start.since(),
+      ...start.changesSince(),
     };
   },
 });
@@ -103,7 +103,7 @@ interface Until {
 }
 
 /** @throws CommandRefusedError for an unknown problem */
-function goalsOf(city: SimulatedCity, start: Moment, { citizens, balance, problem }: Until) {
+function goalsOf(city: SimulatedCity, start: CitySnapshot, { citizens, balance, problem }: Until) {
   const { world } = city;
   const goals: { readonly name: string; readonly holds: () => boolean }[] = [];
   const add = (name: string, target: number | null, figure: () => number) => {

@@ -26,7 +26,7 @@ export const roadAnomalies: ReadRoute = {
     const roads = roadsOf(city);
     const found = [
       ...findShortStubs(roads, shortSegmentLength),
-      ...lastingFindings(city),
+      ...cachedFindings(city),
       ...findDeadEnds(city, roads, { nearMissDistance, includeDeadEnds }),
     ];
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
@@ -36,7 +36,7 @@ export const roadAnomalies: ReadRoute = {
 };
 
 /** Cached because pairs and terrain are the most expensive detectors. */
-const lastingFindings = cachedByRevision("networkRevision", (city: SimulatedCity): readonly Anomaly[] => {
+const cachedFindings = cachedByRevision("networkRevision", (city: SimulatedCity): readonly Anomaly[] => {
   const roads = roadsOf(city);
   return [...findRoadPairs(roads), ...findTerrainMismatches(city, roads)];
 });

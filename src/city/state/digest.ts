@@ -11,20 +11,20 @@ import { countBy } from "./listing.js";
 /** Rows of each list of a digest; counts cover all. */
 const MAX_ROWS = 20;
 
-interface Earlier {
+interface GrowableState {
   readonly level: Level;
   readonly abandoned: boolean;
 }
 
 const isAbandoned = ({ flags }: Building) => (flags & FLAG.Abandoned) !== 0;
 
-/** The state of a city at one moment. `since` compares it with the current state. */
-export class Moment {
+/** The state of a city at one moment. `changesSince` compares it with the current state. */
+export class CitySnapshot {
   readonly #city: SimulatedCity;
   readonly #figures;
   readonly #problems: ReadonlyMap<string, ReadonlySet<string>>;
   /** By record, because ids are reused. */
-  readonly #growables: ReadonlyMap<Building, Earlier>;
+  readonly #growables: ReadonlyMap<Building, GrowableState>;
   readonly #messages;
   readonly #lastSample;
 
@@ -52,20 +52,20 @@ export class Moment {
     return false;
   }
 
-  since(): JsonObject {
+  changesSince(): JsonObject {
     const [before, after] = [this.#figures, figuresOf(this.#city)];
     const samples = this.#city.statistics();
     const weeks = samples.slice(this.#lastSample ? samples.indexOf(this.#lastSample) + 1 : 0);
-    const changes = (figure: keyof typeof before.week) =>
+    const sumOf = (figure: keyof typeof before.week) =>
       weeks.reduce((sum, week) => sum + week[figure], 0) + after.week[figure] - before.week[figure];
     return {
       citizens: {
         before: before.citizens,
         after: after.citizens,
-        births: changes("births"),
-        deaths: changes("deaths"),
-        arrivals: changes("arrivals"),
-        departures: changes("departures"),
+        births: sumOf("births"),
+        deaths: sumOf("deaths"),
+        arrivals: sumOf("arrivals"),
+        departures: sumOf("departures"),
       },
       money: {
         before: before.balance,
@@ -110,8 +110,14 @@ export class Moment {
   #problemsSince(): JsonObject {
     const now = problemsOf(this.#city);
     return {
-      began: newIn(now, this.#problems).map(([problem, places]) => ({ problem, ...placesOf(places) })),
-      ended: newIn(this.#problems, now).map(([problem, places]) => ({ problem, count: places.length })),
+      began: entitiesOnlyInFirst(now, this.#problems).map(([problem, places]) => ({
+        problem,
+        ...placesOf(places),
+      })),
+      ended: entitiesOnlyInFirst(this.#problems, now).map(([problem, places]) => ({
+        problem,
+        count: places.length,
+      })),
       standing: Object.fromEntries([...now].map(([name, places]) => [name, places.size])),
     };
   }
@@ -152,14 +158,16 @@ function problemsOf(city: SimulatedCity): ReadonlyMap<string, ReadonlySet<string
   return found;
 }
 
-type Troubles = ReadonlyMap<string, ReadonlySet<string>>;
+type EntitiesByProblem = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** Entities with a problem in the first but not in the second. */
-function newIn(some: Troubles, others: Troubles): [problem: string, places: string[]][] {
-  return [...some]
+function entitiesOnlyInFirst(
+  first: EntitiesByProblem,
+  second: EntitiesByProblem,
+): [problem: string, places: string[]][] {
+  return [...first]
     .map(([name, places]): [string, string[]] => [
       name,
-      [...places].filter((place) => !others.get(name)?.has(place)),
+      [...places].filter((place) => !second.get(name)?.has(place)),
     ])
     .filter(([, places]) => places.length > 0);
 }

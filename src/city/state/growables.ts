@@ -1,7 +1,7 @@
 import type { Building } from "../game.js";
 import { LIST, type ReadRoute, SERVICE } from "../read-route.js";
 import { FLAG, levelName } from "../terms.js";
-import { KeptRows } from "../wire/answers.js";
+import { RowCache } from "../wire/answers.js";
 import { countServices, flagText, isActive, isGrowable, siteOf } from "./buildings.js";
 import { ENTITY_LIMIT, paginate } from "./listing.js";
 
@@ -21,12 +21,12 @@ export const growables: ReadRoute = {
       ...page,
       serviceFilter: service,
       ...countServices(found),
-      growables: kept.write(rows),
+      growables: rowCache.write(rows),
     };
   },
 };
 
-const kept = new KeptRows(row, ({ prefab, flags, problems }: Building) => [prefab, flags, problems]);
+const rowCache = new RowCache(row, ({ prefab, flags, problems }: Building) => [prefab, flags, problems]);
 
 function row(building: Building) {
   const { id, prefab, flags } = building;

@@ -6,7 +6,7 @@ import { LIST, PLACE, type ReadRoute } from "../read-route.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import type { GroundPoint } from "../terms.js";
 import { LAYERS } from "../terms.js";
-import { FieldError, type JsonObject, JsonText, KeptRows, writeJsonPieces } from "../wire/answers.js";
+import { FieldError, type JsonObject, JsonText, RowCache, writeJsonPieces } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
 import { tallyCells } from "../zone-tally.js";
 import { type LimitRule, NO_LIMIT, paginate } from "./listing.js";
@@ -49,11 +49,11 @@ export const zoneBlocks: ReadRoute = {
   parameters: LIST,
   read: ({ city, query }) => {
     const { page, rows } = paginate(city.zoneBlocks(), query, BLOCK_LIMIT);
-    return { ok: true, ...page, blocks: kept.write(rows) };
+    return { ok: true, ...page, blocks: rowCache.write(rows) };
   },
 };
 
-const kept = new KeptRows(row, ({ cells }: ZoneBlock) => [cells]);
+const rowCache = new RowCache(row, ({ cells }: ZoneBlock) => [cells]);
 
 function row({ id, segmentId, position: at, angleRadians, rows, cells }: ZoneBlock) {
   return { id, segmentId, position: position(at), angleRadians, rows, cells: cells.join("") };

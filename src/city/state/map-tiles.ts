@@ -8,7 +8,7 @@ import type { ReadRoute } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { levelName } from "../terms.js";
-import { type Json, KeptRows } from "../wire/answers.js";
+import { type Json, RowCache } from "../wire/answers.js";
 import { isActive, isRuin } from "./buildings.js";
 import { problemText } from "./listing.js";
 
@@ -28,14 +28,14 @@ interface Tile {
 }
 
 /** Last seen state of a city. */
-class Watch {
+class TileTracker {
   /** Identifies this loaded city. */
   readonly key = randomUUID();
   readonly #tiles = new Map<number, Tile>();
   #revision = 0;
 
   /** Tiles in order of their last change, with their current buildings. */
-  look(city: SimulatedCity): { tile: Tile; buildings: readonly Building[] }[] {
+  update(city: SimulatedCity): { tile: Tile; buildings: readonly Building[] }[] {
     const buildings = new Map<number, Building[]>();
     for (const building of city.buildings()) {
       if (building.prefab.helper) continue;
@@ -61,7 +61,7 @@ class Watch {
   }
 }
 
-const watches = new WeakMap<SimulatedCity, Watch>();
+const trackers = new WeakMap<SimulatedCity, TileTracker>();
 
 /**
  * GET /state/map-tiles: buildings by tiles of 256 m, only tiles that changed after `since`, the `revision` of an earlier
@@ -75,10 +75,10 @@ export const mapTiles: ReadRoute = {
     since: z.int().default(0).describe("The `revision` of that answer."),
   },
   read: ({ city, query }) => {
-    const watch = watches.get(city) ?? new Watch();
-    watches.set(city, watch);
-    const since = query.text("key") === watch.key ? query.integer("since", 0) : 0;
-    const changed = watch.look(city).filter(({ tile }) => tile.revision > since);
+    const tracker = trackers.get(city) ?? new TileTracker();
+    trackers.set(city, tracker);
+    const since = query.text("key") === tracker.key ? query.integer("since", 0) : 0;
+    const changed = tracker.update(city).filter(({ tile }) => tile.revision > since);
     let rows = 0;
     const sent = changed.filter(({ buildings }) => {
       const fits = rows <= MAX_ROWS;
@@ -87,7 +87,7 @@ export const mapTiles: ReadRoute = {
     });
     return {
       ok: true,
-      key: watch.key,
+      key: tracker.key,
       revision: sent.at(-1)?.tile.revision ?? since,
       complete: sent.length === changed.length,
       networkRevision: city.networkRevision,
@@ -95,7 +95,7 @@ export const mapTiles: ReadRoute = {
       tileMeters: TILE_METERS,
       columns: COLUMNS,
       tiles: sent.map(({ tile: { column, row }, buildings }) => {
-        return { column, row, buildings: kept.write(buildings) };
+        return { column, row, buildings: rowCache.write(buildings) };
       }),
     };
   },
@@ -103,7 +103,11 @@ export const mapTiles: ReadRoute = {
 
 const COLUMNS = "id x z angleDegrees width length service state problems subService level".split(" ");
 
-const kept = new KeptRows(buildingRow, ({ prefab, flags, problems }: Building) => [prefab, flags, problems]);
+const rowCache = new RowCache(buildingRow, ({ prefab, flags, problems }: Building) => [
+  prefab,
+  flags,
+  problems,
+]);
 
 function buildingRow(building: Building): Json[] {
   const { id, prefab, position, angleDegrees, problems } = building;

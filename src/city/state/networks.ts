@@ -5,7 +5,7 @@ import { meanOf, middle, position } from "../geometry.js";
 import { LIST, type ReadRoute, SERVICE } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
-import { KeptRows } from "../wire/answers.js";
+import { RowCache } from "../wire/answers.js";
 import { countBy, ENTITY_LIMIT, paginate, problemText, SHORT_LIMIT } from "./listing.js";
 
 export const networks: ReadRoute = {
@@ -21,12 +21,12 @@ export const networks: ReadRoute = {
       ...page,
       serviceFilter: service,
       countsByService: countBy(found, ({ prefab }) => prefab.service),
-      segments: kept.write(rows),
+      segments: rowCache.write(rows),
     };
   },
 };
 
-const kept = new KeptRows(segmentRow, ({ problems }: NetSegment) => [problems]);
+const rowCache = new RowCache(segmentRow, ({ problems }: NetSegment) => [problems]);
 
 export function segmentRow({ id, prefab, name, problems, startNodeId, endNodeId, start, end }: NetSegment) {
   return {

@@ -18,7 +18,7 @@ const ALERT_FLAGS: readonly BuildingFlag[] = [
 ];
 const ALERT_MASK = ALERT_FLAGS.reduce((mask, flag) => mask | FLAG[flag], 0);
 
-interface Trouble {
+interface AffectedEntity {
   readonly entityType: "building" | "netNode" | "netSegment";
   readonly id: number;
   readonly problems: Problems;
@@ -27,8 +27,8 @@ interface Trouble {
   readonly flags?: number;
 }
 
-/** Cached by combination of problems: few occur in thousands of rows. */
-interface Fault {
+/** Number of entities with the same combination of problems. */
+interface ProblemCount {
   readonly names: readonly string[];
   count: number;
 }
@@ -40,12 +40,12 @@ export const problems: ReadRoute = {
   parameters: { ...LIST, entityType: z.enum(["building", "netNode", "netSegment"]).optional() },
   read: ({ city, query }) => {
     const entityType = query.text("entityType");
-    const found = findTroubles(city).filter((each) => entityType === "" || each.entityType === entityType);
+    const found = findAffected(city).filter((each) => entityType === "" || each.entityType === entityType);
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
-    const faults = countFaults(found);
-    const counts = new Map(faults.map(({ names, count }) => [names.join(", "), count]));
+    const problemCounts = countProblems(found);
+    const counts = new Map(problemCounts.map(({ names, count }) => [names.join(", "), count]));
     const countsByProblem: Record<string, number> = {};
-    for (const { names, count } of faults) {
+    for (const { names, count } of problemCounts) {
       for (const name of names) countsByProblem[name] = (countsByProblem[name] ?? 0) + count;
     }
     return {
@@ -64,8 +64,8 @@ function wishRow({ place, ...wish }: ServiceWish): JsonObject {
   return { ...wish, position: position(place) };
 }
 
-function findTroubles(city: SimulatedCity): Trouble[] {
-  const found: Trouble[] = [];
+function findAffected(city: SimulatedCity): AffectedEntity[] {
+  const found: AffectedEntity[] = [];
   for (const { id, problems: own, position: at, flags } of city.buildings()) {
     if (own.names.length === 0 && (flags & ALERT_MASK) === 0) continue;
     found.push({ entityType: "building", id, problems: own, position: at, flags });
@@ -81,18 +81,18 @@ function findTroubles(city: SimulatedCity): Trouble[] {
 }
 
 /** In the order of first encounter. */
-function countFaults(troubles: readonly Trouble[]): Fault[] {
-  const faults = new Map<string, Fault>();
-  for (const trouble of troubles) {
-    const key = `${problemText(trouble.problems)}|${(trouble.flags ?? 0) & ALERT_MASK}`;
-    const known = faults.get(key);
+function countProblems(affected: readonly AffectedEntity[]): ProblemCount[] {
+  const problemCounts = new Map<string, ProblemCount>();
+  for (const entity of affected) {
+    const key = `${problemText(entity.problems)}|${(entity.flags ?? 0) & ALERT_MASK}`;
+    const known = problemCounts.get(key);
     if (known) known.count++;
-    else faults.set(key, { names: namesOf(trouble), count: 1 });
+    else problemCounts.set(key, { names: namesOf(entity), count: 1 });
   }
-  return [...faults.values()];
+  return [...problemCounts.values()];
 }
 
-function namesOf({ problems: own, flags }: Trouble): string[] {
+function namesOf({ problems: own, flags }: AffectedEntity): string[] {
   return [...problemNames(own), ...alertsOf(flags ?? 0)];
 }
 
@@ -100,9 +100,9 @@ function alertsOf(flags: number): BuildingFlag[] {
   return ALERT_FLAGS.filter((flag) => (flags & FLAG[flag]) !== 0);
 }
 
-function row(trouble: Trouble): JsonObject {
-  const { entityType, id, problems: own, position: at, flags } = trouble;
-  const names = namesOf(trouble);
+function row(entity: AffectedEntity): JsonObject {
+  const { entityType, id, problems: own, position: at, flags } = entity;
+  const names = namesOf(entity);
   const [problem1Raw, problem2Raw] = problemMasks(own.names, own.severity);
   const isAny = own.names.length > 0;
   return {

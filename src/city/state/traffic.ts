@@ -5,7 +5,7 @@ import { distance, lengthOf, middle, position } from "../geometry.js";
 import { LIST, type ReadRoute } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
-import { KeptRows } from "../wire/answers.js";
+import { RowCache } from "../wire/answers.js";
 import { type LimitRule, paginate } from "./listing.js";
 
 const TRAFFIC_LIMIT: LimitRule = { fallback: 50, max: 2000 };
@@ -41,7 +41,7 @@ export const traffic: ReadRoute = {
       ...page,
       trafficFlowPercent: flowPercent(asked),
       histogram: histogram(asked),
-      segments: kept.write(rows),
+      segments: rowCache.write(rows),
     };
   },
 };
@@ -62,7 +62,7 @@ const loadsOf = cachedByRevision("trafficRevision", (city: SimulatedCity): reado
     .sort((a, b) => b.load.densityPercent - a.load.densityPercent || a.segment.id - b.segment.id),
 );
 
-const kept = new KeptRows(row, () => []);
+const rowCache = new RowCache(row, () => []);
 
 /** Mean speed of the cars on the roads at one moment, in percent of the speed on empty roads. */
 function flowPercent(roads: readonly Road[]): number {

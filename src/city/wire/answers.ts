@@ -115,8 +115,8 @@ function isUnreadable(error: unknown): error is Error {
 const ROWS_PER_PIECE = 100;
 
 /** Rows of a long list. The text of a row is cached until one of its facts changes. */
-export class KeptRows<T extends object> {
-  readonly #kept = new WeakMap<T, { readonly facts: readonly unknown[]; readonly text: string }>();
+export class RowCache<T extends object> {
+  readonly #rows = new WeakMap<T, { readonly facts: readonly unknown[]; readonly text: string }>();
   readonly #rowOf: (thing: T) => Json;
   readonly #factsOf: (thing: T) => readonly unknown[];
 
@@ -137,10 +137,10 @@ export class KeptRows<T extends object> {
 
   #textOf(thing: T): string {
     const facts = this.#factsOf(thing);
-    const known = this.#kept.get(thing);
+    const known = this.#rows.get(thing);
     if (known?.facts.every((fact, i) => fact === facts[i])) return known.text;
     const text = writeJson(this.#rowOf(thing));
-    this.#kept.set(thing, { facts, text });
+    this.#rows.set(thing, { facts, text });
     return text;
   }
 }

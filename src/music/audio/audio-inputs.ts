@@ -157,7 +157,7 @@ export class AudioInputs {
 
   /** Removes the uploads of a request. @throws StoreError */
   async release(request: GenerationRequest): Promise<void> {
-    await this.removeUploads(ownFiles(request).map((path) => basename(path)));
+    await this.removeUploads(uploadPathsOf(request).map((path) => basename(path)));
   }
 
   async removeUploads(names: readonly string[]): Promise<void> {
@@ -218,7 +218,7 @@ export class AudioInputs {
     try {
       return await this.#decoders.run(caller, () => measureAudio({ path, name, maxSeconds, signal }));
     } catch (error) {
-      if (!(error instanceof DecodeError && error.isFilesFault)) throw error;
+      if (!(error instanceof DecodeError && error.isInputFault)) throw error;
       throw new RequestError(error.message, { cause: error });
     }
   }
@@ -240,7 +240,7 @@ function isLinked(from: string, to: string): Promise<boolean> {
 }
 
 /** Files that are removed with the task. */
-export function ownFiles(request: GenerationRequest): string[] {
+export function uploadPathsOf(request: GenerationRequest): string[] {
   return KINDS.map((kind) => request[kind]).flatMap((input) => (input?.isUpload ? input.path : []));
 }
 

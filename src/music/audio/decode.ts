@@ -21,7 +21,7 @@ const PARTS_PER_TURN = 32;
 const DEMUXERS =
   "aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,dts,eac3,flac,flv,matroska,mov,mp3,mpc,mpc8,mpeg,mpegts,ogg,oma,tak,tta,w64,wav,wv";
 
-const IS_FILES_FAULT = {
+const IS_INPUT_FAULT = {
   NOT_FOUND: true,
   UNDECODABLE: true,
   EMPTY: true,
@@ -33,7 +33,7 @@ const IS_FILES_FAULT = {
 
 export class DecodeError extends Error {
   constructor(
-    readonly code: keyof typeof IS_FILES_FAULT,
+    readonly code: keyof typeof IS_INPUT_FAULT,
     /** One line without the file's content or path. */
     message: string,
     options?: ErrorOptions,
@@ -43,8 +43,8 @@ export class DecodeError extends Error {
   }
 
   /** Whether the file is at fault, and not the server. */
-  get isFilesFault(): boolean {
-    return IS_FILES_FAULT[this.code];
+  get isInputFault(): boolean {
+    return IS_INPUT_FAULT[this.code];
   }
 }
 

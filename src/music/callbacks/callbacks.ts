@@ -25,7 +25,7 @@ export class Callbacks {
   readonly #sending = new Map<string, Promise<void>>();
   readonly #stopping = new AbortController();
   #timer: NodeJS.Timeout | undefined;
-  #isLooking = false;
+  #isPolling = false;
 
   /** @param itemOf a task as POST /query_result shows it */
   constructor(
@@ -41,7 +41,7 @@ export class Callbacks {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.look(), POLL_MS).unref();
+    this.#timer = setInterval(() => void this.deliverDue(), POLL_MS).unref();
   }
 
   async stop(): Promise<void> {
@@ -51,10 +51,10 @@ export class Callbacks {
   }
 
   /** Starts due callbacks up to the limit. Never rejects. */
-  async look(): Promise<void> {
+  async deliverDue(): Promise<void> {
     const room = MAX_AT_ONCE - this.#sending.size;
-    if (this.#isLooking || room <= 0 || this.#stopping.signal.aborted) return;
-    this.#isLooking = true;
+    if (this.#isPolling || room <= 0 || this.#stopping.signal.aborted) return;
+    this.#isPolling = true;
     try {
       for (const id of await this.queue.dueCallbacks(room)) {
         const sending = this.#deliver(id)
@@ -65,7 +65,7 @@ export class Callbacks {
     } catch (err) {
       this.log.debug({ err }, "could not read due callbacks");
     } finally {
-      this.#isLooking = false;
+      this.#isPolling = false;
     }
   }
 

@@ -158,7 +158,7 @@ export function failureOf(error: unknown, filename: string): SampleFailure {
   const { code, message } = error as Error & { code?: string };
   const isSamplesFault =
     error instanceof UnsafePathError ||
-    (error instanceof DecodeError ? error.isFilesFault : SAMPLE_CODES.includes(code ?? ""));
+    (error instanceof DecodeError ? error.isInputFault : SAMPLE_CODES.includes(code ?? ""));
   if (!isSamplesFault) throw error;
   return { filename, reason: message.split("\n", 1)[0] as string };
 }

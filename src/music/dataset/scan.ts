@@ -101,7 +101,7 @@ async function scanFile(path: string, context: Context): Promise<DataSetSample |
     const description = await describeAudio(path, tables, read, warn);
     return sampleOf(path, name, seconds, description, request);
   } catch (error) {
-    if (!(error instanceof DecodeError && error.isFilesFault) && !(error instanceof UnsafePathError))
+    if (!(error instanceof DecodeError && error.isInputFault) && !(error instanceof UnsafePathError))
       throw error;
     warn(error.message);
     return null;

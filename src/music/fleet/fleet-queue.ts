@@ -16,7 +16,7 @@ import {
   type QueueStatistics,
   type TaskQueue,
 } from "../queue/task-queue.js";
-import { acceptedTask, BEGUN, named } from "../queue/task-run.js";
+import { acceptedTask, BEGUN, logFields } from "../queue/task-run.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { Fleet } from "./fleet.js";
 import { readAdapters, taskAdaptersIn } from "./fleet-adapters.js";
@@ -28,8 +28,8 @@ import { adapterRoute, isRoute } from "./workers.js";
 
 /** Interval of checks whether a cancelled task has ended, in case the message is lost. */
 const CANCEL_POLL_MS = 1_000;
-/** Minimum interval of "moved" events. */
-const MOVED_MS = 100;
+/** Minimum interval of "positionsChanged" events. */
+const POSITIONS_INTERVAL_MS = 100;
 /** A gateway that did the clean-up keeps the lease for this time. */
 const CLEAN_UP_LEASE_MS = 4 * 60_000;
 const CANCELLED = "Cancelled by user";
@@ -48,7 +48,7 @@ export class FleetQueue implements TaskQueue {
   readonly isShared = true;
   /** Unfinished tasks, as far as this process knows. */
   readonly #open = new Set<string>();
-  #movedTimer: NodeJS.Timeout | undefined;
+  #positionsTimer: NodeJS.Timeout | undefined;
 
   /** @param worker of this process, if it has one */
   constructor(
@@ -76,7 +76,7 @@ export class FleetQueue implements TaskQueue {
 
   async stop(graceSeconds: number): Promise<void> {
     await this.worker?.stop(graceSeconds);
-    clearTimeout(this.#movedTimer);
+    clearTimeout(this.#positionsTimer);
     this.fleet.events.removeAllListeners();
   }
 
@@ -108,7 +108,7 @@ export class FleetQueue implements TaskQueue {
       throw error;
     });
     await fleet.enqueue(task);
-    this.log.info({ ...named(task), position }, "task accepted");
+    this.log.info({ ...logFields(task), position }, "task accepted");
     await fleet.publish({ type: "queued", id, route, position });
     return { task, position };
   }
@@ -261,21 +261,21 @@ export class FleetQueue implements TaskQueue {
     this.#open.add(id);
     if (type === "progress") this.events.emit("progress", id, event.progress, event.request);
     else this.events.emit("queued", id, event.position ?? (await this.live(id)).position);
-    if (type === "queued" || isNew || event.progress.stage === BEGUN.stage) this.#emitMoved();
+    if (type === "queued" || isNew || event.progress.stage === BEGUN.stage) this.#emitPositionsChanged();
   }
 
   async #emitEnd(id: string): Promise<void> {
     this.#open.delete(id);
     const task = await this.fleet.store.get(id);
     if (task !== undefined && hasEnded(task.state)) this.events.emit("ended", task);
-    this.#emitMoved();
+    this.#emitPositionsChanged();
   }
 
-  #emitMoved(): void {
-    this.#movedTimer ??= setTimeout(() => {
-      this.#movedTimer = undefined;
-      this.events.emit("moved");
-    }, MOVED_MS).unref();
+  #emitPositionsChanged(): void {
+    this.#positionsTimer ??= setTimeout(() => {
+      this.#positionsTimer = undefined;
+      this.events.emit("positionsChanged");
+    }, POSITIONS_INTERVAL_MS).unref();
   }
 
   async #catchUp(): Promise<void> {

@@ -8,7 +8,7 @@ import { hasEnded } from "../queue/catalog.js";
 import { deathsMessage, holdMs, MAX_DEATHS, MAX_DISK_FAILURES } from "../queue/rules.js";
 import { DamagedRecordError, type Task } from "../queue/store.js";
 import { TaskAborted, type TaskRunner } from "../queue/task-queue.js";
-import { named, type Outcome, retryDelayMs, stopRuns, TaskRun } from "../queue/task-run.js";
+import { logFields, type Outcome, retryDelayMs, stopRuns, TaskRun } from "../queue/task-run.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { Fleet, FleetJob, FleetJobData } from "./fleet.js";
 import type { FleetEvent } from "./messages.js";
@@ -18,7 +18,7 @@ import { type Announcement, HEARTBEAT_MS, routesOf } from "./workers.js";
 /** Lease renewals per lease time. */
 const RENEWALS_PER_LEASE = 4;
 /** Interval at which a worker with a free place looks for tasks, in case it missed the event. */
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 /** How long workers without the model in memory wait, so that workers with it take the task first. */
 const HEAD_START_MS = 300;
 /** Minimum interval of progress updates within a stage. */
@@ -85,7 +85,7 @@ export class FleetWorker {
     const every = (milliseconds: number, work: () => void) => setInterval(work, milliseconds).unref();
     this.#timers = [
       every(HEARTBEAT_MS, () => void this.#heartbeat()),
-      every(LOOK_MS, () => this.#poll(true)),
+      every(POLL_MS, () => this.#poll(true)),
     ];
     this.options.serveCalls?.();
     void this.#heartbeat();
@@ -105,7 +105,7 @@ export class FleetWorker {
     const { name, places, describe } = this.options;
     try {
       const described = await describe();
-      const offered = this.#lacksStore ? [] : described.models;
+      const offered = this.#cannotSeeStore ? [] : described.models;
       const models = await this.fleet.workers.matchingModels(offered);
       this.#logMismatches(offered.filter((model) => !models.includes(model)).map(({ name }) => name));
       const announcement = {
@@ -173,7 +173,7 @@ export class FleetWorker {
         if (!isWarm && !isCold) continue;
         if (
           this.#isDraining ||
-          this.#lacksStore ||
+          this.#cannotSeeStore ||
           this.#held.size >= this.options.places ||
           this.#isSuspectHeld
         )
@@ -280,7 +280,7 @@ export class FleetWorker {
       this.fleet.leaseMs / RENEWALS_PER_LEASE,
     ).unref();
     try {
-      this.log.info({ ...named(task), interruptions: task.interruptions }, "task started");
+      this.log.info({ ...logFields(task), interruptions: task.interruptions }, "task started");
       await this.#waitUntilAlone(work);
       const outcome = await job.run(task, this.runner, {
         timeoutSeconds: this.options.jobTimeoutSeconds,
@@ -292,7 +292,7 @@ export class FleetWorker {
       if (outcome === null || work.isAbandoned) return;
       await this.#recordEnd(work, outcome);
     } catch (err) {
-      this.log.error({ ...named(task), err }, "could not record the end of a task");
+      this.log.error({ ...logFields(task), err }, "could not record the end of a task");
     } finally {
       clearInterval(renewing);
     }
@@ -306,7 +306,7 @@ export class FleetWorker {
   }
 
   /** Whether this worker cannot see the fleet's store. */
-  get #lacksStore(): boolean {
+  get #cannotSeeStore(): boolean {
     return this.fleet.sharedStore?.fault != null;
   }
 
@@ -332,7 +332,7 @@ export class FleetWorker {
         job.controller.abort(new TaskAborted("superseded", "another worker has the task"));
       }
     } catch (err) {
-      this.log.debug({ ...named(task), err }, "could not renew a lease");
+      this.log.debug({ ...logFields(task), err }, "could not renew a lease");
     }
   }
 
@@ -368,7 +368,7 @@ export class FleetWorker {
       } catch (error) {
         if (!(error instanceof StoreError)) throw error;
         if (attempt === 0) {
-          this.log.error({ ...named(work.task), err: error }, "could not record the end of a task");
+          this.log.error({ ...logFields(work.task), err: error }, "could not record the end of a task");
         }
         const { signal } = this.#stopping;
         const over = AbortSignal.any([signal, AbortSignal.timeout(retryDelayMs(attempt))]);

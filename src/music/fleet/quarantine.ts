@@ -17,7 +17,7 @@ const BATCH = 500;
 const MAX_NAMED = 5;
 
 /** Adds a copy to the list, and removes copies over the limits. */
-const NOTE_COPY = `
+const RECORD_COPY = `
 local function noteCopy(p, copy)
   if (redis.call('MEMORY', 'USAGE', copy) or 0) > ${MAX_COPY_BYTES} then return redis.call('UNLINK', copy) end
   redis.call('PEXPIRE', copy, ${KEPT_MS})
@@ -32,7 +32,7 @@ local function copyOf(p, key) return p .. ':quarantine:' .. string.sub(key, #p +
  * ARGV: prefix, then name, type and rule of each key. Rules: `integer`: a whole number; `expires`: has a time to live;
  * `meta`: BullMQ's queue settings are whole numbers.
  */
-const MOVE_KEYS = `${NOTE_COPY}
+const MOVE_KEYS = `${RECORD_COPY}
 local function isInteger(text) return not text or string.match(text, '^%d+$') end
 local function areIntegers(key)
   for _, text in ipairs(redis.call('HMGET', key, 'opts.maxLenEvents', 'concurrency', 'max', 'duration')) do
@@ -57,7 +57,7 @@ end
 return moved`;
 
 /** ARGV: prefix, key, then two arguments per entry: the field, member or id, and the value if it has one. */
-const MOVE_ENTRIES = `${NOTE_COPY}
+const MOVE_ENTRIES = `${RECORD_COPY}
 local p, key = ARGV[1], ARGV[2]
 local kind, removed = redis.call('TYPE', key).ok, {}
 for i = 3, #ARGV, 2 do
@@ -77,7 +77,7 @@ end
 return removed`;
 
 /** ARGV: prefix, key. Quarantines a key of any content. Returns an empty text if another process did so first. */
-const MOVE_KEY = `${NOTE_COPY}
+const MOVE_KEY = `${RECORD_COPY}
 local p, key = ARGV[1], ARGV[2]
 local kind = redis.call('TYPE', key).ok
 if kind == 'none' or (kind == 'string' and redis.call('STRLEN', key) == 0) then return 0 end

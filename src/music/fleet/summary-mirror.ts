@@ -11,7 +11,7 @@ import { type FleetRedis, keyOf } from "./redis.js";
 const MAX_CHANGES = 10_000;
 
 /** Lua function that every script calls when it changes or removes a summary. */
-export const NOTE_CHANGE = `
+export const RECORD_CHANGE = `
 local function noteChange(p, id)
   redis.call('ZADD', p .. ':changes', redis.call('INCR', p .. ':revision'), id)
   if redis.call('ZCARD', p .. ':changes') > ${MAX_CHANGES} then

@@ -1,5 +1,5 @@
 /** Lua scripts that change task records and their indices atomically. */
-import { NOTE_CHANGE } from "./summary-mirror.js";
+import { RECORD_CHANGE } from "./summary-mirror.js";
 
 /** The largest priority of BullMQ. Turns are priorities, and restart when no task waits or runs. */
 const MAX_TURN = 2 ** 21 - 1;
@@ -36,7 +36,7 @@ return {sequence, turn, waiting + 1, nowMs, redis.call('HGET', p .. ':adapters',
  * learn of it even if its worker dies right after. The record is written last, so that the script can run again after
  * an error.
  */
-export const WRITE = `${NOTE_CHANGE}${INTEGER}
+export const WRITE = `${RECORD_CHANGE}${INTEGER}
 local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local state, summary, favorite, ended, submission, route = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local turn, channel, ends = tonumber(ARGV[12]), ARGV[13], ARGV[14]
@@ -64,7 +64,7 @@ redis.call('SET', key, record)
 if ends == '1' then redis.call('PUBLISH', channel, cjson.encode({type = 'ended', id = id})) end
 return 1`;
 
-export const REMOVE = `${NOTE_CHANGE}
+export const REMOVE = `${RECORD_CHANGE}
 local p, id, submission = ARGV[1], ARGV[2], ARGV[3]
 if not redis.call('ZSCORE', p .. ':ended', id) then return 0 end
 for _, key in ipairs({'tasks', 'favorites', 'state:succeeded', 'state:failed'}) do redis.call('ZREM', p .. ':' .. key, id) end
@@ -77,7 +77,7 @@ redis.call('ZREM', p .. ':ended', id)
 return 1`;
 
 /** Removes ids without a record from the indices. */
-export const DROP = `${NOTE_CHANGE}
+export const DROP = `${RECORD_CHANGE}
 local p = ARGV[1]
 for i = 2, #ARGV do
   local id = ARGV[i]

@@ -25,7 +25,7 @@ import {
   type TaskQueue,
   type TaskRunner,
 } from "./task-queue.js";
-import { acceptedTask, named, type Outcome, retryDelayMs, stopRuns, TaskRun } from "./task-run.js";
+import { acceptedTask, logFields, type Outcome, retryDelayMs, stopRuns, TaskRun } from "./task-run.js";
 
 export interface QueueOptions {
   /** Maximum number of waiting tasks; 0: no limit. */
@@ -60,7 +60,7 @@ interface WaitingTask {
 }
 
 /** A running task. */
-interface Work {
+interface RunningTask {
   task: WaitingTask;
   job: TaskRun;
   ended: Promise<void>;
@@ -89,7 +89,7 @@ export class EmbeddedQueue implements TaskQueue {
   readonly #interrupted: string[] = [];
   /** Accepted tasks that are being stored. */
   #admitting = 0;
-  readonly #running = new Map<string, Work>();
+  readonly #running = new Map<string, RunningTask>();
   #nextSequence = 1;
   #started = false;
   /** Aborts retries of store writes. */
@@ -121,12 +121,12 @@ export class EmbeddedQueue implements TaskQueue {
     const { id, sequence, interruptions, requestId, state, share = "", turn = 0 } = task;
     this.#nextSequence = Math.max(this.#nextSequence, sequence + 1);
     if (!hasEnded(state)) {
-      this.#turns.note(share, turn);
+      this.#turns.record(share, turn);
       this.#enqueue({ id, sequence, turn, interruptions, requestId, diskFailures: 0, isHeld: false });
     }
     if (hasEnded(state) && isOutstanding(task)) this.#callbacks.resume(task);
     if (state === "running") this.#interrupted.push(id);
-    this.#statistics.moved(null, state === "running" ? "queued" : state);
+    this.#statistics.stateChanged(null, state === "running" ? "queued" : state);
   }
 
   /** Requeues interrupted tasks. A task interrupted more than once is also held back. */
@@ -134,7 +134,7 @@ export class EmbeddedQueue implements TaskQueue {
     for (const id of this.#interrupted.splice(0)) {
       const task = this.#waiting.find((waiting) => waiting.id === id) as WaitingTask;
       task.interruptions++;
-      this.log.warn({ ...named(task), interruptions: task.interruptions }, "task was interrupted");
+      this.log.warn({ ...logFields(task), interruptions: task.interruptions }, "task was interrupted");
       try {
         await this.#recordInterruption(task);
       } catch (err) {
@@ -199,9 +199,9 @@ export class EmbeddedQueue implements TaskQueue {
       this.#admitting--;
     }
     this.#track(task);
-    this.log.info({ ...named(task), position }, "task accepted");
+    this.log.info({ ...logFields(task), position }, "task accepted");
     this.events.emit("queued", task.id, this.#positionOf(task.id));
-    if (this.#waiting.at(-1)?.id !== task.id) this.events.emit("moved");
+    if (this.#waiting.at(-1)?.id !== task.id) this.events.emit("positionsChanged");
     this.#startNext();
     return { task, position };
   }
@@ -239,7 +239,7 @@ export class EmbeddedQueue implements TaskQueue {
     const summary = this.#store.summary(id);
     if (summary === undefined || !hasEnded(summary.state)) return undefined;
     await this.#store.remove(id);
-    this.#statistics.moved(summary.state, null);
+    this.#statistics.stateChanged(summary.state, null);
     return summary;
   }
 
@@ -297,7 +297,7 @@ export class EmbeddedQueue implements TaskQueue {
     const index = this.#waiting.findIndex((task) => task.id === id);
     if (index < 0) return undefined;
     const [task] = this.#waiting.splice(index, 1);
-    this.events.emit("moved");
+    this.events.emit("positionsChanged");
     return task;
   }
 
@@ -306,7 +306,7 @@ export class EmbeddedQueue implements TaskQueue {
       const task = this.#takeNext();
       if (task === undefined) return;
       const job = new TaskRun();
-      const work: Work = {
+      const work: RunningTask = {
         task,
         job,
         ended: Promise.resolve(),
@@ -343,7 +343,7 @@ export class EmbeddedQueue implements TaskQueue {
     }, delayMs).unref();
   }
 
-  async #work(work: Work): Promise<void> {
+  async #work(work: RunningTask): Promise<void> {
     const task = await this.#begin(work);
     if (task === null) return;
     const { job } = work;
@@ -355,7 +355,7 @@ export class EmbeddedQueue implements TaskQueue {
     // The GPU is lost and the process is about to exit.
     if (outcome === null) this.#started = false;
     if (work.isAbandoned || outcome === null) return;
-    if (job.seconds !== null) this.#statistics.jobTook(job.seconds);
+    if (job.seconds !== null) this.#statistics.jobFinished(job.seconds);
     const isDiskFull = outcome.state === "queued" && outcome.why === "disk-full";
     if (isDiskFull && ++work.task.diskFailures >= MAX_DISK_FAILURES) {
       await this.#recordEnd(work, job.failed(outcome.cause));
@@ -363,8 +363,8 @@ export class EmbeddedQueue implements TaskQueue {
   }
 
   /** Null if the task could not start. It is requeued, or skipped if its record is unusable. */
-  async #begin({ task: waiting, job }: Work): Promise<Task | null> {
-    this.#statistics.moved("queued", "running");
+  async #begin({ task: waiting, job }: RunningTask): Promise<Task | null> {
+    this.#statistics.stateChanged("queued", "running");
     try {
       const startedAtMs = Date.now();
       const task = await this.#change(waiting.id, (current) => ({
@@ -372,32 +372,32 @@ export class EmbeddedQueue implements TaskQueue {
         state: "running",
         startedAtMs,
       }));
-      this.log.info(named(waiting), "task started");
+      this.log.info(logFields(waiting), "task started");
       this.events.emit("progress", task.id, job.progress, task.requestId);
       if (this.#beginFailures > 0) this.log.info("the task store is writable again");
       this.#beginFailures = 0;
       return task;
     } catch (error) {
-      this.#statistics.moved("running", "queued");
+      this.#statistics.stateChanged("running", "queued");
       if (error instanceof StoreError) {
         this.#enqueue(waiting);
         this.#pause(error);
       } else {
-        this.log.error({ ...named(waiting), err: error }, "could not start a task; it is skipped");
+        this.log.error({ ...logFields(waiting), err: error }, "could not start a task; it is skipped");
       }
       return null;
     }
   }
 
   /** Retries until the end is stored or the queue stops. */
-  async #recordEnd(work: Work, outcome: Outcome): Promise<void> {
+  async #recordEnd(work: RunningTask, outcome: Outcome): Promise<void> {
     for (let attempt = 0; ; attempt++) {
       try {
         await this.#settle(work, outcome);
         return;
       } catch (error) {
         if (attempt === 0)
-          this.log.error({ ...named(work.task), err: error }, "could not record the end of a task");
+          this.log.error({ ...logFields(work.task), err: error }, "could not record the end of a task");
         if (!(error instanceof StoreError)) return;
         work.failure = error;
         for (const notify of work.onFailure.splice(0)) notify();
@@ -409,12 +409,12 @@ export class EmbeddedQueue implements TaskQueue {
     }
   }
 
-  async #settle({ task }: Work, outcome: Outcome): Promise<void> {
+  async #settle({ task }: RunningTask, outcome: Outcome): Promise<void> {
     if (outcome.state !== "queued") return this.#finish(task.id, "running", outcome);
     await this.#change(task.id, (current) => ({ ...current, state: "queued" }));
     this.#enqueue(task);
     if (task.diskFailures > 0) this.#hold(task, task.diskFailures - 1);
-    this.#statistics.moved("running", "queued");
+    this.#statistics.stateChanged("running", "queued");
     this.events.emit("queued", task.id, this.#positionOf(task.id));
   }
 
@@ -429,7 +429,7 @@ export class EmbeddedQueue implements TaskQueue {
     const finishedAtMs = this.options.clock.nowMs();
     const endedAtMs = Date.now();
     const task = await this.#change(id, (current) => ({ ...current, ...change, finishedAtMs, endedAtMs }));
-    this.#statistics.moved(from, change.state);
+    this.#statistics.stateChanged(from, change.state);
     if (isOutstanding(task)) this.#callbacks.set(id, 0);
     this.events.emit("ended", task);
     await this.runner.cleanUp(task).catch((err: unknown) => {
@@ -443,7 +443,7 @@ function isBefore(a: WaitingTask, b: WaitingTask): boolean {
 }
 
 /** Resolves when the job has ended. @throws StoreError if its end could not be recorded yet */
-async function endOrFailure(work: Work): Promise<void> {
+async function endOrFailure(work: RunningTask): Promise<void> {
   const failed = new Promise<void>((resolve) => {
     if (work.failure === null) work.onFailure.push(resolve);
     else resolve();

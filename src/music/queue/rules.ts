@@ -44,7 +44,7 @@ export class FairTurns {
   }
 
   /** Records the turn of a task that waits already. */
-  note(share: string, turn: number): void {
+  record(share: string, turn: number): void {
     this.#last.set(share, Math.max(turn, this.#last.get(share) ?? 0));
   }
 
@@ -69,12 +69,12 @@ export class JobStatistics {
   ) {}
 
   /** Counts a new task (`from` null), a state change, or a removed task (`to` null). */
-  moved(from: TaskState | null, to: TaskState | null): void {
+  stateChanged(from: TaskState | null, to: TaskState | null): void {
     if (from !== null) this.#counts[from]--;
     if (to !== null) this.#counts[to]++;
   }
 
-  jobTook(seconds: number): void {
+  jobFinished(seconds: number): void {
     this.#jobSeconds.push(seconds);
     if (this.#jobSeconds.length > this.window) this.#jobSeconds.shift();
   }

@@ -94,7 +94,7 @@ async function salvage(damaged: string, store: LmdbTaskStore, log: Logger): Prom
     for (const direction of ["forward", "backward"]) {
       for await (const found of readable(direction, damaged)) {
         if (typeof found === "string") lost.add(found);
-        else if (await addIfNews(found, store)) count++;
+        else if (await addIfNewer(found, store)) count++;
       }
     }
     for (const id of lost) await store.addLost(id);
@@ -118,7 +118,7 @@ async function* readable(direction: string, directory: string): AsyncIterable<Ta
   }
 }
 
-async function addIfNews(task: Task, store: LmdbTaskStore): Promise<boolean> {
+async function addIfNewer(task: Task, store: LmdbTaskStore): Promise<boolean> {
   const known = await store.get(task.id).catch((error: unknown) => {
     if (error instanceof DamagedRecordError) return undefined;
     throw error;

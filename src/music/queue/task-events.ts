@@ -82,7 +82,7 @@ export class TaskEvents {
   constructor(private readonly queue: TaskQueue) {
     queue.events.on("queued", (id, position) => this.#addQueued(this.#logOf(id), id, position));
     queue.events.on("progress", (id, progress) => this.#addProgress(this.#logOf(id), id, progress));
-    queue.events.on("moved", () => {
+    queue.events.on("positionsChanged", () => {
       for (const [id, log] of this.#logs) if (log.isFollowed) void this.#updatePosition(log, id);
     });
   }

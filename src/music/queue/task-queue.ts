@@ -44,7 +44,7 @@ export interface QueueEvents {
   /** A task was accepted or requeued. */
   queued: [id: string, position: number | undefined];
   /** Positions of waiting tasks have changed. */
-  moved: [];
+  positionsChanged: [];
   /** A task has started or made progress. */
   progress: [id: string, progress: TaskProgress, requestId: string | undefined];
   /** A task has ended, in any state. */

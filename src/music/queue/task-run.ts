@@ -70,8 +70,8 @@ export class TaskRun {
       return { state: "succeeded", result, progress: 1 };
     } catch (error) {
       const cause: unknown = signal.aborted ? signal.reason : error;
-      if (signal.aborted) log.info({ ...named(task), reason: oneLine(cause) }, "task stopped");
-      else log.error({ ...named(task), err: cause }, "task failed");
+      if (signal.aborted) log.info({ ...logFields(task), reason: oneLine(cause) }, "task stopped");
+      else log.error({ ...logFields(task), err: cause }, "task failed");
       if (hasCode(cause, "DEVICE_LOST")) return null;
       if (hasCode(cause, "DISK_FULL")) return { state: "queued", why: "disk-full", cause };
       return this.aborted(cause);
@@ -91,7 +91,7 @@ export class TaskRun {
 }
 
 /** A run in progress. */
-interface Work {
+interface RunningTask {
   task: { id: string; requestId?: string | undefined };
   job: TaskRun;
   ended: Promise<void>;
@@ -102,7 +102,7 @@ interface Work {
 /**
  * Waits `graceSeconds` for jobs, then aborts the rest and fires `stopping`. Jobs that ignore the abort are abandoned.
  */
-export async function stopRuns<W extends Work>(
+export async function stopRuns<W extends RunningTask>(
   running: ReadonlyMap<string, W>,
   graceSeconds: number,
   stopping: AbortController,
@@ -111,22 +111,22 @@ export async function stopRuns<W extends Work>(
 ): Promise<void> {
   const works = [...running.values()];
   const ended = Promise.all(works.map((work) => work.ended));
-  await within(graceSeconds, ended);
+  await waitAtMost(graceSeconds, ended);
   for (const { job } of works) {
     job.controller.abort(new TaskAborted("shutdown", "the server is stopping"));
   }
   stopping.abort();
-  await within(ABORT_SECONDS, ended);
+  await waitAtMost(ABORT_SECONDS, ended);
   for (const work of running.values()) {
     work.isAbandoned = true;
     await settle(work, work.job.aborted(work.job.controller.signal.reason)).catch((err: unknown) => {
-      log.error({ ...named(work.task), err }, "could not requeue a task");
+      log.error({ ...logFields(work.task), err }, "could not requeue a task");
     });
   }
 }
 
 /** Waits for the promise, up to a time limit. */
-async function within(seconds: number, promise: Promise<unknown>): Promise<void> {
+async function waitAtMost(seconds: number, promise: Promise<unknown>): Promise<void> {
   const over = new AbortController();
   const timeout = sleep(seconds * 1000, undefined, { signal: over.signal }).catch(() => {});
   await Promise.race([promise, timeout]);
@@ -160,7 +160,7 @@ export function acceptedTask(
 }
 
 /** Log fields that identify a task. */
-export function named({ id, requestId }: { id: string; requestId?: string | undefined }) {
+export function logFields({ id, requestId }: { id: string; requestId?: string | undefined }) {
   return { task: id, request: requestId };
 }
 

@@ -14,7 +14,7 @@ import {
 import { makesStems } from "./stems.js";
 
 /** Facts known at submission. */
-export interface Asked extends GenerationParameters {
+export interface SubmissionFacts extends GenerationParameters {
   analysis: Analysis | null;
   /** Audio codes of the client are used. */
   hasCodes: boolean;
@@ -53,7 +53,7 @@ type Rule<Facts> = (facts: Facts) => string | null;
 interface Use {
   /** Analyses that use it; default none. Songs use it unless a rule below gives a reason. */
   analyses?: readonly Analysis[];
-  asked?: readonly Rule<Asked>[];
+  atSubmission?: readonly Rule<SubmissionFacts>[];
   made?: readonly Rule<Made>[];
 }
 
@@ -67,24 +67,24 @@ const ANALYSES: Readonly<Record<Analysis, string>> = {
 export const LANGUAGE_MODEL_TASKS: readonly TaskType[] = ["text2music", "lego", "complete"];
 
 const needsTask =
-  (...tasks: TaskType[]): Rule<Asked> =>
+  (...tasks: TaskType[]): Rule<SubmissionFacts> =>
   ({ taskType }) =>
     tasks.includes(taskType) ? null : `not used by task_type ${taskType}, only by ${tasks.join(", ")}`;
 
-const needsPlanning: Rule<Asked> = ({ taskType }) =>
+const needsPlanning: Rule<SubmissionFacts> = ({ taskType }) =>
   LANGUAGE_MODEL_TASKS.includes(taskType) ? null : `task_type ${taskType} does not use the language model`;
 
-const overriddenByTimesteps: Rule<Asked> = ({ timesteps }) =>
+const overriddenByTimesteps: Rule<SubmissionFacts> = ({ timesteps }) =>
   timesteps === null ? null : "replaced by timesteps";
 
-const overriddenByInstruction: Rule<Asked> = ({ instruction }) =>
+const overriddenByInstruction: Rule<SubmissionFacts> = ({ instruction }) =>
   instruction === null ? null : "replaced by instruction";
 
-const overriddenByWindows: Rule<Asked> = ({ repaintingWindows }) =>
+const overriddenByWindows: Rule<SubmissionFacts> = ({ repaintingWindows }) =>
   repaintingWindows.length === 0 ? null : "replaced by repainting_windows";
 
 const hasNoEffect =
-  (reason: string): Rule<Asked> =>
+  (reason: string): Rule<SubmissionFacts> =>
   () =>
     reason;
 
@@ -110,22 +110,23 @@ const needsSampling: Rule<Made> = ({ request }) =>
 const needsAnyWriting = needsWriting("sheet", "metadata", "codes");
 
 const lmOutput: Use = {
-  asked: [needsPlanning],
+  atSubmission: [needsPlanning],
   made: [needsLanguageModel, needsAnyWriting],
 };
 const lmSampling: Use = { ...lmOutput, made: [needsLanguageModel, needsAnyWriting, needsSampling] };
 const lmText: Use = {
   analyses: ["full", "metadata"],
-  asked: [needsPlanning],
+  atSubmission: [needsPlanning],
   made: [needsLanguageModel, needsWriting("sheet", "metadata")],
 };
-const lmCodes: Use = { asked: [needsPlanning], made: [needsLanguageModel, needsWriting("codes")] };
+const lmCodes: Use = { atSubmission: [needsPlanning], made: [needsLanguageModel, needsWriting("codes")] };
 const guidance: Use = { made: [needsBaseModel, needsGuidance] };
-const needsCorrection: Rule<Asked> = ({ dcwEnabled }) => (dcwEnabled ? null : "dcw_enabled is false");
-const correction: Use = { asked: [needsCorrection] };
-const repaintWindow: Use = { asked: [needsTask("repaint", "lego")], made: [needsPartialWindow] };
+const needsCorrection: Rule<SubmissionFacts> = ({ dcwEnabled }) =>
+  dcwEnabled ? null : "dcw_enabled is false";
+const correction: Use = { atSubmission: [needsCorrection] };
+const repaintWindow: Use = { atSubmission: [needsTask("repaint", "lego")], made: [needsPartialWindow] };
 
-const needsSource: readonly Rule<Asked>[] = [
+const needsSource: readonly Rule<SubmissionFacts>[] = [
   ({ taskType }) => (taskType === "text2music" ? "task_type text2music uses no source" : null),
   ({ hasCodes }) => (hasCodes ? "replaced by audio_code_string" : null),
 ];
@@ -142,7 +143,9 @@ const USES: Readonly<Record<Key, Use>> = {
   },
   lyrics: { analyses: ["metadata"] },
   thinking: {
-    asked: [({ taskType, hasCodes }) => (hasCodes ? null : needsPlanning({ taskType } as Asked))],
+    atSubmission: [
+      ({ taskType, hasCodes }) => (hasCodes ? null : needsPlanning({ taskType } as SubmissionFacts)),
+    ],
   },
   vocalLanguage: {},
   timesLyrics: {
@@ -155,16 +158,16 @@ const USES: Readonly<Record<Key, Use>> = {
   callbackUrl: { analyses: ["codes", "full", "metadata"] },
   audioFormat: {},
   mp3Bitrate: {
-    asked: [({ audioFormat }) => (audioFormat === "mp3" ? null : `audio_format is ${audioFormat}`)],
+    atSubmission: [({ audioFormat }) => (audioFormat === "mp3" ? null : `audio_format is ${audioFormat}`)],
   },
   sampleRate: {},
   normalizationDb: {},
   fadeInSeconds: {},
   fadeOutSeconds: {},
-  sampleMode: { asked: [needsPlanning], made: [needsLanguageModel] },
-  sampleQuery: { asked: [needsPlanning], made: [needsLanguageModel] },
+  sampleMode: { atSubmission: [needsPlanning], made: [needsLanguageModel] },
+  sampleQuery: { atSubmission: [needsPlanning], made: [needsLanguageModel] },
   useFormat: {
-    asked: [
+    atSubmission: [
       needsPlanning,
       ({ prompt, lyrics, sampleMode, sampleQuery }) =>
         sampleMode || `${prompt}${lyrics}${sampleQuery}`.trim() !== ""
@@ -179,31 +182,31 @@ const USES: Readonly<Record<Key, Use>> = {
   keyScale: {},
   timeSignature: {},
   audioDurationSeconds: {
-    asked: [
+    atSubmission: [
       ({ taskType, hasCodes }) =>
         taskType === "text2music" || hasCodes ? null : "the source sets the length",
       ({ hasCodes }) => (hasCodes ? "audio_code_string sets the length" : null),
     ],
   },
   audioCodes: {
-    asked: [
+    atSubmission: [
       ({ taskType }) =>
         taskType === "text2music" || taskType === "cover" ? null : `task_type ${taskType} uses a source`,
       ({ thinking, useAudioCodes }) =>
         thinking || useAudioCodes ? null : "needs thinking or use_audio_codes",
     ],
   },
-  useAudioCodes: { asked: [({ hasCodes }) => (hasCodes ? null : "no audio_code_string is used")] },
+  useAudioCodes: { atSubmission: [({ hasCodes }) => (hasCodes ? null : "no audio_code_string is used")] },
   useRandomSeed: {
     analyses: ["full", "metadata"],
-    asked: [({ seed }) => (seed.length > 0 ? null : "no seed was sent")],
+    atSubmission: [({ seed }) => (seed.length > 0 ? null : "no seed was sent")],
   },
   seed: {
     analyses: ["full", "metadata"],
-    asked: [({ useRandomSeed }) => (useRandomSeed ? "use_random_seed is true" : null)],
+    atSubmission: [({ useRandomSeed }) => (useRandomSeed ? "use_random_seed is true" : null)],
   },
   batchSize: {
-    asked: [
+    atSubmission: [
       ({ taskType, trackName, trackClasses, batchSize }) =>
         makesStems(taskType) && trackName === "" && trackClasses.length > 0 && batchSize > 1
           ? "track_classes makes one song for each stem"
@@ -211,20 +214,20 @@ const USES: Readonly<Record<Key, Use>> = {
     ],
   },
 
-  inferenceSteps: { asked: [overriddenByTimesteps] },
-  shift: { asked: [overriddenByTimesteps], made: [needsBaseModel] },
+  inferenceSteps: { atSubmission: [overriddenByTimesteps] },
+  shift: { atSubmission: [overriddenByTimesteps], made: [needsBaseModel] },
   timesteps: {},
   inferMethod: {},
   dcwEnabled: {},
   dcwMode: correction,
   dcwScaler: {
-    asked: [
+    atSubmission: [
       needsCorrection,
       ({ dcwMode }) => (dcwMode === "high" ? "dcw_mode high corrects the high band" : null),
     ],
   },
   dcwHighScaler: {
-    asked: [
+    atSubmission: [
       needsCorrection,
       ({ dcwMode }) => (dcwMode === "low" || dcwMode === "pix" ? `not used by dcw_mode ${dcwMode}` : null),
     ],
@@ -232,7 +235,7 @@ const USES: Readonly<Record<Key, Use>> = {
   latentRescale: {},
   latentShift: {},
   audioCoverStrength: {
-    asked: [
+    atSubmission: [
       ({ taskType, hasCodes, thinking }) =>
         taskType === "text2music" && !hasCodes && !thinking
           ? "there is no source and no audio codes to follow"
@@ -246,26 +249,26 @@ const USES: Readonly<Record<Key, Use>> = {
   cfgIntervalEnd: guidance,
   repaintMode: repaintWindow,
   repaintStrength: {
-    asked: [
-      ...(repaintWindow.asked ?? []),
+    atSubmission: [
+      ...(repaintWindow.atSubmission ?? []),
       ({ repaintMode }) => (repaintMode === "balanced" ? null : "used only by repaint_mode balanced"),
     ],
     made: [needsPartialWindow],
   },
   chunkMaskMode: repaintWindow,
   coverNofsq: {
-    asked: [
+    atSubmission: [
       ({ taskType, hasCodes }) =>
-        hasCodes ? "audio codes replace the source" : needsTask("cover")({ taskType } as Asked),
+        hasCodes ? "audio codes replace the source" : needsTask("cover")({ taskType } as SubmissionFacts),
     ],
   },
 
-  lmModelPath: { analyses: ["full", "metadata"], asked: [needsPlanning], made: [needsLanguageModel] },
-  lmBackend: { asked: [hasNoEffect("there is only the built-in backend")] },
+  lmModelPath: { analyses: ["full", "metadata"], atSubmission: [needsPlanning], made: [needsLanguageModel] },
+  lmBackend: { atSubmission: [hasNoEffect("there is only the built-in backend")] },
   lmTemperature: { ...lmOutput, analyses: ["metadata"] },
   lmCfgScale: lmCodes,
   lmNegativePrompt: {
-    asked: [
+    atSubmission: [
       needsPlanning,
       ({ lmCfgScale }) => (lmCfgScale > 1 ? null : `lm_cfg_scale ${lmCfgScale} means no guidance`),
     ],
@@ -277,7 +280,7 @@ const USES: Readonly<Record<Key, Use>> = {
   lmSeeds: { ...lmSampling, analyses: ["full", "metadata"] },
   lmRepetitionPenalty: { ...lmOutput, analyses: ["metadata"] },
   useCotCaption: {
-    asked: [
+    atSubmission: [
       needsPlanning,
       ({ taskType }) => (taskType === "text2music" ? null : "the caption describes a single stem"),
     ],
@@ -290,7 +293,7 @@ const USES: Readonly<Record<Key, Use>> = {
   },
   useCotLanguage: {
     analyses: ["metadata"],
-    asked: [needsPlanning],
+    atSubmission: [needsPlanning],
     made: [
       needsLanguageModel,
       ({ languageModel }) =>
@@ -302,25 +305,25 @@ const USES: Readonly<Record<Key, Use>> = {
   constrainedDecoding: lmText,
   constrainedDecodingDebug: lmText,
   allowLmBatch: {
-    asked: [needsPlanning, ({ batchSize }) => (batchSize > 1 ? null : "the task makes one song")],
+    atSubmission: [needsPlanning, ({ batchSize }) => (batchSize > 1 ? null : "the task makes one song")],
     made: [needsLanguageModel],
   },
 
   taskType: {},
   instruction: {},
   referenceAudioPath: {
-    asked: [({ latents }) => (latents.isReference ? "replaced by ref_latents" : null)],
+    atSubmission: [({ latents }) => (latents.isReference ? "replaced by ref_latents" : null)],
   },
   srcAudioPath: {
     analyses: ["codes", "full"],
-    asked: [...needsSource, ({ latents }) => (latents.isSource ? "replaced by src_latents" : null)],
+    atSubmission: [...needsSource, ({ latents }) => (latents.isSource ? "replaced by src_latents" : null)],
   },
-  srcLatentsPath: { asked: needsSource },
+  srcLatentsPath: { atSubmission: needsSource },
   refLatentsPath: {},
   returnLatents: {},
-  trackName: { asked: [needsTask("extract", "lego"), overriddenByInstruction] },
+  trackName: { atSubmission: [needsTask("extract", "lego"), overriddenByInstruction] },
   trackClasses: {
-    asked: [
+    atSubmission: [
       needsTask("extract", "lego", "complete"),
       overriddenByInstruction,
       ({ taskType, trackName }) =>
@@ -334,9 +337,9 @@ const USES: Readonly<Record<Key, Use>> = {
         instruction?.toLowerCase().includes("a segment") ? "instruction asks for a segment" : null,
     ],
   },
-  repaintingStartSeconds: { asked: [needsTask("repaint", "lego"), overriddenByWindows] },
-  repaintingEndSeconds: { asked: [needsTask("repaint", "lego"), overriddenByWindows] },
-  repaintingWindows: { asked: [needsTask("repaint", "lego")] },
+  repaintingStartSeconds: { atSubmission: [needsTask("repaint", "lego"), overriddenByWindows] },
+  repaintingEndSeconds: { atSubmission: [needsTask("repaint", "lego"), overriddenByWindows] },
+  repaintingWindows: { atSubmission: [needsTask("repaint", "lego")] },
   analysisOnly: { analyses: ["metadata"] },
   fullAnalysisOnly: { analyses: ["full"] },
   extractCodesOnly: { analyses: ["codes"] },
@@ -358,9 +361,9 @@ function nameOf(key: Key): string {
 export type Unused = ReadonlyMap<Key, string>;
 
 /** Parameters set by the client that have no effect with any model. */
-export function unusedAtSubmission(chosen: readonly Key[], asked: Asked): Unused {
-  const { analysis } = asked;
-  if (analysis === null) return unusedBy(chosen, (key) => USES[key].asked, asked);
+export function unusedAtSubmission(chosen: readonly Key[], facts: SubmissionFacts): Unused {
+  const { analysis } = facts;
+  if (analysis === null) return unusedBy(chosen, (key) => USES[key].atSubmission, facts);
   const reason = `not used by ${ANALYSES[analysis]}, which makes no music`;
   return new Map(chosen.flatMap((key) => (USES[key].analyses?.includes(analysis) ? [] : [[key, reason]])));
 }

@@ -11,7 +11,7 @@ export const NESTED_NAMES = {
   metadata: ["metas", "meta", "metadata", "user_metadata", "userMetadata"],
 } as const;
 
-interface Found {
+interface NamedValue {
   /** Name used by the client. */
   name: string;
   value: unknown;
@@ -34,7 +34,7 @@ export class FieldSources {
     this.#sources = [fields, ...nested.map(([name, value]) => readObject(name, value, warnings))];
   }
 
-  find(names: readonly string[]): Found | undefined {
+  find(names: readonly string[]): NamedValue | undefined {
     for (const source of this.#sources) {
       for (const name of names) {
         const value = own(source, name);

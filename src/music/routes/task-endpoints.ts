@@ -1,7 +1,7 @@
 /** Endpoints of tasks, and endpoints that write text for request fields. */
 import type { Request } from "express";
 import type { Caller } from "../access/concurrency-limit.js";
-import { ownFiles } from "../audio/audio-inputs.js";
+import { uploadPathsOf } from "../audio/audio-inputs.js";
 import { HttpError, RequestError } from "../errors.js";
 import { selectSlot } from "../models/models.js";
 import * as answers from "../openapi/answers.js";
@@ -216,7 +216,7 @@ export async function accept(
       const accepted = await service.submissions
         .submit(generation, caller, { submission: key, retakeOf })
         .catch(refusal);
-      keptFiles = ownFiles(generation);
+      keptFiles = uploadPathsOf(generation);
       return accepted;
     };
     return await (key === null ? submit() : service.submissions.submitOnce(key, submit));

@@ -1,10 +1,10 @@
-/** Swagger UI with a search over paths, summaries and parameters, and the browser's light or dark. */
+/** Swagger UI with a search over paths, summaries and parameters, in the browser's colour scheme. */
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const applyScheme = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
 applyScheme();
 dark.addEventListener("change", applyScheme);
 
-/** The original finds tags only. */
+/** Swagger UI's own search finds only tags. */
 function findOperations(tagged, phrase) {
   const words = phrase.toLowerCase().split(/\s+/);
   const matches = (operation) => {

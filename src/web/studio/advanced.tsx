@@ -110,7 +110,7 @@ function SchemaField({ name, schema, values, set }: { name: string; schema: Sche
     name,
     values,
     set,
-    open: isOpen ? t("auto") : String(fallback),
+    placeholder: isOpen ? t("auto") : String(fallback),
   };
   if (kinds[0] === "boolean") return <FlagField {...common} />;
   if (choices !== undefined)
@@ -124,12 +124,13 @@ function SchemaField({ name, schema, values, set }: { name: string; schema: Sche
 interface FlagFieldProps extends AdvancedProps {
   label: string;
   name: string;
-  open: string;
+  placeholder: string;
 }
 
-function FlagField({ label, name, open, values, set }: FlagFieldProps) {
+function FlagField({ label, name, placeholder, values, set }: FlagFieldProps) {
   const written = { ...values, [name]: values[name] === undefined ? "" : values[name] ? "yes" : "no" };
-  const inWords = open === "true" ? t("yes (default)") : open === "false" ? t("no (default)") : open;
+  const inWords =
+    placeholder === "true" ? t("yes (default)") : placeholder === "false" ? t("no (default)") : placeholder;
   return (
     <SelectField
       label={label}
@@ -138,7 +139,7 @@ function FlagField({ label, name, open, values, set }: FlagFieldProps) {
         ["yes", t("yes")],
         ["no", t("no")],
       ]}
-      open={inWords}
+      placeholder={inWords}
       values={written}
       set={(change) => set({ [name]: change[name] === "" ? null : change[name] === "yes" })}
     />

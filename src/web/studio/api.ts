@@ -54,7 +54,7 @@ export async function call<T>(
   more: HeadersInit = {},
 ): Promise<T> {
   const headers = new Headers(more);
-  // Forms and files go as they are.
+  // Form data and files are sent unchanged.
   const isJson = body !== undefined && !(body instanceof FormData || body instanceof Blob);
   if (isJson) headers.set("Content-Type", "application/json");
   const init: RequestInit = { method, headers };

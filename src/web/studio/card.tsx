@@ -9,7 +9,7 @@ import { controls, usePlayback } from "./playback.js";
 import { SaveSettings } from "./settings-file.js";
 import { Download, LyricsFile, letterOf, linkOf, nameOf, type Track } from "./song.js";
 import { tasks } from "./source.js";
-import { ago, clock } from "./words.js";
+import { clock, timeAgo } from "./words.js";
 
 export interface SongActions {
   again: (task: Task) => void;
@@ -29,14 +29,14 @@ export interface SongActions {
 
 interface CardProps {
   task: Task;
-  /** How long the song stays. */
-  stay: string;
+  /** When the song is deleted. */
+  expiry: string;
   track: Track | null;
   onPlay: (track: Track) => void;
   on: SongActions;
 }
 
-export function Card({ task, stay, track, onPlay, on }: CardProps) {
+export function Card({ task, expiry, track, onPlay, on }: CardProps) {
   const [isRenaming, setRenaming] = useState(false);
   const [isOpen, setOpen] = useState(false);
   const name = nameOf(task);
@@ -72,7 +72,7 @@ export function Card({ task, stay, track, onPlay, on }: CardProps) {
         )}
         <span class="faint facts">
           <Badges task={task} />
-          {song ? factsOf(song) : t("analysis")} · {ago(task.create_time)}
+          {song ? factsOf(song) : t("analysis")} · {timeAgo(task.create_time)}
         </span>
       </div>
       {song && <Position name={name} task={task} song={song} isCurrent={isCurrent} onPlay={onPlay} />}
@@ -109,7 +109,7 @@ export function Card({ task, stay, track, onPlay, on }: CardProps) {
           <Icon name="more" />
         </button>
       </div>
-      {isOpen && <More task={task} stay={stay} on={on} onRename={() => setRenaming(true)} />}
+      {isOpen && <More task={task} expiry={expiry} on={on} onRename={() => setRenaming(true)} />}
     </div>
   );
 }
@@ -125,7 +125,7 @@ interface PositionProps {
 /** The waveform; a click plays from there. */
 function Position({ name, task, song, isCurrent, onPlay }: PositionProps) {
   const { seconds, length } = usePlayback(isCurrent);
-  const heard = isCurrent && length > 0 ? seconds / length : 0;
+  const played = isCurrent && length > 0 ? seconds / length : 0;
   const total = song.metas.duration ?? 0;
   return (
     <div
@@ -135,8 +135,8 @@ function Position({ name, task, song, isCurrent, onPlay }: PositionProps) {
       aria-label={t("Position in {song}", { song: name })}
       aria-valuemin={0}
       aria-valuemax={Math.round(total)}
-      aria-valuenow={Math.round(heard * total)}
-      aria-valuetext={clock(heard * total)}
+      aria-valuenow={Math.round(played * total)}
+      aria-valuetext={clock(played * total)}
       onClick={(event) => {
         const { left, width } = event.currentTarget.getBoundingClientRect();
         const part = (event.clientX - left) / width;
@@ -148,10 +148,10 @@ function Position({ name, task, song, isCurrent, onPlay }: PositionProps) {
         if (step === undefined || !isCurrent || total === 0) return;
         event.preventDefault();
         event.stopPropagation();
-        controls.seek(Math.min(1, Math.max(0, heard + step / total)));
+        controls.seek(Math.min(1, Math.max(0, played + step / total)));
       }}
     >
-      <Outline song={song} heard={heard} />
+      <Outline song={song} played={played} />
     </div>
   );
 }
@@ -197,11 +197,11 @@ function Rename({ task, onDone }: { task: Task; onDone: (title?: string) => void
   );
 }
 
-interface MoreProps extends Pick<CardProps, "task" | "stay" | "on"> {
+interface MoreProps extends Pick<CardProps, "task" | "expiry" | "on"> {
   onRename: () => void;
 }
 
-function More({ task, stay, on, onRename }: MoreProps) {
+function More({ task, expiry, on, onRename }: MoreProps) {
   const [isSure, setSure] = useState(false);
   const { songs } = task;
   return (
@@ -273,7 +273,7 @@ function More({ task, stay, on, onRename }: MoreProps) {
           />
         </div>
       ))}
-      {stay !== "" && <p class="faint stay">{stay}</p>}
+      {expiry !== "" && <p class="faint stay">{expiry}</p>}
       {task.warnings.map((warning) => (
         <p class="faint" key={warning}>
           {warning}

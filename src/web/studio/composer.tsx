@@ -121,7 +121,7 @@ export function Composer({
         </p>
         <TextLength id="prompt-length" text={text("prompt")} max={MAX_PROMPT} used={PROMPT_USED} />
       </div>
-      <Wish isWriting={isWriting} isInstrumental={isInstrumental} write={write} onSubmit={onSubmit} />
+      <OneSentence isWriting={isWriting} isInstrumental={isInstrumental} write={write} onSubmit={onSubmit} />
       <Lyrics value={text("lyrics")} onChange={(lyrics) => set({ lyrics })} />
       <SingingHint lyrics={text("lyrics")} model={text("model")} attempt={attempt} />
       <Chips {...fields} />
@@ -143,7 +143,13 @@ export function Composer({
               options={SUNG_LANGUAGES.map(named)}
               {...fields}
             />
-            <SelectField label={t("File")} name="audio_format" options={FORMATS} open="mp3" {...fields} />
+            <SelectField
+              label={t("File")}
+              name="audio_format"
+              options={FORMATS}
+              placeholder="mp3"
+              {...fields}
+            />
             <Check name="thinking" label={t("Plan with the language model")} {...fields} />
             <Check name="get_lrc" label={t("Lyric timestamps")} {...fields} />
           </div>
@@ -185,7 +191,7 @@ function Chips(fields: FieldsProps) {
   return (
     <div class="chips">
       <NumberField label={t("Length")} unit="s" name="audio_duration" min={10} max={600} {...fields} />
-      <NumberField label={t("Versions")} name="batch_size" min={1} max={8} open="2" {...fields} />
+      <NumberField label={t("Versions")} name="batch_size" min={1} max={8} placeholder="2" {...fields} />
       <SelectField label={t("Model")} name="model" options={models} {...fields} />
     </div>
   );
@@ -204,17 +210,17 @@ function Check({ name, label, values, set }: FieldsProps & { name: string; label
   );
 }
 
-interface WishProps {
+interface OneSentenceProps {
   isWriting: boolean;
   isInstrumental: boolean;
   write: (path: string, body: object, then?: (words: Parameters) => void) => void;
   onSubmit: (change: Parameters) => void;
 }
 
-function Wish({ isWriting, isInstrumental, write, onSubmit }: WishProps) {
-  const [wish, setWish] = useState("");
-  const isReady = !isWriting && wish.trim() !== "" && wish.length <= MAX_PROMPT;
-  const body = { query: wish, instrumental: isInstrumental };
+function OneSentence({ isWriting, isInstrumental, write, onSubmit }: OneSentenceProps) {
+  const [sentence, setSentence] = useState("");
+  const isReady = !isWriting && sentence.trim() !== "" && sentence.length <= MAX_PROMPT;
+  const body = { query: sentence, instrumental: isInstrumental };
   return (
     <div class="field wish">
       <label for="wish">{t("In one sentence")}</label>
@@ -222,17 +228,17 @@ function Wish({ isWriting, isInstrumental, write, onSubmit }: WishProps) {
         <input
           id="wish"
           dir="auto"
-          value={wish}
+          value={sentence}
           placeholder={t("a lullaby about the sea")}
           aria-describedby="wish-length"
           onKeyDown={(event) => {
             if (event.key !== "Enter") return;
-            // Not the words that the form holds: the wish is written and made.
+            // Makes the song from this sentence instead of submitting the form.
             event.preventDefault();
             event.stopPropagation();
             if (isReady) write("/v1/create_sample", body, onSubmit);
           }}
-          onInput={(event) => setWish(event.currentTarget.value)}
+          onInput={(event) => setSentence(event.currentTarget.value)}
         />
         <button type="button" disabled={!isReady} onClick={() => write("/v1/create_sample", body)}>
           {isWriting ? t("Writing…") : t("Write it")}
@@ -246,7 +252,7 @@ function Wish({ isWriting, isInstrumental, write, onSubmit }: WishProps) {
           {t("Surprise me")}
         </button>
       </div>
-      <TextLength id="wish-length" text={wish} max={MAX_PROMPT} />
+      <TextLength id="wish-length" text={sentence} max={MAX_PROMPT} />
     </div>
   );
 }

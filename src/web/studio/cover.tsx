@@ -54,22 +54,22 @@ export function Cover({ song }: { song: Song }) {
 
 interface OutlineProps {
   song: Song;
-  /** Part that was heard, 0 to 1. */
-  heard: number;
+  /** Fraction of the song, 0 to 1. */
+  played: number;
 }
 
-/** The waveform as bars; what was heard has the accent. */
-export function Outline({ song, heard }: OutlineProps) {
+/** The waveform as bars; the played part has the accent colour. */
+export function Outline({ song, played }: OutlineProps) {
   const peaks = peaksOf(song);
   const bars = (from: number, to: number) =>
     peaks
       .slice(from, to)
       .map((peak, index) => `M${from + index + 0.5} ${50 - peak / 2.1 - 1}V${50 + peak / 2.1 + 1}`)
       .join("");
-  const at = Math.round(heard * peaks.length);
+  const at = Math.round(played * peaks.length);
   return (
     <svg viewBox={`0 0 ${peaks.length} 100`} preserveAspectRatio="none" aria-hidden="true">
-      <path class="heard" d={bars(0, at)} />
+      <path class="played" d={bars(0, at)} />
       <path d={bars(at, peaks.length)} />
     </svg>
   );

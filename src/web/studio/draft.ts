@@ -103,7 +103,7 @@ export function taskOf({ values }: Draft): string {
   return task === "text2music" ? "cover" : String(task);
 }
 
-/** The request to send: without what the task does not use. */
+/** Body of the request, without parameters that the task does not use. */
 export function parametersOf(draft: Draft): Parameters {
   const task = hasSource(draft) ? taskOf(draft) : "text2music";
   const used = Object.entries(draft.values).filter(([name]) => TASK_PARAMETERS[name]?.includes(task) ?? true);
@@ -111,7 +111,7 @@ export function parametersOf(draft: Draft): Parameters {
   return hasSource(draft) ? { ...withAllWindows(values), task_type: task } : values;
 }
 
-/** With several parts to repaint, the selected one is one of them: the API takes the list or a single one. */
+/** Adds the selected window to a list of windows, because the API takes either a list or a single window. */
 function withAllWindows(values: Parameters): Parameters {
   const {
     repainting_windows: windows,

@@ -14,7 +14,7 @@ interface GroupProps {
   field?: Ref<HTMLDetailsElement>;
 }
 
-/** A group of fields to open. */
+/** A disclosure of fields. */
 export function Group({ icon, title, summary, children, onToggle, field }: GroupProps) {
   return (
     <details class="group" ref={field ?? null} onToggle={(event) => onToggle?.(event.currentTarget.open)}>
@@ -32,8 +32,8 @@ interface FieldProps {
   name: string;
   values: Parameters;
   set: (change: Parameters) => void;
-  /** Placeholder: meaning of an empty field. */
-  open?: string;
+  /** Meaning of an empty field. */
+  placeholder?: string;
 }
 
 interface NumberFieldProps extends FieldProps {
@@ -44,7 +44,7 @@ interface NumberFieldProps extends FieldProps {
 }
 
 export function NumberField(props: NumberFieldProps) {
-  const { label, unit, name, min, max, step = 1, open = t("auto"), values, set } = props;
+  const { label, unit, name, min, max, step = 1, placeholder = t("auto"), values, set } = props;
   return (
     <label class="field">
       <span>
@@ -56,7 +56,7 @@ export function NumberField(props: NumberFieldProps) {
         min={min}
         max={max}
         step={step}
-        placeholder={open}
+        placeholder={placeholder}
         value={values[name] === undefined ? "" : Number(values[name])}
         onInput={(event) => {
           const { value } = event.currentTarget;
@@ -72,14 +72,21 @@ interface SelectFieldProps extends FieldProps {
   options: readonly (string | [string, string])[];
 }
 
-export function SelectField({ label, name, options, open = t("auto"), values, set }: SelectFieldProps) {
+export function SelectField({
+  label,
+  name,
+  options,
+  placeholder = t("auto"),
+  values,
+  set,
+}: SelectFieldProps) {
   const pairs = options.map((option) => (typeof option === "string" ? ([option, option] as const) : option));
   const value = String(values[name] ?? "");
   return (
     <label class="field">
       <span>{label}</span>
       <select name={name} value={value} onChange={(event) => set({ [name]: event.currentTarget.value })}>
-        {open !== "" && <option value="">{open}</option>}
+        {placeholder !== "" && <option value="">{placeholder}</option>}
         {value !== "" && !pairs.some(([option]) => option === value) && (
           <option value={value}>{value}</option>
         )}
@@ -93,7 +100,7 @@ export function SelectField({ label, name, options, open = t("auto"), values, se
   );
 }
 
-export function TextField({ label, name, open = "", values, set }: FieldProps) {
+export function TextField({ label, name, placeholder = "", values, set }: FieldProps) {
   const value = values[name];
   return (
     <label class="field wide">
@@ -101,7 +108,7 @@ export function TextField({ label, name, open = "", values, set }: FieldProps) {
       <input
         name={name}
         dir="auto"
-        placeholder={open}
+        placeholder={placeholder}
         value={Array.isArray(value) ? value.join(", ") : String(value ?? "")}
         onInput={(event) => set({ [name]: event.currentTarget.value })}
       />

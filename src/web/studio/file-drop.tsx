@@ -1,4 +1,4 @@
-/** Files may be dropped anywhere: the page takes them instead of being left for them. */
+/** Accepts files dropped anywhere on the page; by default a browser would open them instead. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { t } from "./language.js";
 

@@ -8,7 +8,7 @@ import { type LibraryQuery, type Live, PAGE_SIZE } from "./live.js";
 import { Ordering } from "./ordering.js";
 import type { Attempt } from "./part.js";
 import { setPlaylist, usePlaylists } from "./playlists.js";
-import { ruleOf, stayOf, useRetention } from "./retention.js";
+import { expiryText, ruleOf, useRetention } from "./retention.js";
 import { Selection } from "./selection.js";
 import { nameOf, type Track } from "./song.js";
 import { VirtualList } from "./virtual-list.js";
@@ -50,8 +50,8 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
   const row = (index: number) => {
     const task = library[index - offset];
     if (task === undefined) return <div class="card waiting" />;
-    const stay = retention ? stayOf(task, retention) : "";
-    const card = <Card task={task} stay={stay} track={track} onPlay={onPlay} on={on} />;
+    const expiry = retention ? expiryText(task, retention) : "";
+    const card = <Card task={task} expiry={expiry} track={track} onPlay={onPlay} on={on} />;
     return (
       <>
         {chosen !== null && <Choice task={task} chosen={chosen} onChoose={setChosen} />}
@@ -98,7 +98,7 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
           <SelectField
             label={t("Sort")}
             name="order"
-            open=""
+            placeholder=""
             options={[
               ["newest", t("Newest first")],
               ["oldest", t("Oldest first")],
@@ -112,7 +112,7 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
           <SelectField
             label={t("Playlist")}
             name="list"
-            open={t("All songs")}
+            placeholder={t("All songs")}
             options={Object.keys(playlists)}
             values={{ list: list?.name }}
             set={({ list: name }) => {
@@ -142,7 +142,7 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
           {isFiltered ? (
             <p>{t("No songs match.")}</p>
           ) : (
-            <Beginning onChoose={(prompt) => on.fill({ prompt }, t("Press Make."))} />
+            <EmptyLibrary onChoose={(prompt) => on.fill({ prompt }, t("Press Make."))} />
           )}
         </div>
       )}
@@ -172,7 +172,7 @@ function Choice({ task, chosen, onChoose }: ChoiceProps) {
 }
 
 /** Shown while there are no songs. */
-function Beginning({ onChoose }: { onChoose: (prompt: string) => void }) {
+function EmptyLibrary({ onChoose }: { onChoose: (prompt: string) => void }) {
   return (
     <>
       <p>{t("No songs yet. Describe one and press Make, or begin with one of these:")}</p>

@@ -66,21 +66,21 @@ export function useLive(query: LibraryQuery): Live {
 
   const refresh = useCallback(async () => {
     const turn = ++latest.current;
-    const wish: Record<string, string | number> = {
+    const filter: Record<string, string | number> = {
       state: "succeeded",
       offset: query.offset,
       limit: READ_SONGS,
       sort: query.order,
     };
-    if (query.list !== null) wish.task_ids = query.list.ids.join(",");
-    if (query.search !== "") wish.search = query.search;
-    if (query.favorite) wish.favorite = "true";
+    if (query.list !== null) filter.task_ids = query.list.ids.join(",");
+    if (query.search !== "") filter.search = query.search;
+    if (query.favorite) filter.favorite = "true";
     try {
       const [running, queued, failures, songs] = await Promise.all([
         listTasks({ state: "running", limit: 20 }),
         listTasks({ state: "queued", limit: 100 }),
         listTasks({ state: "failed", limit: FAILURES_SHOWN }),
-        listTasks(wish),
+        listTasks(filter),
       ]);
       if (turn !== latest.current) return;
       setActive([...running.tasks.toReversed(), ...queued.tasks.toReversed()]);

@@ -26,7 +26,7 @@ type View = "make" | "songs";
 interface NoticeText {
   text: string;
   isError: boolean;
-  /** Takes back what the notice says. */
+  /** Undoes the action that the notice reports. */
   undo?: (() => void) | undefined;
 }
 
@@ -35,11 +35,11 @@ function Studio() {
   const [query, setQuery] = useState<LibraryQuery>(firstQuery);
   const [notice, setNotice] = useState<NoticeText | null>(null);
   const [view, setView] = useState<View>("make");
-  const tell = (text: string, isError = false, undo?: () => void) => setNotice({ text, isError, undo });
-  const replace = (change: DraftChange, done: string) => tell(done, false, replaceDraft(change));
+  const notify = (text: string, isError = false, undo?: () => void) => setNotice({ text, isError, undo });
+  const replace = (change: DraftChange, done: string) => notify(done, false, replaceDraft(change));
   const live = useLive(query);
   const [track, setTrack] = useTrack(live, (task) =>
-    tell(t("{song} was deleted, so it no longer plays.", { song: nameOf(task) }), true),
+    notify(t("{song} was deleted, so it no longer plays.", { song: nameOf(task) }), true),
   );
   const isLocked = live.connection === "locked";
   useEffect(() => {
@@ -51,9 +51,9 @@ function Studio() {
     try {
       setNotice(null);
       await work();
-      if (done !== "") tell(done);
+      if (done !== "") notify(done);
     } catch (error) {
-      tell(error instanceof Error ? error.message : String(error), true);
+      notify(error instanceof Error ? error.message : String(error), true);
     }
     tellTabs();
     await live.refresh();
@@ -106,7 +106,7 @@ function Studio() {
         if (track?.task.task_id === task.task_id) setTrack(null);
       } catch (error) {
         if (!(error instanceof ApiError && error.status === 404)) throw error;
-        tell(t("{song} was finished already.", { song: nameOf(task) }));
+        notify(t("{song} was finished already.", { song: nameOf(task) }));
       }
     });
   /** Plays the song after or before the one that plays, in the order of the library. */

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { call, type ModelInventory, type ModelPull } from "./api.js";
 import { t } from "./language.js";
 import { type Attempt, Part, useAnswer } from "./part.js";
-import { sized } from "./words.js";
+import { byteSize } from "./words.js";
 
 const POLL_MS = 1000;
 
@@ -154,7 +154,7 @@ function wordsOf({
     case "running":
       return total === 0
         ? t("Looking for {model}…", { model })
-        : t("{file} · {done} of {total}", { file, done: sized(done), total: sized(total) });
+        : t("{file} · {done} of {total}", { file, done: byteSize(done), total: byteSize(total) });
     case "completed":
       return rest.new_folders.length === 0
         ? t("{model} was here already.", { model })

@@ -1,4 +1,4 @@
-/** One sound at a time, over all tabs: whatever starts to play pauses the rest. */
+/** Plays one sound at a time across all tabs: a player that starts pauses the others. */
 import type WaveSurfer from "wavesurfer.js";
 
 const players = new Set<WaveSurfer>();

@@ -11,7 +11,6 @@ import { makeWave, PICTURE_RATE_HZ, SpectrogramButton, waveColors } from "./wave
 import { clock } from "./words.js";
 
 const unplayable = () => t("This song cannot be played: it may have been removed.");
-/** Audio files of a song. */
 const PREVIEW_MAX_SECONDS = 240;
 const unfinished = () => ({
   queued: "",

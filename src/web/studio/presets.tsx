@@ -19,7 +19,7 @@ function loadPresets(): Presets {
   }
 }
 
-/** The settings of a draft, without what belongs to one song. */
+/** Settings of a draft, without SONG_PARAMETERS. */
 function settingsOf({ values }: Draft): Parameters {
   return Object.fromEntries(Object.entries(values).filter(([name]) => !SONG_PARAMETERS.has(name)));
 }

@@ -4,7 +4,7 @@ import type { Task } from "./api.js";
 import { t } from "./language.js";
 import type { Live } from "./live.js";
 import { nameOf } from "./song.js";
-import { roughly } from "./words.js";
+import { remainingTime } from "./words.js";
 
 /** The error of a task that was cancelled, which needs no attention. */
 const CANCELLED = "Cancelled by user";
@@ -134,7 +134,7 @@ function Progress({ task }: { task: Task }) {
       <progress value={progress} max={1} aria-label={t("Progress of {song}", { song: nameOf(task) })} />
       <span>
         {stage} · {Math.round(progress * 100)} %
-        {isGuess && ` · ${roughly((elapsed * (1 - progress)) / progress)}`}
+        {isGuess && ` · ${remainingTime((elapsed * (1 - progress)) / progress)}`}
       </span>
     </span>
   );

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { t } from "./language.js";
 import { clock } from "./words.js";
 
-/** As played: for voices, browsers would change the sound. */
+/** Turns off the processing for speech, which would distort music. */
 const UNPROCESSED = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
 
 interface Recording {

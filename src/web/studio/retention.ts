@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, type Retention, type Task } from "./api.js";
 import { t } from "./language.js";
-import { sized } from "./words.js";
+import { byteSize } from "./words.js";
 
 const DAY_SECONDS = 86_400;
 /** Ids that a query has room for. */
@@ -30,17 +30,17 @@ async function forecast(ids: readonly string[]): Promise<Retention> {
 export function ruleOf({ bytes, max_bytes: max, max_age_seconds: age }: Retention): string {
   const room =
     max === null
-      ? t("{size}. Songs stay until you delete them.", { size: sized(bytes) })
+      ? t("{size}. Songs stay until you delete them.", { size: byteSize(bytes) })
       : t("{size} of {max}. When full, the oldest without a star go first.", {
-          size: sized(bytes),
-          max: sized(max),
+          size: byteSize(bytes),
+          max: byteSize(max),
         });
   if (age === null) return room;
   return `${room} ${t("Songs without a star go after {count} days.", { count: tenthDays(age) })}`;
 }
 
 /** Text that says when a song is deleted. */
-export function stayOf({ task_id: id, favorite }: Task, { expiries }: Retention): string {
+export function expiryText({ task_id: id, favorite }: Task, { expiries }: Retention): string {
   if (favorite) return t("Starred: stays until you delete it.");
   const expiry = expiries[id];
   if (expiry === undefined) return t("Stays until you delete it.");
@@ -48,7 +48,7 @@ export function stayOf({ task_id: id, favorite }: Task, { expiries }: Retention)
   const days = time === null ? null : Math.max(0, (time - Date.now() / 1000) / DAY_SECONDS);
   return [
     days === null ? "" : t("Goes in {count} days.", { count: tenthDays(days * DAY_SECONDS) }),
-    room === null ? "" : t("Goes after {size} of newer songs. Star it to keep it.", { size: sized(room) }),
+    room === null ? "" : t("Goes after {size} of newer songs. Star it to keep it.", { size: byteSize(room) }),
   ]
     .filter((words) => words !== "")
     .join(" ");

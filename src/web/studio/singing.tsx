@@ -1,10 +1,10 @@
-/** Says before Make that the model does not sing, and pulls one that does. */
+/** Warns before submission that the model cannot sing, and downloads one that can. */
 import { useEffect } from "preact/hooks";
 import { call, type ModelInventory, type ModelPull } from "./api.js";
 import { t } from "./language.js";
 import { tellTabs } from "./live.js";
 import { type Attempt, useAnswer } from "./part.js";
-import { sized } from "./words.js";
+import { byteSize } from "./words.js";
 
 const POLL_MS = 1000;
 
@@ -59,7 +59,7 @@ export function SingingHint({ lyrics, model: chosen, attempt }: SingingHintProps
             </button>
             <p class="faint">
               {t("{size} to download. It needs a CUDA GPU; on a CPU a song takes minutes.", {
-                size: sized(answer.singing.bytes),
+                size: byteSize(answer.singing.bytes),
               })}
             </p>
             {isRunning && (

@@ -30,13 +30,13 @@ interface SourceProps {
   onChange: (draft: Draft) => void;
 }
 
-interface WorkProps extends SourceProps {
+interface RecordingTaskProps extends SourceProps {
   /** Queues a description of the recording. */
   onDescribe: () => void;
 }
 
-export function Source({ draft, onChange, onDescribe }: WorkProps) {
-  if (hasSource(draft)) return <Work draft={draft} onChange={onChange} onDescribe={onDescribe} />;
+export function Source({ draft, onChange, onDescribe }: RecordingTaskProps) {
+  if (hasSource(draft)) return <RecordingTask draft={draft} onChange={onChange} onDescribe={onDescribe} />;
   const take = (file: File) => onChange(withSource(draft, file));
   return (
     <div>
@@ -122,7 +122,7 @@ function Drop({ id, label, onFile, children }: DropProps) {
   );
 }
 
-function Work({ draft, onChange, onDescribe }: WorkProps) {
+function RecordingTask({ draft, onChange, onDescribe }: RecordingTaskProps) {
   const { values, files, sourceName } = draft;
   const [length, setLength] = useState(0);
   const task = taskOf(draft);
@@ -171,7 +171,7 @@ function Work({ draft, onChange, onDescribe }: WorkProps) {
         <SelectField
           label={t("What to do")}
           name="task_type"
-          open=""
+          placeholder=""
           options={Object.entries(tasks()).map(([name, words]): [string, string] => [name, words.name])}
           values={{ task_type: task }}
           set={({ task_type: chosen }) => onChange(withTask(draft, String(chosen)))}
@@ -183,19 +183,26 @@ function Work({ draft, onChange, onDescribe }: WorkProps) {
             min={0}
             max={1}
             step={0.05}
-            open="1"
+            placeholder="1"
             {...fields}
           />
         )}
         {task === "repaint" && (
           <>
-            <NumberField label={t("From")} unit="s" name="repainting_start" step={0.1} open="0" {...fields} />
+            <NumberField
+              label={t("From")}
+              unit="s"
+              name="repainting_start"
+              step={0.1}
+              placeholder="0"
+              {...fields}
+            />
             <NumberField
               label={t("To")}
               unit="s"
               name="repainting_end"
               step={0.1}
-              open={t("end")}
+              placeholder={t("end")}
               {...fields}
             />
             <div class="row wide">
@@ -222,13 +229,19 @@ function Work({ draft, onChange, onDescribe }: WorkProps) {
           </>
         )}
         {(task === "lego" || task === "extract") && (
-          <SelectField label={t("Stem")} name="track_name" open={t("Choose")} options={STEMS} {...fields} />
+          <SelectField
+            label={t("Stem")}
+            name="track_name"
+            placeholder={t("Choose")}
+            options={STEMS}
+            {...fields}
+          />
         )}
         {task === "complete" && (
           <TextField
             label={t("Stems to add")}
             name="track_classes"
-            open="drums, bass"
+            placeholder="drums, bass"
             values={values}
             set={(change) => set({ track_classes: String(change.track_classes).split(/,\s*/) })}
           />

@@ -1,4 +1,4 @@
-/** Says while typing that a text is too long, instead of cutting it. */
+/** Warns while typing that a text is too long. */
 
 import { t } from "./language.js";
 

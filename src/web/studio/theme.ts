@@ -1,4 +1,4 @@
-/** Light or dark, as the system has it or as chosen. */
+/** Colour scheme: chosen by the user, else the system's. */
 const ITEM = "carillon-theme";
 
 export const THEMES = ["system", "light", "dark"] as const;

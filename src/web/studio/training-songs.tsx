@@ -1,4 +1,4 @@
-/** Songs for training: dropped, labelled, sent to the server; and two songs that let one hear what was learnt. */
+/** Songs for training: dropped, labelled, sent to the server; and a pair of songs with and without the adapter. */
 import { call, newName, type Parameters, submit } from "./api.js";
 import { t } from "./language.js";
 

@@ -5,7 +5,7 @@ import { NumberField, TextField } from "./fields.js";
 import { t } from "./language.js";
 import type { Attempt } from "./part.js";
 import { makePair, sendSongs, type TrainingSong, TrainingSongs } from "./training-songs.js";
-import { roughly } from "./words.js";
+import { remainingTime } from "./words.js";
 
 const POLL_MS = 1000;
 
@@ -42,20 +42,26 @@ export function Training({ attempt }: { attempt: Attempt }) {
           <TextField
             label={t("Folder of recordings")}
             name="folder"
-            open={t("songs, in the training folder")}
+            placeholder={t("songs, in the training folder")}
             {...fields}
           />
         )}
-        <TextField label={t("Name")} name="name" open="my-style" {...fields} />
+        <TextField label={t("Name")} name="name" placeholder="my-style" {...fields} />
         <TextField
           label={t("What they sound like")}
           name="caption"
-          open={t("for recordings without a caption beside them")}
+          placeholder={t("for recordings without a caption beside them")}
           {...fields}
         />
-        <NumberField label={t("Epochs")} name="train_epochs" min={1} open="10" {...fields} />
-        <NumberField label={t("Rank")} name="lora_rank" min={1} max={256} open="64" {...fields} />
-        <NumberField label={t("Learning rate")} name="learning_rate" step="any" open="0.0001" {...fields} />
+        <NumberField label={t("Epochs")} name="train_epochs" min={1} placeholder="10" {...fields} />
+        <NumberField label={t("Rank")} name="lora_rank" min={1} max={256} placeholder="64" {...fields} />
+        <NumberField
+          label={t("Learning rate")}
+          name="learning_rate"
+          step="any"
+          placeholder="0.0001"
+          {...fields}
+        />
       </div>
       <div class="row">
         <button
@@ -154,7 +160,7 @@ function Progress({ status }: { status: TrainingStatus }) {
       <p class="faint" role="status">
         {status.state} · {t("step {step} of {steps}", { step, steps })}
         {loss !== null && ` · ${t("loss {loss}", { loss: loss.toFixed(3) })}`}
-        {status.is_training && ` · ${roughly(status.estimated_time_remaining)}`}
+        {status.is_training && ` · ${remainingTime(status.estimated_time_remaining)}`}
       </p>
       {status.state === "failed" && <p class="failed">{status.status}</p>}
       {history.length > 1 && <Curve history={history} />}

@@ -1,4 +1,4 @@
-/** The draft with undo: whatever replaces words, other than typing, can be taken back. */
+/** Draft with undo for every replacement of words. The browser undoes typing. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Draft, loadDraft, saveDraft } from "./draft.js";
 
@@ -11,9 +11,9 @@ interface Replacement {
 
 export interface DraftHistory {
   draft: Draft;
-  /** Typing. The browser undoes it. */
+  /** For typing, which the browser undoes. */
   setDraft: (draft: Draft) => void;
-  /** Replaces words of the draft as it then is. @returns takes it back */
+  /** Replaces words of the current draft. @returns undoes it */
   replaceDraft: (change: DraftChange) => () => void;
 }
 
@@ -52,7 +52,7 @@ export function useDraft(): DraftHistory {
       steps.current = [...steps.current, step].slice(-MAX_STEPS);
       show(step.after);
       return () => {
-        // Also takes back what was replaced since.
+        // Later replacements are undone, too.
         const index = steps.current.indexOf(step);
         if (index < 0) return;
         steps.current = steps.current.slice(0, index);

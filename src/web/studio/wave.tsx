@@ -7,8 +7,8 @@ import { t } from "./language.js";
 import { soundAlone } from "./one-sound.js";
 import { clock } from "./words.js";
 
-/** Region for a window that was entered as numbers. */
-const SHOWN = "shown";
+/** Id of the region that shows a window entered as numbers. */
+const ENTERED_REGION = "shown";
 
 const SPECTROGRAM_HEIGHT = 96;
 /** A shorter drag is a click. */
@@ -89,7 +89,7 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
       selected.current?.({ start: tenths(region.start), end: tenths(region.end) });
     plugin.on("region-created", (region) => {
       for (const other of plugin.getRegions()) if (other !== region) other.remove();
-      if (region.id !== SHOWN) tell(region);
+      if (region.id !== ENTERED_REGION) tell(region);
     });
     plugin.on("region-updated", tell);
     setWave(made);
@@ -118,7 +118,7 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
     const start = Math.max(0, window.start);
     const end = window.end > 0 ? Math.min(window.end, length) : length;
     const [region] = regions.getRegions();
-    if (region === undefined) regions.addRegion({ id: SHOWN, start, end, color: "rgb(224 110 58 / 30%)" });
+    if (region === undefined) regions.addRegion({ id: ENTERED_REGION, start, end, color: "rgb(224 110 58 / 30%)" });
     else if (tenths(region.start) !== tenths(start) || tenths(region.end) !== tenths(end))
       region.setOptions({ start, end });
   }, [regions, length, window?.start, window?.end]);

@@ -7,13 +7,13 @@ export function clock(seconds: number): string {
 }
 
 /** Formats an estimated duration. */
-export function roughly(seconds: number): string {
+export function remainingTime(seconds: number): string {
   if (seconds < 10) return t("a few seconds left");
   if (seconds < 90) return t("about {count} s left", { count: Math.round(seconds / 5) * 5 });
   return t("about {count} min left", { count: Math.round(seconds / 60) });
 }
 
-export function ago(unixSeconds: number): string {
+export function timeAgo(unixSeconds: number): string {
   const seconds = Date.now() / 1000 - unixSeconds;
   const format = new Intl.RelativeTimeFormat(language(), { numeric: "auto" });
   if (seconds < 60) return t("just now");
@@ -22,6 +22,6 @@ export function ago(unixSeconds: number): string {
   return format.format(-Math.round(seconds / 86_400), "day");
 }
 
-export function sized(bytes: number): string {
+export function byteSize(bytes: number): string {
   return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
 }

@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { type AudioInputOptions, AudioInputs, ownFiles } from "../../../src/music/audio/audio-inputs.js";
+import { type AudioInputOptions, AudioInputs, uploadPathsOf } from "../../../src/music/audio/audio-inputs.js";
 import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
 import { HttpError } from "../../../src/music/errors.js";
 import type { Fields } from "../../../src/music/request/json.js";
@@ -149,11 +149,11 @@ describe("input recordings of tasks", () => {
       referenceAudio: { path: at("uploads", "a b.wav") },
     };
     const request = parse({ task_type: "cover" }, { uploads });
-    expect(ownFiles(await new AudioInputs(limits).admit(request, caller))).to.deep.equal([
+    expect(uploadPathsOf(await new AudioInputs(limits).admit(request, caller))).to.deep.equal([
       at("outside", "a b.wav"),
       at("uploads", "a b.wav"),
     ]);
-    expect(ownFiles(cover("a b.wav"))).to.deep.equal([]);
+    expect(uploadPathsOf(cover("a b.wav"))).to.deep.equal([]);
   });
 
   it("are limited in length", async () => {

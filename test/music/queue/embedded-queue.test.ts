@@ -42,7 +42,7 @@ describe("EmbeddedQueue", () => {
   it("averages the last jobs only", () => {
     const average = new JobStatistics(5, 3);
     expect(average.averageJobSeconds).to.equal(5);
-    for (const seconds of [100, 1, 2, 3]) average.jobTook(seconds);
+    for (const seconds of [100, 1, 2, 3]) average.jobFinished(seconds);
     expect(average.averageJobSeconds).to.equal(2);
   });
 
