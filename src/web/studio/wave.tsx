@@ -118,7 +118,8 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
     const start = Math.max(0, window.start);
     const end = window.end > 0 ? Math.min(window.end, length) : length;
     const [region] = regions.getRegions();
-    if (region === undefined) regions.addRegion({ id: ENTERED_REGION, start, end, color: "rgb(224 110 58 / 30%)" });
+    if (region === undefined)
+      regions.addRegion({ id: ENTERED_REGION, start, end, color: "rgb(224 110 58 / 30%)" });
     else if (tenths(region.start) !== tenths(start) || tenths(region.end) !== tenths(end))
       region.setOptions({ start, end });
   }, [regions, length, window?.start, window?.end]);
