@@ -159,8 +159,8 @@ export function placeOf({ point, node }: PlannedEnd): GroundPoint {
   return node?.position ?? point;
 }
 
-/** Existing segments that a planned one would cross without a shared node. */
-export function crossedBy(world: World, { prefab, from, to }: PlannedLink): SimSegment[] {
+/** Existing segments that a planned one would cross without a shared node: they would look joined but not be. */
+function crossedBy(world: World, { prefab, from, to }: PlannedLink): SimSegment[] {
   const positionOf = ({ point: { x, z }, node }: PlannedEnd): Position =>
     node?.position ?? { x, y: world.terrain.surfaceHeight(x, z), z };
   return crossedSegments(world, prefab, { start: positionOf(from), end: positionOf(to) });
