@@ -5,6 +5,14 @@
  */
 import { z } from "zod";
 
+/** Unvalidated fields of a body. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Whether a JSON value is an object. */
+export function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** Decimal number. The pattern is unambiguous, so matching takes linear time. */
 export const NUMERIC = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
@@ -49,8 +57,9 @@ export function outOfRange(context: Context, message: string, input: unknown, us
 }
 
 const NOT_FINITE = /^[+-]?(nan|inf|infinity)$/i;
-const TRUE_WORDS = new Set(["true", "yes", "y", "on"]);
-const FALSE_WORDS = new Set(["false", "no", "n", "off", "none", "null"]);
+export const TRUE_WORDS: readonly string[] = ["true", "yes", "y", "on"];
+export const FALSE_WORDS: readonly string[] = ["false", "no", "n", "off"];
+const ABSENT_WORDS: readonly string[] = ["none", "null"];
 
 /** A finite number, also as text. */
 export const finiteNumber = z
@@ -119,8 +128,9 @@ export const flag = z
     if (typeof value !== "string") return refuse(context, "must be true or false", value);
     const word = value.trim().toLowerCase();
     if (NUMERIC.test(word)) return Number(word) !== 0;
-    if (TRUE_WORDS.has(word)) return true;
-    return FALSE_WORDS.has(word) ? false : replaceValue(context, "must be true or false", value, false);
+    if (TRUE_WORDS.includes(word)) return true;
+    const isFalse = FALSE_WORDS.includes(word) || ABSENT_WORDS.includes(word);
+    return isFalse ? false : replaceValue(context, "must be true or false", value, false);
   })
   .meta({ type: "boolean" });
 

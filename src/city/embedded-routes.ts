@@ -199,7 +199,7 @@ export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: Ab
 }
 
 /** Describes every read and command. */
-export function cityDocument(): OpenApiDocument {
+function cityDocument(): OpenApiDocument {
   return openApiDocument(
     version,
     [...COMMAND_ROUTES, ...GAME_COMMAND_ROUTES],

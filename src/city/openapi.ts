@@ -1,6 +1,11 @@
 /** OpenAPI 3.1 document of the bridge, from the schemas of its commands and reads. */
 import { z } from "zod";
-import type { JsonSchema, OpenApiDocument, OpenApiOperation } from "../http/openapi.js";
+import {
+  type JsonSchema,
+  type OpenApiDocument,
+  type OpenApiOperation,
+  toJsonSchema,
+} from "../http/openapi.js";
 import { CAPTURE_PARAMETERS } from "./capture/capture.js";
 import type { CommandRoute } from "./commands/command.js";
 import type { ReadRoute } from "./read-route.js";
@@ -116,16 +121,9 @@ function reference(name: string): JsonSchema {
 
 /** JSON schema of a field in a request. */
 function schemaOf(type: z.ZodType): JsonSchema {
-  const { $schema, ...schema } = z.toJSONSchema(type, {
-    io: "input",
-    unrepresentable: "any",
-    override: ({ zodSchema, jsonSchema }) => {
-      // zod leaves out the defaults of fields that may also be sent as text.
-      if (zodSchema instanceof z.ZodDefault) jsonSchema.default = zodSchema.def.defaultValue as never;
-      // Omits the safe-integer bounds that zod adds to every integer.
-      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-    },
+  const { $schema, ...schema } = toJsonSchema(type, "input", (partSchema, part) => {
+    // zod leaves out the defaults of fields that may also be sent as text.
+    if (part instanceof z.ZodDefault) partSchema.default = part.def.defaultValue;
   });
   return schema;
 }

@@ -1,4 +1,5 @@
-/** Shape of an OpenAPI document. */
+/** Shape of an OpenAPI document, and JSON Schema of zod types. */
+import { z } from "zod";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -20,4 +21,22 @@ export interface OpenApiOperation {
     string | number,
     { description: string; content?: Record<string, { schema: JsonSchema }> }
   >;
+}
+
+/** JSON Schema of a zod type. @param adapt changes the schema of the type and of each type in it */
+export function toJsonSchema(
+  type: z.ZodType,
+  io: "input" | "output",
+  adapt?: (schema: Record<string, unknown>, type: z.core.$ZodType) => void,
+) {
+  return z.toJSONSchema(type, {
+    io,
+    unrepresentable: "any",
+    override: ({ zodSchema, jsonSchema }) => {
+      adapt?.(jsonSchema, zodSchema);
+      // Omits the safe-integer bounds that zod adds to every integer.
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+    },
+  });
 }

@@ -32,7 +32,7 @@ export interface Page {
 }
 
 /** @param changes overrides of the strict policy */
-export function pageHeaders(changes: Policy = {}): Record<string, string> {
+function pageHeaders(changes: Policy = {}): Record<string, string> {
   const directives = Object.entries({ ...POLICY, ...changes });
   return {
     "Content-Security-Policy": directives.map((directive) => directive.join(" ")).join("; "),

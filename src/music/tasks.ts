@@ -1,6 +1,6 @@
 /** Reads, follows, changes and removes tasks for clients. */
 import { EventEmitter, once } from "node:events";
-import { describe } from "../parameters.js";
+import { describe, type Fields } from "../parameters.js";
 import { type AudioFiles, type FoundAudio, songOf } from "./audio/audio-files.js";
 import type { SongTags } from "./audio/tags.js";
 import { type UploadKind, type Uploads, uploadKind } from "./audio/uploads.js";
@@ -12,7 +12,6 @@ import { TaskEvents, type TaskLog } from "./queue/task-events.js";
 import type { LiveState, TaskQueue } from "./queue/task-queue.js";
 import { type TaskRow, taskRow, wholeTaskRow } from "./queue/task-row.js";
 import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./queue/task-status.js";
-import type { Fields } from "./request/json.js";
 import { parametersOf, uploadsOf } from "./request/replay.js";
 import type { Preview } from "./song/preview.js";
 import type { SongRunner } from "./song/song-runner.js";

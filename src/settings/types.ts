@@ -3,20 +3,20 @@ import { isIPv6 } from "node:net";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { hostName } from "../http/origins.js";
+import { FALSE_WORDS, refuse, TRUE_WORDS } from "../parameters.js";
 
-const TRUE_WORDS = ["1", "true", "yes", "y", "on"];
-const FALSE_WORDS = ["0", "false", "no", "n", "off"];
 const BYTES_PER_MEGABYTE = 2 ** 20;
 const SECONDS_PER_MINUTE = 60;
 export const SECONDS_PER_HOUR = 3600;
 
-const isTrueWord = (text: string) => TRUE_WORDS.includes(text.toLowerCase());
+const isTrueWord = (text: string) => ["1", ...TRUE_WORDS].includes(text.toLowerCase());
+const isFalseWord = (text: string) => ["0", ...FALSE_WORDS].includes(text.toLowerCase());
 
 export const text = (fallback: string) => z.string().default(fallback);
 export const optionalText = z.string().nullable().default(null);
 const trueOrFalse = z
   .string()
-  .refine((word) => isTrueWord(word) || FALSE_WORDS.includes(word.toLowerCase()), "must be true or false");
+  .refine((word) => isTrueWord(word) || isFalseWord(word), "must be true or false");
 export const switchedOn = (fallback: boolean) => trueOrFalse.transform(isTrueWord).default(fallback);
 export const directory = (fallback: string) =>
   z
@@ -57,7 +57,7 @@ export const megabytes = (fallback: number) =>
   amount(fallback, 0).transform((count) => Math.floor(count * BYTES_PER_MEGABYTE));
 export const autoOnOrOff = z
   .preprocess(lowerCase, z.string())
-  .refine((word) => [...TRUE_WORDS, ...FALSE_WORDS, "auto"].includes(word), "must be auto, true or false")
+  .refine((word) => word === "auto" || isTrueWord(word) || isFalseWord(word), "must be auto, true or false")
   .transform((word): "auto" | "on" | "off" => {
     if (word === "auto") return "auto";
     return isTrueWord(word) ? "on" : "off";
@@ -89,7 +89,7 @@ function hostOf(text: string, context: z.core.$RefinementCtx): string {
   if (text === "*") return text;
   if (isIPv6(text)) return `[${text.toLowerCase()}]`;
   if (/^[^\s/@?#]+$/.test(text)) return hostName(text);
-  return refuseItem(context, text, "must list names or addresses such as music.example or 192.168.1.5");
+  return refuse(context, "must list names or addresses such as music.example or 192.168.1.5", text);
 }
 
 /** Reduces a page's URL to its origin. */
@@ -98,12 +98,7 @@ function originOf(text: string, context: z.core.$RefinementCtx): string {
   if (/^https?:/i.test(text) && URL.canParse(text)) return new URL(text).origin;
   // Origins of desktop applications, such as tauri://localhost.
   if (/^[a-z][a-z\d+.-]*:\/\/[^\s/]+$/i.test(text)) return text;
-  return refuseItem(context, text, "must list origins such as http://192.168.1.5:3000, or null, or *");
-}
-
-function refuseItem(context: z.core.$RefinementCtx, input: string, message: string): never {
-  context.issues.push({ code: "custom", message, input });
-  return z.NEVER;
+  return refuse(context, "must list origins such as http://192.168.1.5:3000, or null, or *", text);
 }
 
 function lowerCase(value: unknown): unknown {

@@ -184,7 +184,7 @@ function sizeOf({ width, length }: BuildingRow): { width: number; length: number
 }
 
 /** Height in metres by density and level, because the bridge does not report heights. */
-export function heightOf({ id, service, subService, level }: BuildingRow): number {
+function heightOf({ id, service, subService, level }: BuildingRow): number {
   const grade = Number(level.replace(/\D/g, "")) || 1;
   if (service === "Beautification") return 0;
   if (/High|Office/.test(subService) || service === "Office") return 12 + 6 * grade + 6 * chance(id, 1);

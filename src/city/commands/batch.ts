@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { isObject } from "../../parameters.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { FieldError, type JsonObject, toHttpError } from "../wire/answers.js";
-import { type Body, flag, isObject, shown } from "../wire/requests.js";
+import { type Body, flag, shown } from "../wire/requests.js";
 import { buildRoad } from "./build-network.js";
 import { type CommandRoute, defineCommand } from "./command.js";
 import { setZone } from "./set-zone.js";

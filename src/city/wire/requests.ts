@@ -6,9 +6,10 @@
 import { z } from "zod";
 import { HttpError } from "../../http/http-error.js";
 import { measureJson } from "../../http/json-scan.js";
+import { type Fields, isObject, NUMERIC } from "../../parameters.js";
 import { FieldError } from "./answers.js";
 
-export type Body = Readonly<Record<string, unknown>>;
+export type Body = Fields;
 
 /** Commands need four levels. Deeper bodies are refused because parsing them is costly. */
 const MAX_DEPTH = 32;
@@ -28,10 +29,6 @@ export function parseBody(bytes: Uint8Array): Body {
   return value;
 }
 
-export function isObject(value: unknown): value is Body {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -40,8 +37,6 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Linear time: each digit can match in one way only. */
-const NUMBER_TEXT = /^\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i;
 /** Limit of texts, because names are kept for ever and repeated in answers and messages. */
 const MAX_TEXT_CHARACTERS = 1000;
 const MAX_SHOWN_CHARACTERS = 80;
@@ -66,7 +61,7 @@ export const optionalGroundPoint = z.object(axes, "must be a place").transform(w
 export const groundPoint = point.transform(withoutHeight);
 
 function fromText(value: unknown): unknown {
-  return typeof value === "string" && NUMBER_TEXT.test(value) ? Number(value) : value;
+  return typeof value === "string" && NUMERIC.test(value.trim()) ? Number(value) : value;
 }
 
 /** @throws FieldError naming the first field at fault and its value */

@@ -2,12 +2,13 @@
  * Latents of a song as a safetensors file: `latents` [frames, channels], `silence` [channels], and the length of the song
  * in samples as metadata.
  */
+
 import { writeFile } from "node:fs/promises";
 import { SAMPLE_RATE, type SongLatents } from "../../engine/types.js";
+import { isObject } from "../../parameters.js";
 import { writeAtomically } from "../../system/atomic-file.js";
 import { openRegular, UnusableFileError } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
-import { isObject } from "../request/json.js";
 
 const LENGTH_BYTES = 8;
 const VALUE_BYTES = 4;

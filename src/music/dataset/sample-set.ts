@@ -1,9 +1,10 @@
 /** Finds the sample files in a directory for adapter training. */
+
 import { readdir, realpath, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
+import { isObject } from "../../parameters.js";
 import { MAX_TEXT_BYTES, readRegular, UnusableFileError } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
-import { isObject } from "../request/json.js";
 import { isWithin, type PermittedRoot } from "../storage/permitted-root.js";
 
 export const MANIFEST_NAME = "manifest.json";

@@ -1,9 +1,10 @@
 /** Reads descriptions from files beside the audio. */
+
 import { readdir } from "node:fs/promises";
 import { join, parse } from "node:path";
 import { parse as parseCsv } from "csv-parse/sync";
+import { isObject } from "../../parameters.js";
 import { readRegular, UnusableFileError } from "../../system/regular-file.js";
-import { isObject } from "../request/json.js";
 import { readWholeNumber } from "./data-set.js";
 
 /** Description of a piece of music; unknown fields are absent. */

@@ -1,7 +1,12 @@
 /** Builds the OpenAPI 3.1 document from the request and response schemas. */
 import { STATUS_CODES } from "node:http";
-import { z } from "zod";
-import type { JsonSchema, OpenApiDocument, OpenApiOperation } from "../../http/openapi.js";
+import type { z } from "zod";
+import {
+  type JsonSchema,
+  type OpenApiDocument,
+  type OpenApiOperation,
+  toJsonSchema,
+} from "../../http/openapi.js";
 import { namesOf } from "../../parameters.js";
 import { resultRecordSchema } from "../queue/task-status.js";
 import { errorAnswer } from "./answers.js";
@@ -197,7 +202,7 @@ function propertiesOf(parameters: Parameters): Record<string, JsonSchema> {
   if ("json" in parameters) return parameters.json.properties as Record<string, JsonSchema>;
   const entries = Object.entries(parameters.shape).map(([key, type]) => {
     const [name, ...aliases] = namesOf(type) ?? [key];
-    const { $schema, ...schema } = toJsonSchema(type);
+    const { $schema, ...schema } = toJsonSchema(type, "output");
     return [name, { ...schema, ...(aliases.length > 0 && { "x-aliases": aliases }) }];
   });
   const objects = Object.entries(parameters.objects ?? {}).map(([name, inner]) => [
@@ -216,25 +221,13 @@ function requiredOf(parameters: Parameters): string[] {
 
 /** JSON Schema of a type; named types go to the components. */
 function jsonSchemaOf(type: z.ZodType, schemas: Record<string, JsonSchema>): JsonSchema {
-  const { $schema, $defs = {}, ...schema } = toJsonSchema(type);
-  const moved = (value: unknown) =>
+  const { $schema, $defs = {}, ...schema } = toJsonSchema(type, "output");
+  const withComponents = (value: unknown) =>
     JSON.parse(JSON.stringify(value).replaceAll('"#/$defs/', `"${COMPONENTS}`)) as JsonSchema;
   for (const [name, definition] of Object.entries($defs)) {
     // zod adds the keyword `id`, which is not JSON Schema.
-    const { id, ...named } = moved(definition);
+    const { id, ...named } = withComponents(definition);
     schemas[name] = named;
   }
-  return moved(schema);
-}
-
-function toJsonSchema(type: z.ZodType) {
-  return z.toJSONSchema(type, {
-    io: "output",
-    unrepresentable: "any",
-    override: ({ jsonSchema }) => {
-      // Omits the safe-integer bounds that zod adds to every integer.
-      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-    },
-  });
+  return withComponents(schema);
 }

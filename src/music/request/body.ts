@@ -1,11 +1,13 @@
 /** Reads JSON, form and multipart bodies, checks the key, and returns fields and files. */
+
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { Request } from "express";
+import { type Fields, isObject } from "../../parameters.js";
 import type { Authenticator } from "../access/access.js";
 import { NO_UPLOADS, type UploadLimits, type Uploads } from "../audio/uploads.js";
 import { HttpError, RequestError } from "../errors.js";
-import { type Fields, isObject, parseClientJson } from "./json.js";
+import { parseClientJson } from "./json.js";
 import { bodyTooLarge, clientHungUp, MAX_FIELDS, readMultipart, removeFiles } from "./multipart.js";
 import { LIST_NAMES } from "./schema.js";
 

@@ -1,10 +1,9 @@
 /** Body of POST /v1/chat/completions, converted to fields of POST /release_task. */
 import type { RangePolicy } from "../../config.js";
-import { describe, flag } from "../../parameters.js";
+import { describe, type Fields, flag, isObject } from "../../parameters.js";
 import type { UploadKind } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
 import { FieldSources, parseField } from "./fields.js";
-import { type Fields, isObject } from "./json.js";
 import { generationSchema } from "./schema.js";
 
 /** A recording inside a message. */

@@ -1,9 +1,9 @@
 /** Looks up parameters in a body and validates them under the range policy. */
 import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
-import { describe, namesOf, type Replacement } from "../../parameters.js";
+import { describe, type Fields, isObject, namesOf, type Replacement } from "../../parameters.js";
 import { RequestError } from "../errors.js";
-import { type Fields, isObject, readClientJson } from "./json.js";
+import { readClientJson } from "./json.js";
 
 /** Nested objects that may hold parameters, in the order of lookup after the top level. */
 export const NESTED_NAMES = {

@@ -2,10 +2,9 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import { describe } from "../../parameters.js";
+import { describe, isObject } from "../../parameters.js";
 import { RequestError } from "../errors.js";
 import type { RequestBody } from "./body.js";
-import { isObject } from "./json.js";
 
 const MAX_KEY_CHARACTERS = 255;
 

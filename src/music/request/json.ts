@@ -60,10 +60,3 @@ export function readClientJson(text: string, what: string): unknown {
     throw error;
   }
 }
-
-/** Unvalidated fields of a body. */
-export type Fields = Readonly<Record<string, unknown>>;
-
-export function isObject(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}

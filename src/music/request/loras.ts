@@ -2,10 +2,9 @@
 import { z } from "zod";
 import { ADAPTER_SCALES } from "../../engine/adapters.js";
 import type { SongAdapter } from "../../engine/types.js";
-import { refuse, textOrNull } from "../../parameters.js";
+import { type Fields, refuse, textOrNull } from "../../parameters.js";
 import type { StoredAdapter } from "../storage/stored-adapter.js";
 import { adapterScale, doraEpsilon } from "./adapter-bodies.js";
-import type { Fields } from "./json.js";
 import { readClientJson } from "./json.js";
 
 /** An adapter as sent: by path, or by the name of a loaded adapter. */

@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import busboy from "busboy";
-import { describe } from "../../parameters.js";
+import { describe, type Fields } from "../../parameters.js";
 import type { Authenticator } from "../access/access.js";
 import {
   storeUpload,
@@ -17,7 +17,6 @@ import {
   uploadPath,
 } from "../audio/uploads.js";
 import { RequestError, StoreError } from "../errors.js";
-import type { Fields } from "./json.js";
 
 export const MAX_FIELDS = 1000;
 

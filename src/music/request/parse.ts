@@ -8,7 +8,7 @@ import { distance } from "fastest-levenshtein";
 import type { RangePolicy } from "../../config.js";
 import { canonicalKeyScale, LANGUAGES, NOTHING_KNOWN } from "../../engine/metadata.js";
 import type { Seed, SlotState } from "../../engine/types.js";
-import { describe, namesOf } from "../../parameters.js";
+import { describe, type Fields, namesOf } from "../../parameters.js";
 import { UPLOAD_FIELDS, type Upload, type Uploads } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
 import { assignSeeds, type SeedPositions } from "../song/seeds.js";
@@ -16,7 +16,6 @@ import { NOTHING_STATED, type StatedFacts, statedFacts } from "../song/stated-fa
 import { readCodes } from "./audio-codes.js";
 import { undecidedAtSubmission, unusedAtSubmission, warningsOf } from "./effects.js";
 import { FieldSources, NESTED_NAMES, parseField, parseObject } from "./fields.js";
-import type { Fields } from "./json.js";
 import { requestedAdapter } from "./loras.js";
 import { checkFinish } from "./output-parameters.js";
 import {

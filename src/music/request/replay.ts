@@ -1,8 +1,7 @@
 /** Converts a parsed request back to a body that makes the same songs. */
-import { namesOf } from "../../parameters.js";
+import { type Fields, namesOf } from "../../parameters.js";
 import { UPLOAD_FIELDS, uploadReference } from "../audio/uploads.js";
 import type { Task, TaskState } from "../queue/store.js";
-import type { Fields } from "./json.js";
 import { loraFields } from "./loras.js";
 import { type Analysis, type AudioInput, generationSchema } from "./schema.js";
 import { makesStems } from "./stems.js";

@@ -3,8 +3,10 @@ import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
 import {
   describe,
+  type Fields,
   flag,
   integer,
+  isObject,
   lyricsText,
   namesOf,
   oneOf,
@@ -20,7 +22,7 @@ import { RequestError } from "../errors.js";
 import { TASK_ORDERS } from "../queue/catalog.js";
 import { TASK_STATES } from "../queue/store.js";
 import { FieldSources, parseField, parseObject, strictParser } from "./fields.js";
-import { type Fields, isObject, readClientJson } from "./json.js";
+import { readClientJson } from "./json.js";
 import { generationSchema, TASK_ID_NAMES } from "./schema.js";
 
 const MAX_TASK_IDS = 1000;

@@ -6,6 +6,7 @@ import {
   elementsOf,
   finiteNumber,
   integer,
+  isObject,
   isTooLong,
   NUMERIC,
   outOfRange,
@@ -15,7 +16,7 @@ import {
   trimmed,
 } from "../../parameters.js";
 import { MAX_SEED, parseSeed, type SeedPositions } from "../song/seeds.js";
-import { isObject, readClientJson } from "./json.js";
+import { readClientJson } from "./json.js";
 
 /** Most songs per task: one for each stem. */
 const MAX_SEEDS = STEMS.length;

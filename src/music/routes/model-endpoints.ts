@@ -14,7 +14,7 @@ import type { MusicService } from "../service.js";
 import { command, type Route, type RouteContext, reading, section, sendEnvelope } from "./route.js";
 
 /** Version of the API, not of the package. */
-export const API_VERSION = "1.0";
+const API_VERSION = "1.0";
 
 /** Context of endpoints that fleet workers serve, too. */
 type ProcessContext = Pick<RouteContext, "config" | "authenticator"> & {

@@ -1,11 +1,12 @@
 /** Context and common handlers of endpoints. */
+
 import type { Request, RequestHandler, Response } from "express";
 import type { Config } from "../../config.js";
+import type { Fields } from "../../parameters.js";
 import type { Authenticator } from "../access/access.js";
 import type { Caller } from "../access/concurrency-limit.js";
 import type { Parameters as Body, Operation } from "../openapi/document.js";
 import { BODY_RULES, type BodyReader, type BodyRule, type RequestBody } from "../request/body.js";
-import type { Fields } from "../request/json.js";
 import type { MusicService } from "../service.js";
 import type { RandomSamples } from "../words/random-samples.js";
 

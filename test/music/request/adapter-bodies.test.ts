@@ -7,7 +7,7 @@ import {
   parseLoraTraining,
   parseTensorInfo,
 } from "../../../src/music/request/adapter-bodies.js";
-import type { Fields } from "../../../src/music/request/json.js";
+import type { Fields } from "../../../src/parameters.js";
 
 const kinds: [name: string, parse: (fields: Fields) => object][] = [
   ["LoRA", parseLoraTraining],

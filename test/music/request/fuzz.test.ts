@@ -7,7 +7,6 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { RequestError } from "../../../src/music/errors.js";
 import { NESTED_NAMES } from "../../../src/music/request/fields.js";
-import type { Fields } from "../../../src/music/request/json.js";
 import { generationSchema, LIST_NAMES } from "../../../src/music/request/schema.js";
 import {
   parseFormatInput,
@@ -15,7 +14,7 @@ import {
   parseRandomSample,
   parseTaskIds,
 } from "../../../src/music/request/service-bodies.js";
-import { namesOf } from "../../../src/parameters.js";
+import { type Fields, namesOf } from "../../../src/parameters.js";
 import { type LiveServer, shortSong, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { type BodyApp, bodyApp } from "./body-app.js";

@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import type { Fields } from "../../../src/music/request/json.js";
 import { DEFAULT_LANGUAGE, generationSchema } from "../../../src/music/request/schema.js";
-import { namesOf } from "../../../src/parameters.js";
+import { type Fields, namesOf } from "../../../src/parameters.js";
 import { DRAWN, parse } from "./request-parsing.js";
 import { COMPANIONS, SAMPLES } from "./samples.js";
 

@@ -1,9 +1,10 @@
 /** Parser for tests: turbo model by default, no uploads, a fixed seed in place of random ones. */
+
 import { expect } from "chai";
 import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
 import { RequestError } from "../../../src/music/errors.js";
-import type { Fields } from "../../../src/music/request/json.js";
 import { type GenerationContext, parseGenerationRequest } from "../../../src/music/request/parse.js";
+import type { Fields } from "../../../src/parameters.js";
 
 export const DRAWN = 77;
 

@@ -1,5 +1,5 @@
 /** A value for every parameter of POST /release_task. */
-import type { Fields } from "../../../src/music/request/json.js";
+import type { Fields } from "../../../src/parameters.js";
 import { DRAWN } from "./request-parsing.js";
 
 /** Values that differ from the default, with the parsed value, per parameter. */

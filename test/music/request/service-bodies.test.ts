@@ -1,12 +1,12 @@
 import { expect } from "chai";
 import { RequestError } from "../../../src/music/errors.js";
-import type { Fields } from "../../../src/music/request/json.js";
 import {
   parseFormatInput,
   parseModelSwitch,
   parseRandomSample,
   parseTaskIds,
 } from "../../../src/music/request/service-bodies.js";
+import type { Fields } from "../../../src/parameters.js";
 
 const refusal = (parse: () => unknown): string => {
   try {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
-import { type Fields, parseClientJson } from "../../../src/music/request/json.js";
+import { parseClientJson } from "../../../src/music/request/json.js";
+import type { Fields } from "../../../src/parameters.js";
 import { DRAWN, parse, refusal } from "./request-parsing.js";
 
 const BASE_VALUES = {
