@@ -34,19 +34,14 @@ export class DataSet {
 
   /** @param stemShare 0 .. 1: share of the pieces that keep their stems */
   async add(piece: Piece, synthesiser: Synthesiser, tokenizer: Tokenizer, stemShare: number): Promise<void> {
-    const { mix, stems } = await renderPiece(piece, synthesiser);
     const keepsStems = new Random(piece.seed + 3_000_017).chance(stemShare);
-    const kept = keepsStems ? [...stems] : [];
-    const record = await recordOf(
-      piece,
-      tokenizer,
-      kept.map(([stem]) => stem),
-    );
+    const { mix, stems } = await renderPiece(piece, synthesiser, keepsStems);
+    const record = await recordOf(piece, tokenizer, [...stems.keys()]);
     const partial = join(this.directory, `${record.id}.part`);
     rmSync(partial, { recursive: true, force: true });
     mkdirSync(partial);
     writeFileSync(join(partial, "mix.wav"), encodeWav(mix));
-    for (const [stem, audio] of kept) writeFileSync(join(partial, `${stem}.wav`), encodeWav(audio));
+    for (const [stem, audio] of stems) writeFileSync(join(partial, `${stem}.wav`), encodeWav(audio));
     writeFileSync(join(partial, recordName), JSON.stringify(record));
     renameSync(partial, join(this.directory, record.id));
   }

