@@ -16,9 +16,9 @@ const DESCRIPTION =
   "`error` that names the value. The bridge listens on loopback only and has no password.";
 
 const ERRORS: Readonly<Record<number, string>> = {
-  400: "The body is no JSON object",
-  403: "The host or the page is not allowed",
-  404: "Nothing is here",
+  400: "The body is not a JSON object",
+  403: "The host name or the origin is not allowed",
+  404: "No endpoint or entity has this address",
   409: "No city is loaded",
   500: "Refused: `error` names the field and the value; nothing changed",
 };
@@ -38,7 +38,7 @@ const SCHEMAS: Record<string, JsonSchema> = {
   State: schemaOf(z.looseObject({ ok: z.literal(true) })),
 };
 
-const QUIET = z.boolean().default(false).describe("Leaves no line in the overlay.");
+const QUIET = z.boolean().default(false).describe("Adds no line to the overlay.");
 
 /** The operation id of a command is the last part of its path; that of a read is its whole path as words. */
 export function openApiDocument(

@@ -15,8 +15,8 @@ export interface ReadContext {
 
 /** Parameters of lists, and of reads of one service or place; for the OpenAPI document. */
 export const LIST = {
-  limit: z.int().optional().describe("Rows at most."),
-  offset: z.int().default(0).describe("Rows passed over."),
+  limit: z.int().optional().describe("Maximum number of rows."),
+  offset: z.int().default(0).describe("Number of rows to skip."),
 };
 export const SERVICE = {
   service: z.string().default("").describe("Only this service, such as Water; empty for all."),

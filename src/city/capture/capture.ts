@@ -67,7 +67,7 @@ export async function capture(city: SimulatedCity, query: Query) {
   const distinctColors = countColors(raster.pixels);
   if (distinctColors < 2 && !query.flag("allowBlank", false)) {
     throw new FieldError(
-      `Nothing is to be seen at ${center.x}, ${center.z}; allowBlank=true sends it all the same`,
+      `The area at ${center.x}, ${center.z} is blank; pass allowBlank=true to return it anyway`,
     );
   }
   return { png: await encodePng(raster, PALETTE), mode, distinctColors };

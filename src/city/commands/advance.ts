@@ -18,7 +18,7 @@ const PROBLEMS: readonly string[] = [...PROBLEMS_1, ...PROBLEMS_2];
 export const advance = defineGameCommand({
   path: "/commands/advance",
   summary:
-    "Runs the city as fast as the processor allows and reports what changed. Reads and commands are answered meanwhile. It works while the city is paused, so that a program decides how far time goes.",
+    "Runs the city as fast as the processor allows and reports what changed. Reads and commands are answered meanwhile. It works while the city is paused, so that a program controls the time.",
   label: ({ weeks, days }) =>
     shown(weeks, "") !== "" ? `Advance ${shown(weeks, "")} weeks` : `Advance ${shown(days, "some")} days`,
   needsCity: true,

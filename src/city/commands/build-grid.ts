@@ -8,7 +8,7 @@ const MAX_BLOCKS = 400;
 
 export const buildGrid = defineCommand({
   path: "/commands/build-grid",
-  summary: "Streets around square blocks; all of them or none.",
+  summary: "Streets around square blocks: builds all of them or none.",
   label: ({ cols, rows }) => `Build grid ${shown(cols, "4")} x ${shown(rows, "4")}`,
   fields: z.object({
     ...GRID_FIELDS,

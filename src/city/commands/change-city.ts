@@ -12,8 +12,10 @@ import { requireWholeWithin } from "./requirements.js";
 const MAX_SEED = 2 ** 32 - 1;
 
 const FIELDS = {
-  paused: flag(true).describe("The new city stands still until `advance` or `set-simulation-speed`."),
-  discard: flag(false).describe("Lose the loaded city; otherwise it is saved under an automatic name first."),
+  paused: flag(true).describe("The new city is paused until `advance` or `set-simulation-speed`."),
+  discard: flag(false).describe(
+    "Discard the loaded city; otherwise it is first saved under an automatic name.",
+  ),
 };
 
 export const newCity = defineGameCommand({
@@ -63,7 +65,8 @@ export const loadCity = defineGameCommand({
 /** @throws CommandRefusedError when the loaded city cannot be saved; it stays loaded */
 async function keepLoaded(game: EmbeddedGame, discard: boolean): Promise<void> {
   if (discard || (await game.autosave())) return;
-  const message = "The loaded city could not be saved, so it stays; discard=true loses it";
+  const message =
+    "The loaded city could not be saved, so it stays loaded; discard=true replaces it without saving";
   throw new CommandRefusedError("save-failed", message);
 }
 

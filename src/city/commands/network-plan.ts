@@ -175,7 +175,7 @@ function requireDistinct(ends: readonly PlannedEnd[]): void {
   for (const { node } of ends) {
     if (!node) continue;
     if (seen.has(node)) {
-      const message = `Two places fall on node ${node.id}; a smaller snapDistance keeps them apart`;
+      const message = `Two places snap to node ${node.id}; use a smaller snapDistance`;
       throw new CommandRefusedError("too-short", message);
     }
     seen.add(node);
@@ -211,7 +211,7 @@ export function warningsOf(world: World, links: readonly PlannedLink[]): string[
   const [first, ...more] = new Set(links.flatMap((link) => crossedBy(world, link).map(({ id }) => id)));
   if (first !== undefined) {
     const which = more.length === 0 ? `segment ${first}` : `segments ${[first, ...more].join(", ")}`;
-    warnings.push(`It crosses ${which} without a node: nothing passes from one to the other`);
+    warnings.push(`It crosses ${which} without a node, so they are not connected`);
   }
   const depth = Math.max(0, ...links.map((link) => waterDepthUnder(world, link)));
   if (depth > 0)

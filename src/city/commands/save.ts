@@ -10,7 +10,7 @@ export const save = defineCommand({
   fields: z.object({ name: text(DEFAULT_SAVE_NAME) }),
   act: (city, { name }) => city.save(name),
   reply: ({ saveName, path }) => {
-    const message = "The save is being written; it is whole once GET /state/saves lists it.";
+    const message = "The save is being written; it is complete once GET /state/saves lists it.";
     return { ok: true, dryRun: false, message, saveName, path, isSaving: true };
   },
 });

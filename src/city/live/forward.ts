@@ -53,7 +53,7 @@ async function forward(game: URL, request: Request, response: Response): Promise
     const answer = await ask(game, request, Buffer.isBuffer(body) ? body : Buffer.alloc(0), hungUp.signal);
     const contentType = answer.headers["content-type"] ?? "application/octet-stream";
     if (HTML.test(contentType))
-      throw new Error("it sends a web page, so it is no bridge; check CITY_GAME_URL");
+      throw new Error("it sent a web page, so it is not a bridge; check CITY_GAME_URL");
     const bytes = await buffer(answer);
     for (const [name, value] of Object.entries(answer.headers)) {
       if (name.startsWith("x-bridge-") && value !== undefined) response.setHeader(name, value);

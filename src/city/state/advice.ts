@@ -71,7 +71,7 @@ function fromWishes(city: SimulatedCity): Advice[] {
       pointsLost > 0
         ? `costs ${pointsLost.toFixed(1)} points of happiness`
         : `will cost happiness from ${fromCitizens} citizens on`;
-    const message = `${value} households wish for ${service}: the lack of it ${effect}.`;
+    const message = `${value} households lack ${service}, which ${effect}.`;
     const commands = remediesFor(city, service, place);
     return { topic: service, message, gravity, value, unit: "households", place, commands };
   });

@@ -71,7 +71,7 @@ export const mapTiles: ReadRoute = {
   path: "/state/map-tiles",
   label: "Read map tiles",
   parameters: {
-    key: z.string().optional().describe("As an earlier answer has it."),
+    key: z.string().optional().describe("The `key` of an earlier answer."),
     since: z.int().default(0).describe("The `revision` of that answer."),
   },
   read: ({ city, query }) => {

@@ -269,7 +269,7 @@ function More({ task, expiry, on, onRename }: MoreProps) {
           <Plan
             task={task}
             index={index}
-            onReuse={(parameters) => on.fill(parameters, t("The codes and their settings are here."))}
+            onReuse={(parameters) => on.fill(parameters, t("The codes and their settings are in the form."))}
           />
         </div>
       ))}

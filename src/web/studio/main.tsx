@@ -78,7 +78,7 @@ function Studio() {
     const words = { prompt: song.prompt, lyrics: song.lyrics };
     const values = { ...words, task_type: "repaint", src_audio_path: song.file, batch_size: 1 };
     const sourceName = task.title || task.prompt || t("song");
-    replace(() => ({ ...EMPTY_DRAFT, values, sourceName }), t("The form works on this song."));
+    replace(() => ({ ...EMPTY_DRAFT, values, sourceName }), t("This song is now the source recording."));
     setView("make");
     document.getElementById("source")?.scrollIntoView({ behavior: "smooth", block: "center" });
   };
@@ -213,7 +213,7 @@ function Studio() {
             return;
           }
           setView("make");
-          replace((now) => withSource(now, file), t("The form works on this recording."));
+          replace((now) => withSource(now, file), t("This recording is now the source."));
         }}
       />
       <Notice notice={notice} onClose={() => setNotice(null)} />

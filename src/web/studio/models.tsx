@@ -157,7 +157,7 @@ function wordsOf({
         : t("{file} · {done} of {total}", { file, done: byteSize(done), total: byteSize(total) });
     case "completed":
       return rest.new_folders.length === 0
-        ? t("{model} was here already.", { model })
+        ? t("{model} was already installed.", { model })
         : t("{model} is here. Choose it above.", { model });
     case "cancelled":
       return t("{model} was cancelled. What has come stays: pull it again to go on.", { model });

@@ -30,25 +30,27 @@ async function forecast(ids: readonly string[]): Promise<Retention> {
 export function ruleOf({ bytes, max_bytes: max, max_age_seconds: age }: Retention): string {
   const room =
     max === null
-      ? t("{size}. Songs stay until you delete them.", { size: byteSize(bytes) })
-      : t("{size} of {max}. When full, the oldest without a star go first.", {
+      ? t("{size}. Songs are kept until you delete them.", { size: byteSize(bytes) })
+      : t("{size} of {max}. When full, the oldest songs without a star are deleted.", {
           size: byteSize(bytes),
           max: byteSize(max),
         });
   if (age === null) return room;
-  return `${room} ${t("Songs without a star go after {count} days.", { count: tenthDays(age) })}`;
+  return `${room} ${t("Songs without a star are deleted after {count} days.", { count: tenthDays(age) })}`;
 }
 
 /** Text that says when a song is deleted. */
 export function expiryText({ task_id: id, favorite }: Task, { expiries }: Retention): string {
-  if (favorite) return t("Starred: stays until you delete it.");
+  if (favorite) return t("Starred: kept until you delete it.");
   const expiry = expiries[id];
-  if (expiry === undefined) return t("Stays until you delete it.");
+  if (expiry === undefined) return t("Kept until you delete it.");
   const { time, after_bytes: room } = expiry;
   const days = time === null ? null : Math.max(0, (time - Date.now() / 1000) / DAY_SECONDS);
   return [
-    days === null ? "" : t("Goes in {count} days.", { count: tenthDays(days * DAY_SECONDS) }),
-    room === null ? "" : t("Goes after {size} of newer songs. Star it to keep it.", { size: byteSize(room) }),
+    days === null ? "" : t("Deleted in {count} days.", { count: tenthDays(days * DAY_SECONDS) }),
+    room === null
+      ? ""
+      : t("Deleted after {size} of newer songs. Star it to keep it.", { size: byteSize(room) }),
   ]
     .filter((words) => words !== "")
     .join(" ");
