@@ -1,5 +1,6 @@
 /** Reads JSON, form and multipart bodies, checks the key, and returns fields and files. */
 
+import querystring from "node:querystring";
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { Request } from "express";
@@ -48,7 +49,6 @@ const TYPE_NAMES: Readonly<Record<BodyType, string>> = {
 /** Size limit of recordings in JSON, which take four times their size in memory. */
 const MAX_INLINE_RECORDING_BYTES = 32 * 2 ** 20;
 
-const PERCENT = 0x25;
 const PLUS = 0x2b;
 const SPACE = 0x20;
 
@@ -213,30 +213,11 @@ function parseForm(text: string): Fields {
   return fields;
 }
 
-/** Like URLSearchParams, which takes a second for a million plus signs. */
+/** Replaces plus signs in the bytes, because replacing a million of them in a string takes a second. */
 function decodeFormText(text: string): string {
-  if (!/[%+]/.test(text)) return text;
   const bytes = Buffer.from(text);
-  let end = 0;
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at] as number;
-    const high = byte === PERCENT ? hexDigit(bytes[at + 1]) : -1;
-    const low = high < 0 ? -1 : hexDigit(bytes[at + 2]);
-    if (low >= 0) {
-      bytes[end++] = 16 * high + low;
-      at += 2;
-    } else {
-      bytes[end++] = byte === PLUS ? SPACE : byte;
-    }
-  }
-  return bytes.toString("utf8", 0, end);
-}
-
-/** -1 for other characters. */
-function hexDigit(code = 0): number {
-  if (code >= 0x30 && code <= 0x39) return code - 0x30;
-  const letter = (code | 0x20) - 0x61;
-  return letter >= 0 && letter <= 5 ? 10 + letter : -1;
+  for (let at = 0; at < bytes.length; at++) if (bytes[at] === PLUS) bytes[at] = SPACE;
+  return querystring.unescape(bytes.toString());
 }
 
 function decode(bytes: Buffer, request: Request): string {
