@@ -212,7 +212,7 @@ describe("growth", () => {
       if (week > 0) expect(now - houses).to.be.lessThan(20);
       houses = now;
     }
-    expect(houses).to.be.greaterThan(35);
+    expect(houses).to.be.greaterThan(40);
     expect(countFlag(served, "Abandoned")).to.equal(0);
   });
 });

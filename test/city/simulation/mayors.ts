@@ -1,174 +1,22 @@
 /** Scripted mayors, who play a city through its commands and reads. The measure script and the tests share them. */
 import { buildNetwork } from "../../../src/city/commands/build-network.js";
 import { placeBuilding } from "../../../src/city/commands/place-building.js";
-import { setZone } from "../../../src/city/commands/set-zone.js";
 import { takeLoan } from "../../../src/city/commands/take-loan.js";
-import { squareAround } from "../../../src/city/geometry.js";
 import { CommandRefusedError } from "../../../src/city/refusal.js";
 import type { Coverage } from "../../../src/city/simulation/catalogue/building-prefabs.js";
-import { findBuildingPrefab } from "../../../src/city/simulation/catalogue/building-prefabs.js";
 import { AGE, ageOf } from "../../../src/city/simulation/fabric/citizens.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { CYCLES_PER_WEEK, FRAMES_PER_CYCLE } from "../../../src/city/simulation/state/calendar.js";
+import type { SimBuilding } from "../../../src/city/simulation/state/entities.js";
 import type { GroundPoint } from "../../../src/city/terms.js";
-import { advance, connectToHighway, newCity, road, starterTown } from "./towns.js";
+import { ORIGIN, Town, WORKS } from "./mayor-town.js";
+import { advance, newCity, road, starterTown } from "./towns.js";
 
 export interface Mayor {
   /** Begins the city. */
   readonly found: (seed: number) => SimulatedCity;
   /** Called once a week. */
   readonly govern: (city: SimulatedCity, week: number) => void;
-}
-
-const BLOCK_METERS = 80;
-/** The corner of the town nearest to the highway. */
-const ORIGIN = { x: 400, z: 300 };
-const WORKS = { x: -200, z: 260 };
-/** Weekly commands leave at least this much money. */
-const RESERVE = 4_000;
-
-interface Block {
-  readonly column: number;
-  readonly row: number;
-  readonly center: GroundPoint;
-  /** A zone, or `civic`. */
-  use: string;
-  readonly freeQuarters: GroundPoint[];
-}
-
-/** A grid of blocks, extended north and west of the highway. Every block has streets, a pipe and a power line. */
-class Town {
-  readonly #blocks = new Map<string, Block>();
-  readonly #built = new Set<string>();
-
-  constructor(readonly city: SimulatedCity) {}
-
-  get funds(): number {
-    return this.city.budget.balance - RESERVE;
-  }
-
-  /** Joins the highway. */
-  found(): void {
-    connectToHighway(this.city, ORIGIN.x, ORIGIN.z);
-    this.#open(0, 0, "civic");
-  }
-
-  blocksOf(use: string): Block[] {
-    return [...this.#blocks.values()].filter((block) => block.use === use);
-  }
-
-  /** Opens the free block nearest to a place and zones it. */
-  zone(zone: string, near: GroundPoint): void {
-    const { column, row } = this.#nearestFree(near);
-    const { center } = this.#open(column, row, zone);
-    setZone.act(this.city, { dryRun: false, preserveOccupied: false, zone, center, radius: 40 });
-  }
-
-  /** Blocks of a zone on which something may still grow. */
-  unfinished(zone: string): number {
-    return this.blocksOf(zone).filter(({ center }) => {
-      const ids = this.city.world.buildings.near(squareAround(center, BLOCK_METERS / 2 - 8));
-      const cells = ids
-        .filter(({ prefab, position }) => {
-          return (
-            prefab.growable && Math.max(Math.abs(position.x - center.x), Math.abs(position.z - center.z)) < 36
-          );
-        })
-        .reduce((sum, { prefab }) => sum + prefab.width * prefab.length, 0);
-      return cells < 40;
-    }).length;
-  }
-
-  /** Builds a service near a place if there is money for it. */
-  build(prefabName: string, near: GroundPoint): boolean {
-    const prefab = findBuildingPrefab(prefabName);
-    if (!prefab || prefab.cost + 2_000 > this.funds) return false;
-    const isSmall = Math.max(prefab.width, prefab.length) <= 4;
-    const place = prefab.civic?.pollution ? WORKS : near;
-    let block = isSmall ? this.#civicWithRoom(place) : undefined;
-    if (!block) {
-      const { column, row } = this.#nearestFree(place);
-      block = this.#open(column, row, "civic");
-    }
-    const position = isSmall ? (block.freeQuarters.pop() as GroundPoint) : block.center;
-    if (!isSmall) block.freeQuarters.length = 0;
-    placeBuilding.act(this.city, {
-      dryRun: false,
-      buildingPrefab: prefabName,
-      position,
-      angleDegrees: 0,
-      suggest: false,
-      strict: false,
-    });
-    return true;
-  }
-
-  #civicWithRoom(near: GroundPoint): Block | undefined {
-    return this.blocksOf("civic")
-      .filter(({ freeQuarters, center }) => freeQuarters.length > 0 && metersBetween(center, near) < 400)
-      .sort((a, b) => metersBetween(a.center, near) - metersBetween(b.center, near))[0];
-  }
-
-  /** Nearest free block beside an existing one. */
-  #nearestFree(near: GroundPoint): { column: number; row: number } {
-    let best = { column: 0, row: 0 };
-    let least = Number.POSITIVE_INFINITY;
-    for (const { column, row } of this.#blocks.values()) {
-      for (const [dx, dz] of [
-        [1, 0],
-        [0, 1],
-      ] as const) {
-        const free = { column: column + dx, row: row + dz };
-        if (this.#blocks.has(`${free.column} ${free.row}`)) continue;
-        const center = centerOf(free.column, free.row);
-        const meters = metersBetween(center, near) + 0.3 * metersBetween(center, ORIGIN);
-        if (meters >= least) continue;
-        least = meters;
-        best = free;
-      }
-    }
-    return best;
-  }
-
-  #open(column: number, row: number, use: string): Block {
-    const center = centerOf(column, row);
-    const freeQuarters = [
-      [-16, -16],
-      [16, -16],
-      [-16, 16],
-      [16, 16],
-    ].map(([dx = 0, dz = 0]) => ({ x: center.x + dx, z: center.z + dz }));
-    const block = { column, row, center, use, freeQuarters };
-    this.#blocks.set(`${column} ${row}`, block);
-    const near = [column, row, column + 1, row] as const;
-    const right = [column, row, column, row + 1] as const;
-    for (const prefab of ["Basic Road", "Water Pipe", "Power Line"]) {
-      for (const edge of [near, right]) this.#lay(prefab, ...edge);
-    }
-    this.#lay("Basic Road", column + 1, row, column + 1, row + 1);
-    this.#lay("Basic Road", column, row + 1, column + 1, row + 1);
-    return block;
-  }
-
-  #lay(prefab: string, column: number, row: number, toColumn: number, toRow: number): void {
-    const key = `${prefab} ${column} ${row} ${toColumn} ${toRow}`;
-    if (this.#built.has(key)) return;
-    this.#built.add(key);
-    const [from, to] = [cornerOf(column, row), cornerOf(toColumn, toRow)];
-    buildNetwork.act(this.city, road(from.x, from.z, to.x, to.z, prefab));
-  }
-}
-
-function cornerOf(column: number, row: number): GroundPoint {
-  return { x: ORIGIN.x - BLOCK_METERS * column, z: ORIGIN.z - BLOCK_METERS * row };
-}
-
-function centerOf(column: number, row: number): GroundPoint {
-  return cornerOf(column + 0.5, row + 0.5);
-}
-
-function metersBetween(a: GroundPoint, b: GroundPoint): number {
-  return Math.hypot(a.x - b.x, a.z - b.z);
 }
 
 /** Building for each missing service. */
@@ -183,8 +31,13 @@ const PROVIDERS: Readonly<Record<Coverage, string>> = {
   university: "University",
   leisure: "Regular Park",
 };
-/** Number of citizens from which oil plants are built. */
+/** Number of citizens from which solar plants are built. */
 const LARGE_TOWN_CITIZENS = 8_000;
+
+/** Another building of a service is built from this load on, as a share of the capacity of all. */
+const BUSY = 0.9;
+/** A lack that costs more happiness than this is mended before the town grows on. */
+const TOLERABLE_POINTS = 1;
 
 const towns = new WeakMap<SimulatedCity, Town>();
 
@@ -203,9 +56,7 @@ function foundTown(seed: number): SimulatedCity {
 /** Builds a plant before a network runs short; electric heating asks half as much again in winter. Returns whether all networks suffice. */
 function keepUtilities(town: Town): boolean {
   const { city } = town;
-  const { citizenCount } = city;
-  const isLarge = citizenCount > LARGE_TOWN_CITIZENS;
-  const power = isLarge ? "Oil Power Plant" : citizenCount > 800 ? "Coal Power Plant" : "Wind Turbine";
+  const power = city.citizenCount > LARGE_TOWN_CITIZENS ? "Solar Power Plant" : "Advanced Wind Turbine";
   const plants = [
     ["power", power, 0.6],
     ["water", "Water Tower", 0.8],
@@ -241,15 +92,34 @@ function zoneByBars(town: Town): void {
   grow(workplace, isOffice ? "Office" : "Industrial", isOffice ? ORIGIN : WORKS, 1);
 }
 
-/** Builds the services that many households lack. @param most buildings a week. Returns whether the money sufficed. */
+/**
+ * Builds the services that many households lack, and those whose capacity is nearly used.
+ * @param most buildings a week
+ * @returns whether no lack that costs much happiness waits for money
+ */
 function serveWishes(town: Town, most: number): boolean {
   const { city } = town;
-  const grave = city
+  const wished = city
     .wishes()
-    .filter(({ householdsWithout }) => householdsWithout > 0.1 * city.world.households.size);
-  return grave
-    .slice(0, most)
-    .every(({ service, place }) => town.build(PROVIDERS[service as Coverage], place));
+    .filter(({ householdsWithout }) => householdsWithout > 0.1 * city.world.households.size)
+    .map(({ service, place, pointsLost }) => ({ prefab: PROVIDERS[service as Coverage], place, pointsLost }));
+  const needs = [...wished, ...busyServices(city)]
+    .filter(({ prefab }, i, all) => all.findIndex((other) => other.prefab === prefab) === i)
+    .slice(0, most);
+  const waiting = needs.filter(({ prefab, place }) => !town.build(prefab, place));
+  return waiting.every(({ pointsLost }) => pointsLost <= TOLERABLE_POINTS);
+}
+
+function busyServices({ world }: SimulatedCity) {
+  return Object.entries(PROVIDERS).flatMap(([kind, prefab]) => {
+    const providers = world.providers.get(kind as Coverage)?.items ?? [];
+    const sum = (figure: (provider: SimBuilding) => number) =>
+      providers.reduce((all, provider) => all + figure(provider), 0);
+    const capacity = sum(({ prefab }) => prefab.civic?.coverage?.capacity ?? 0);
+    const [busiest] = [...providers].sort((a, b) => b.lastLoad - a.lastLoad);
+    const isBusy = sum(({ lastLoad }) => lastLoad) > BUSY * capacity;
+    return busiest && isBusy ? [{ prefab, place: busiest.position, pointsLost: 0 }] : [];
+  });
 }
 
 function manage(city: SimulatedCity, serve: (town: Town) => boolean): void {

@@ -52,6 +52,24 @@ describe("services of the embedded city", () => {
     expect(fireCover(city, home)).to.equal(1);
   });
 
+  it("share visitors among all parks in walking distance", () => {
+    const city = newCity("empty");
+    const home = city.world.buildings.at(place(city, "Water Tower", 0, 0));
+    for (const x of [0, 600]) place(city, "Wind Turbine", x, 40);
+    const far = place(city, "Regular Park", 600, 0);
+    const leisure = (visitors: number) => {
+      requestService(city.world, home, "leisure", visitors);
+      advance(city, CYCLE);
+      return requestService(city.world, home, "leisure", 0);
+    };
+    expect(leisure(1)).to.equal(0);
+    const parks = [40, -40].map((x) => place(city, "Regular Park", x, 0));
+    expect(leisure(1_200)).to.equal(1);
+    expect(parks.map((id) => city.world.buildings.at(id).lastLoad)).to.deep.equal([600, 600]);
+    expect(leisure(2_400)).to.equal(0.5);
+    expect(city.world.buildings.at(far).lastLoad).to.equal(0);
+  });
+
   it("serve nobody when switched off, without power or without a road", () => {
     const outcomes = [
       (city: SimulatedCity, id: number) => setBuildingActive.act(city, { id, active: false }),

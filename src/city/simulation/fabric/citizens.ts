@@ -30,11 +30,15 @@ export function ageOf(citizen: Citizen, frame: number): number {
   return (frame - citizen.bornFrame) / FRAMES_PER_AGE_UNIT;
 }
 
-/** A family moves in from outside, if the pools have room. */
+/** Shares in percent of arriving households with two adults, and with children. */
+const COUPLES_PERCENT = 70;
+const FAMILIES_PERCENT = 80;
+
+/** A household moves in from outside, if the pools have room. */
 export function moveIn(world: World, home: SimBuilding): void {
   const { random, citizens, households } = world;
-  const adults = random.percent(70) ? 2 : 1;
-  const children = random.percent(50) ? 1 + random.below(2) : 0;
+  const adults = random.percent(COUPLES_PERCENT) ? 2 : 1;
+  const children = random.percent(FAMILIES_PERCENT) ? 1 + random.below(2) : 0;
   if (!citizens.hasRoomFor(adults + children) || !households.hasRoomFor(1)) return;
   const household: Household = {
     id: households.nextId(),

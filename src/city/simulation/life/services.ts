@@ -1,7 +1,7 @@
 /**
  * Service coverage and land value. The working provider nearest by road serves a place; its quality depends on its load
- * and on the distance. Parks are reached on foot. Services raise land value; pollution, ruins, crime, taxes and long
- * trips lower it.
+ * and on the distance. People walk to all parks in reach. Services raise land value; pollution, ruins, crime, taxes and
+ * long trips lower it.
  */
 
 import { distance, distanceToLine, squareAround } from "../../geometry.js";
@@ -24,13 +24,14 @@ const ROADSIDE_METERS = 60;
  * @returns quality from 0 (none) to 1
  */
 export function requestService(world: World, building: SimBuilding, kind: Coverage, demand: number): number {
+  if (kind === "leisure") return visitParks(parksAround(world, building.position), demand);
   const served = serviceAt(world, building.position, building.roadId, kind);
   if (!served) return 0;
   served.provider.load += demand;
   return served.quality;
 }
 
-/** Provider of a service at a place, and its quality from 0 (none) to 1. */
+/** Provider of a service at a place (the nearest park of several), and its quality from 0 (none) to 1. */
 export interface Served {
   readonly provider: SimBuilding;
   readonly quality: number;
@@ -39,8 +40,9 @@ export interface Served {
 /** @param roadId road that gives access to the place; all services but parks use it */
 export function serviceAt(world: World, place: GroundPoint, roadId: number, kind: Coverage): Served | null {
   if (kind === "leisure") {
-    const provider = nearestProvider(world, place, kind);
-    return provider && { provider, quality: shareOf(provider) };
+    const parks = parksAround(world, place);
+    const [provider] = parks.sort((a, b) => distance(a.position, place) - distance(b.position, place));
+    return provider ? { provider, quality: visitParks(parks, 0) } : null;
   }
   const index = ROAD_COVERAGES.indexOf(kind);
   const traffic = world.segments.get(roadId)?.traffic;
@@ -82,19 +84,29 @@ export function rollServiceLoad(building: SimBuilding): void {
   building.load = 0;
 }
 
-function nearestProvider(world: World, place: GroundPoint, kind: Coverage): SimBuilding | null {
-  let nearest: SimBuilding | null = null;
-  let nearestAway = Number.POSITIVE_INFINITY;
-  for (const provider of world.providers.get(kind)?.items ?? []) {
-    const radius = provider.prefab.civic?.coverage?.radiusMeters ?? 0;
-    if (Math.abs(provider.position.x - place.x) > radius) continue;
-    const away = distance(provider.position, place);
-    if (away <= radius && away < nearestAway && isWorking(provider)) {
-      nearest = provider;
-      nearestAway = away;
-    }
-  }
-  return nearest;
+/** Working parks within walking distance. */
+function parksAround(world: World, place: GroundPoint): SimBuilding[] {
+  return (world.providers.get("leisure")?.items ?? []).filter((park) => {
+    const radius = park.prefab.civic?.coverage?.radiusMeters ?? 0;
+    const isNear = Math.abs(park.position.x - place.x) <= radius && distance(park.position, place) <= radius;
+    return isNear && isWorking(park);
+  });
+}
+
+/**
+ * Spreads visitors over parks: the more crowded a park, the fewer choose it.
+ * @returns mean quality for them, 0 to 1
+ */
+function visitParks(parks: readonly SimBuilding[], visitors: number): number {
+  const shares = parks.map(shareOf);
+  const sum = shares.reduce((all, share) => all + share, 0);
+  let quality = 0;
+  parks.forEach((park, i) => {
+    const chosenBy = (shares[i] as number) / sum;
+    park.load += visitors * chosenBy;
+    quality += chosenBy * (shares[i] as number);
+  });
+  return quality;
 }
 
 /** Radius of pollution and decay. */
@@ -185,9 +197,13 @@ export function remotenessOf(world: World, { homes, commute, roadId }: SimBuildi
   return Math.min(seconds / REMOTE_SECONDS, 1);
 }
 
-/** Demand on a service: one per building, or one per person. */
+/** Demand on a service: one per building, or one per person. Pupils ask for schools themselves (`residents.ts`). */
 function demandOn(kind: Coverage, people: number): number {
   switch (kind) {
+    case "elementary":
+    case "highSchool":
+    case "university":
+      return 0;
     case "fire":
       return 1;
     case "leisure":

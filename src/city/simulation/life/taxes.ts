@@ -11,8 +11,8 @@ import { taxTolerance } from "./individual-differences.js";
  * Taxable income per cycle at level 1, and the share added by each level. At 9 percent a citizen pays about 2.5 a week, as
  * in the game, so that a town with all services keeps a tenth.
  */
-const INCOME_PER_RESIDENT = 0.95;
-const INCOME_PER_WORKER = 1.3;
+const INCOME_PER_RESIDENT = 0.86;
+const INCOME_PER_WORKER = 1.17;
 const INCOME_PER_LEVEL = 0.08;
 
 const TOLERATED_RATE = 11;

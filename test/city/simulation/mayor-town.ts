@@ -1,0 +1,175 @@
+/** A town that scripted mayors build: a grid of blocks, extended north and west of the highway. */
+import { buildNetwork } from "../../../src/city/commands/build-network.js";
+import { placeBuilding } from "../../../src/city/commands/place-building.js";
+import { setZone } from "../../../src/city/commands/set-zone.js";
+import { squareAround } from "../../../src/city/geometry.js";
+import { findBuildingPrefab } from "../../../src/city/simulation/catalogue/building-prefabs.js";
+import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import type { GroundPoint } from "../../../src/city/terms.js";
+import { connectToHighway, road } from "./towns.js";
+
+const BLOCK_METERS = 80;
+/** The corner of the town nearest to the highway. */
+export const ORIGIN = { x: 400, z: 300 };
+export const WORKS = { x: -200, z: 260 };
+/** Weekly commands leave at least this much money. */
+const RESERVE = 4_000;
+/** The middle one of every three by three blocks has parks and other small services, in walking distance of all nine. */
+const SQUARE_BLOCKS = 3;
+const PARK_METERS = 200;
+
+/** Place of a block in the grid. */
+interface Spot {
+  readonly column: number;
+  readonly row: number;
+}
+
+interface Block extends Spot {
+  readonly center: GroundPoint;
+  /** A zone, `square` with small services, or `civic` with a large one. */
+  readonly use: string;
+  readonly freeQuarters: GroundPoint[];
+}
+
+/** Every block has streets, a pipe and a power line. */
+export class Town {
+  readonly #blocks = new Map<string, Block>();
+  readonly #built = new Set<string>();
+
+  constructor(readonly city: SimulatedCity) {}
+
+  get funds(): number {
+    return this.city.budget.balance - RESERVE;
+  }
+
+  /** Joins the highway. */
+  found(): void {
+    connectToHighway(this.city, ORIGIN.x, ORIGIN.z);
+    this.#open({ column: 0, row: 0 }, "square");
+  }
+
+  blocksOf(use: string): Block[] {
+    return [...this.#blocks.values()].filter((block) => block.use === use);
+  }
+
+  /** Opens the free block nearest to a place and zones it. */
+  zone(zone: string, near: GroundPoint): void {
+    const { center } = this.#open(this.#nearestFree(near), zone);
+    setZone.act(this.city, { dryRun: false, preserveOccupied: false, zone, center, radius: 40 });
+  }
+
+  /** Blocks of a zone on which something may still grow. */
+  unfinished(zone: string): number {
+    return this.blocksOf(zone).filter(({ center }) => {
+      const ids = this.city.world.buildings.near(squareAround(center, BLOCK_METERS / 2 - 8));
+      const cells = ids
+        .filter(({ prefab, position }) => {
+          return (
+            prefab.growable && Math.max(Math.abs(position.x - center.x), Math.abs(position.z - center.z)) < 36
+          );
+        })
+        .reduce((sum, { prefab }) => sum + prefab.width * prefab.length, 0);
+      return cells < 40;
+    }).length;
+  }
+
+  /** Builds a service near a place if there is money for it. */
+  build(prefabName: string, near: GroundPoint): boolean {
+    const prefab = findBuildingPrefab(prefabName);
+    if (!prefab || prefab.cost + 2_000 > this.funds) return false;
+    const isSmall = Math.max(prefab.width, prefab.length) <= 4;
+    const place = prefab.civic?.pollution ? WORKS : near;
+    const spot = isSmall ? this.#squareNear(place) : this.#nearestFree(place);
+    const isPark = prefab.civic?.coverage?.kind === "leisure";
+    if (isPark && metersBetween(centerOf(spot), near) > PARK_METERS) return true;
+    const block = this.#blocks.get(keyOf(spot)) ?? this.#open(spot, isSmall ? "square" : "civic");
+    const position = isSmall ? (block.freeQuarters.pop() as GroundPoint) : block.center;
+    placeBuilding.act(this.city, {
+      dryRun: false,
+      buildingPrefab: prefabName,
+      position,
+      angleDegrees: 0,
+      suggest: false,
+      strict: false,
+    });
+    return true;
+  }
+
+  /** The nearest place for a small service: a square with room, or ground for one. */
+  #squareNear(near: GroundPoint): Spot {
+    const open = this.blocksOf("square").filter(({ freeQuarters }) => freeQuarters.length > 0);
+    const free = [...this.#frontier()].filter(isForSquare);
+    const [best] = [...open, ...free].sort(
+      (a, b) => metersBetween(centerOf(a), near) - metersBetween(centerOf(b), near),
+    );
+    return best ?? this.#nearestFree(near);
+  }
+
+  /** The free block nearest to a place and the highway that is not meant for a square. */
+  #nearestFree(near: GroundPoint): Spot {
+    const metersTo = (spot: Spot) =>
+      metersBetween(centerOf(spot), near) + 0.3 * metersBetween(centerOf(spot), ORIGIN);
+    const free = [...this.#frontier()].filter((spot) => !isForSquare(spot));
+    return free.reduce((best, spot) => (metersTo(spot) < metersTo(best) ? spot : best));
+  }
+
+  /** Free blocks beside existing ones. */
+  *#frontier(): Generator<Spot> {
+    for (const { column, row } of this.#blocks.values()) {
+      const beside = [
+        { column: column + 1, row },
+        { column, row: row + 1 },
+      ];
+      for (const spot of beside) if (!this.#blocks.has(keyOf(spot))) yield spot;
+    }
+  }
+
+  #open(spot: Spot, use: string): Block {
+    const { column, row } = spot;
+    const center = centerOf(spot);
+    const freeQuarters = [
+      [-16, -16],
+      [16, -16],
+      [-16, 16],
+      [16, 16],
+    ].map(([dx = 0, dz = 0]) => ({ x: center.x + dx, z: center.z + dz }));
+    const block = { column, row, center, use, freeQuarters };
+    this.#blocks.set(keyOf(spot), block);
+    const near = [column, row, column + 1, row] as const;
+    const right = [column, row, column, row + 1] as const;
+    for (const prefab of ["Basic Road", "Water Pipe", "Power Line"]) {
+      for (const edge of [near, right]) this.#lay(prefab, ...edge);
+    }
+    this.#lay("Basic Road", column + 1, row, column + 1, row + 1);
+    this.#lay("Basic Road", column, row + 1, column + 1, row + 1);
+    return block;
+  }
+
+  #lay(prefab: string, column: number, row: number, toColumn: number, toRow: number): void {
+    const key = `${prefab} ${column} ${row} ${toColumn} ${toRow}`;
+    if (this.#built.has(key)) return;
+    this.#built.add(key);
+    const [from, to] = [cornerOf(column, row), cornerOf(toColumn, toRow)];
+    buildNetwork.act(this.city, road(from.x, from.z, to.x, to.z, prefab));
+  }
+}
+
+function cornerOf(column: number, row: number): GroundPoint {
+  return { x: ORIGIN.x - BLOCK_METERS * column, z: ORIGIN.z - BLOCK_METERS * row };
+}
+
+function keyOf({ column, row }: Spot): string {
+  return `${column} ${row}`;
+}
+
+function isForSquare({ column, row }: Spot): boolean {
+  return column % SQUARE_BLOCKS === 1 && row % SQUARE_BLOCKS === 1;
+}
+
+function centerOf({ column, row }: Spot): GroundPoint {
+  return cornerOf(column + 0.5, row + 0.5);
+}
+
+function metersBetween(a: GroundPoint, b: GroundPoint): number {
+  return Math.hypot(a.x - b.x, a.z - b.z);
+}
