@@ -39,9 +39,9 @@ const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 const SIGNS: Readonly<Record<Finding["state"], string>> = { ok: "ok  ", note: "note", bad: "BAD " };
 
 /** Prints the findings. @returns whether none is "bad" */
-export async function doctor(environment: NodeJS.ProcessEnv = process.env): Promise<boolean> {
+export async function doctor(): Promise<boolean> {
   const findings: Finding[] = [];
-  for await (const finding of examine(environment)) {
+  for await (const finding of examine()) {
     findings.push(finding);
     const { what, state, found, fix } = finding;
     console.log(`${SIGNS[state]} ${what}: ${found}`);
@@ -53,13 +53,13 @@ export async function doctor(environment: NodeJS.ProcessEnv = process.env): Prom
 }
 
 /** Sequential, so that slow results appear as they arrive. */
-async function* examine(environment: NodeJS.ProcessEnv): AsyncGenerator<Finding> {
+async function* examine(): AsyncGenerator<Finding> {
   yield processor();
   yield memory();
   yield* await ffmpeg();
   let config: Config;
   try {
-    config = loadConfig(environment);
+    config = loadConfig();
     await checkMusicSettings(config);
     await checkCitySettings(config);
     yield { what: "settings", state: "ok", found: "all are valid" };

@@ -86,12 +86,12 @@ export class FileStorage {
    * Removes files that were not used for a day: the object store has them, or their task has failed. Does nothing
    * without an object store.
    */
-  async removeUnusedCopies(nowMs = Date.now()): Promise<void> {
+  async removeUnusedCopies(): Promise<void> {
     if (this.store === null) return;
     for (const name of await readdir(this.directory).catch(() => [])) {
       const path = join(this.directory, name);
       const found = await stat(path).catch(() => null);
-      if (found !== null && nowMs - found.mtimeMs > COPY_AGE_MS) await rm(path, { force: true });
+      if (found !== null && Date.now() - found.mtimeMs > COPY_AGE_MS) await rm(path, { force: true });
     }
   }
 }
