@@ -40,7 +40,7 @@ const SCHEMAS: Record<string, JsonSchema> = {
 
 const QUIET = z.boolean().default(false).describe("Adds no line to the overlay.");
 
-/** The operation id of a command is the last part of its path; that of a read is its whole path as words. */
+/** Operation ids: the last part of the path of a command, the whole path of a read. */
 export function openApiDocument(
   version: string,
   commands: readonly Pick<CommandRoute, "path" | "summary" | "fields">[],

@@ -181,7 +181,7 @@ export async function readZones() {
 
 const MOST_BUSY_ROADS = 2000;
 
-/** Nothing if the bridge does not count cars. */
+/** Empty if the bridge does not count cars. */
 export async function readTraffic() {
   const answer = await readIfOffered<{ segments: TrafficRow[] }>(`/state/traffic?limit=${MOST_BUSY_ROADS}`);
   return { traffic: answer?.segments ?? [] };

@@ -164,7 +164,7 @@ function drawTrees(context: CanvasRenderingContext2D, building: BuildingRow): vo
   });
 }
 
-/** Draws around the middle of a building, turned as it is. */
+/** Draws with the origin at the middle of a building, in its orientation. */
 function onGround(
   context: CanvasRenderingContext2D,
   { position, angleDegrees, active }: BuildingRow,

@@ -35,7 +35,7 @@ const ICONS: Readonly<Record<string, Icon>> = {
 const OTHER: Icon = { color: "#b3261e", shape: MARK };
 /** Severity markers are not problems of their own. */
 const SEVERITIES = ["MajorProblem", "FatalProblem"];
-/** Size of an icon: that of a building, within limits for legibility. */
+/** An icon is as large as a building, within limits for legibility. */
 const RADIUS_METERS = 5;
 const RADIUS_PIXELS = { least: 2, most: 10, withSymbol: 6 };
 /** The shapes are drawn for this radius. */

@@ -1,4 +1,4 @@
-/** Street names, and the cars on the streets. The context of names is in pixels, that of cars in metres. */
+/** Street names, and the cars on the streets. Names are drawn in pixels, cars in metres. */
 import type { Place, SegmentRow, TrafficRow } from "./api.js";
 import type { Colors } from "./colors.js";
 

@@ -17,7 +17,7 @@ import { readLatents } from "./latents-file.js";
 import { repaintWindows } from "./repaint-windows.js";
 import { referredUpload, uploadPath } from "./uploads.js";
 
-/** Recordings of new requests decoded at once. One place is left to other clients, and jobs need the processor too. */
+/** Limits of decoding for new requests: no client takes all places, and the processor is left to jobs. */
 const DECODERS = { places: 3, placesPerAddress: 2, waitingPerAddress: 64, retryAfterSeconds: 10 };
 /** Wait for free file descriptors. */
 const REQUEST_WAIT = { maxWaitSeconds: 3, signal: undefined };

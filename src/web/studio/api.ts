@@ -46,7 +46,7 @@ export async function forgetKey(): Promise<void> {
   localStorage.removeItem(SESSION_ITEM);
 }
 
-/** @returns `data` of the envelope, or an answer without envelope as it is */
+/** @returns `data` of the envelope, or the answer if it has no envelope */
 export async function call<T>(
   method: string,
   path: string,

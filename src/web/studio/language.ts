@@ -16,7 +16,7 @@ const ITEM = "carillon-language";
 
 let texts: Readonly<Record<string, string>> = {};
 
-/** The chosen language, else the first of the browser's that the page has. */
+/** The chosen language, else the first supported language of the browser. */
 export function language(): string {
   const wanted = [localStorage.getItem(ITEM) ?? "", ...navigator.languages];
   return wanted.map((code) => code.slice(0, 2)).find((code) => Object.hasOwn(LANGUAGES, code)) ?? "en";

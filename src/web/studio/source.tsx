@@ -259,10 +259,11 @@ function effectOf({ start, end }: Window, length: number): string {
   const until = end > 0 ? end : length;
   if (start === 0 && until === length) return "";
   const [first, last] = [Math.max(0, start), Math.min(length, until)];
-  const anew = last > first ? [t("replaces {from} to {to}", { from: clock(first), to: clock(last) })] : [];
+  const repainted =
+    last > first ? [t("replaces {from} to {to}", { from: clock(first), to: clock(last) })] : [];
   const ahead = start < 0 ? [t("adds {count} s before it", { count: tenths(-start) })] : [];
   const behind = until > length ? [t("adds {count} s after it", { count: tenths(until - length) })] : [];
-  const words = [...ahead, ...anew, ...behind].join(", ");
+  const words = [...ahead, ...repainted, ...behind].join(", ");
   return words === "" ? "" : `${words[0]?.toUpperCase()}${words.slice(1)}.`;
 }
 

@@ -4,7 +4,7 @@ import { t } from "./language.js";
 
 export interface TrainingSong {
   file: File;
-  /** Description of the song; "" uses that of all songs. */
+  /** Description of the song; "": the description of all songs. */
   caption: string;
 }
 

@@ -36,7 +36,7 @@ export function useDraft(): DraftHistory {
     const onKey = (event: KeyboardEvent) => {
       const isUndo = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey;
       const step = steps.current.at(-1);
-      // Typing since then is undone first, by the browser.
+      // If the user has typed since, the browser first undoes that.
       if (!isUndo || step === undefined || !isSame(step.after, latest.current)) return;
       event.preventDefault();
       undo();
