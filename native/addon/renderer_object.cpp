@@ -185,11 +185,25 @@ Edit edit_of(const Napi::Object& job) {
   return edit;
 }
 
-PromptIds prompts_of(const Napi::Object& job) {
-  const auto prompts = object_of(job, "prompts");
-  return {.text = ids_of(prompts, "text"),
-          .lyrics = ids_of(prompts, "lyrics"),
-          .plain_text = has(prompts, "plainText") ? ids_of(prompts, "plainText") : std::vector<int32_t>()};
+std::optional<LyricSpan> timed_lyrics_of(const Napi::Object& prompt) {
+  if (!has(prompt, "timedLyrics")) return std::nullopt;
+  const auto span = object_of(prompt, "timedLyrics");
+  return LyricSpan{integer_of(span, "first"), integer_of(span, "count")};
+}
+
+/// Throws a TypeError if `prompts` is missing or holds another type.
+std::vector<PromptIds> prompts_of(const Napi::Object& job) {
+  const auto given = optional_array(job, "prompts");
+  if (!given) throw Napi::TypeError::New(job.Env(), "prompts must be an array");
+  std::vector<PromptIds> prompts;
+  for (uint32_t i = 0; i < given->Length(); ++i) {
+    const auto each = given->Get(i).As<Napi::Object>();
+    prompts.push_back({.text = ids_of(each, "text"),
+                       .lyrics = ids_of(each, "lyrics"),
+                       .plain_text = has(each, "plainText") ? ids_of(each, "plainText") : std::vector<int32_t>(),
+                       .timed_lyrics = timed_lyrics_of(each)});
+  }
+  return prompts;
 }
 
 std::vector<std::vector<int32_t>> codes_of(const Napi::Object& job) {
@@ -217,12 +231,6 @@ std::optional<Window> window_of(const Napi::Object& source) {
   return Window{number_of(window, "startSeconds"), number_of(window, "endSeconds")};
 }
 
-std::optional<LyricSpan> lyrics_of(const Napi::Object& job) {
-  if (!has(job, "timedLyrics")) return std::nullopt;
-  const auto span = object_of(job, "timedLyrics");
-  return LyricSpan{integer_of(span, "first"), integer_of(span, "count")};
-}
-
 RenderJob render_job(const Napi::Object& object) {
   const bool has_source = has(object, "source");
   return {.task = choice_of<Task>(object, "task",
@@ -243,7 +251,6 @@ RenderJob render_job(const Napi::Object& object) {
           .denoise = denoise_of(object),
           .guidance = guidance_of(object),
           .edit = edit_of(object),
-          .timed_lyrics = lyrics_of(object),
           .seeds = seeds_of(object, "seeds")};
 }
 

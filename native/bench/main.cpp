@@ -190,8 +190,8 @@ Repetition prepare_song(const Settings& settings) {
   const auto renderer = std::make_shared<Renderer>(directories, settings.placement, Renderer::Residency{}, Control());
   const RenderJob job{
       .task = Task::kText2Music,
-      .prompts = {.text = some_tokens(kTextTokens, kTextTokenLimit),
-                  .lyrics = some_tokens(kLyricTokens, kTextTokenLimit)},
+      .prompts = {{.text = some_tokens(kTextTokens, kTextTokenLimit),
+                   .lyrics = some_tokens(kLyricTokens, kTextTokenLimit)}},
       .samples = settings.size * renderer->info().samples_per_frame,
       .denoise = {.inference_steps = 8,
                   .shift = 3.0,

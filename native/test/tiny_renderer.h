@@ -44,7 +44,7 @@ inline Renderer load(const Renderer::Directories& directories, const Renderer::R
 /// text2music, 130 frames.
 inline RenderJob plain_job(std::vector<uint64_t> seeds = {3}) {
   return {.task = Task::kText2Music,
-          .prompts = {.text = {1, 2, 3}, .lyrics = {4, 5}},
+          .prompts = {{.text = {1, 2, 3}, .lyrics = {4, 5}}},
           .samples = kFrames * kSamplesPerFrame,
           .denoise = plain_denoise(2),
           .guidance = kNoGuidance,

@@ -117,18 +117,21 @@ export interface RenderSource {
   window: { startSeconds: number; endSeconds: number } | null;
 }
 
-/** One render job of any task. Items share conditions and length; each has its own seed and codes. */
-export interface RenderJob extends RenderParameters {
-  task: TaskType;
-  /** Token ids of the text encoder's tokenizer. */
-  prompts: {
-    text: Int32Array;
-    lyrics: Int32Array;
-    /** Text prompt with the text2music instruction, for the steps after audioCoverStrength; null if that is 1. */
-    plainText: Int32Array | null;
-  };
+/** Token ids of the text encoder's tokenizer. */
+export interface PromptIds {
+  text: Int32Array;
+  lyrics: Int32Array;
+  /** Text prompt with the text2music instruction, for the steps after audioCoverStrength; null if that is 1. */
+  plainText: Int32Array | null;
   /** Range of lyric tokens to timestamp; null: none. Ignored if the model cannot. */
   timedLyrics: { first: number; count: number } | null;
+}
+
+/** One render job of any task. Items share task, source and length; each has its own seed, codes and prompt. */
+export interface RenderJob extends RenderParameters {
+  task: TaskType;
+  /** Of all items, or one per item. */
+  prompts: PromptIds[];
   /** Samples per channel without source audio; with audio codes at most their length. */
   samples: number;
   /** One array per item, all of the same length; text2music and cover only. */
@@ -172,7 +175,7 @@ export interface RenderResult {
   samplesPerChannel: number;
   /** Per item: decoded latents, frames times channels. */
   latents: Float32Array[];
-  /** Per item: seconds at which each timed lyric token is sung; empty if the model cannot. */
+  /** Per item: seconds at which each timed lyric token is sung. Empty if the model cannot, or no item has timed lyrics. */
   lyricSeconds: Float32Array[];
   /** Duration of each stage in seconds. */
   timings: { conditions: number; denoise: number; decode: number };

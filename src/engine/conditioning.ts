@@ -2,7 +2,7 @@
  * Inputs of the renderer: instruction, text prompt and lyric prompt with their token ids, and the lyric tokens to
  * timestamp.
  */
-import type { RenderJob, TaskType } from "./addon.js";
+import type { PromptIds, TaskType } from "./addon.js";
 import { canonicalKeyScale, canonicalTimeSignature } from "./metadata.js";
 import { isInstrumentalTag } from "./prompts.js";
 import type { PromptPart, Tokenizer } from "./tokenizer.js";
@@ -151,7 +151,7 @@ async function withFinalToken(
   return Int32Array.from([...content, tokenizer.controlId(END_OF_TEXT)]);
 }
 
-export type LyricSpan = NonNullable<RenderJob["timedLyrics"]>;
+export type LyricSpan = NonNullable<PromptIds["timedLyrics"]>;
 
 const SECTION_TAG = /^\[[^\]]*\]$/;
 

@@ -18,6 +18,7 @@ import { TextContext } from "./language-model.js";
 import { hasCode, LoadedModels } from "./loaded-models.js";
 import { loadAddon } from "./native.js";
 import { Planner, tokensToWrite } from "./planner.js";
+import { firstOfEqualLength } from "./renderer.js";
 import type {
   AdapterSource,
   AdapterState,
@@ -206,6 +207,30 @@ export class Engine implements MusicEngine {
 
   async render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
     return this.#models.withRenderer(request.slot, call, (renderer) => renderer.render(request, call));
+  }
+
+  async *renderSongs(
+    requests: readonly RenderRequest[],
+    callOf: (first: number, count: number) => RenderCall,
+  ): AsyncGenerator<Rendering> {
+    const [one] = requests;
+    if (one === undefined) return;
+    const isOnCpu = this.#models.deviceOf(one.slot) === "cpu";
+    let atOnce = this.#options.batchMax ?? (isOnCpu ? 1 : requests.length);
+    for (let first = 0; first < requests.length; ) {
+      const batch = firstOfEqualLength(requests.slice(first, first + atOnce));
+      const call = callOf(first, batch.length);
+      try {
+        yield* await this.#models.withRenderer(one.slot, call, (renderer) =>
+          renderer.renderSongs(batch, call),
+        );
+        first += batch.length;
+      } catch (error) {
+        if (!hasCode(error, "OUT_OF_MEMORY") || batch.length === 1) throw error;
+        atOnce = Math.ceil(batch.length / 2);
+        this.#log(`${error.message}; rendering ${atOnce} at once`);
+      }
+    }
   }
 
   async encodeCodes(slotNumber: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array> {

@@ -6,6 +6,7 @@ import type {
   NativeAddon,
   NativeRenderer,
   PlacementOptions,
+  PromptIds,
   RenderCall,
   RenderJob,
 } from "./addon.js";
@@ -14,7 +15,6 @@ import {
   encodeLyricPrompt,
   encodeTextPrompt,
   instructionOf,
-  type LyricSpan,
   legoCaption,
   lyricSpan,
   sungLines,
@@ -94,32 +94,50 @@ export class Renderer {
     return this.#native.info.codebookSize;
   }
 
-  render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
-    return this.#track(this.#render(request, call));
+  async render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
+    const [prompt, warnings] = await this.#track(this.#promptOf(request));
+    return this.#track(this.#renderBatch(request, [prompt], warnings, call));
   }
 
-  async #render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
+  /** Renders songs of equal length as one batch, each with its own seed, words and codes. */
+  async renderSongs(requests: readonly RenderRequest[], call: RenderCall): Promise<Rendering[]> {
+    const [first] = requests;
+    if (first === undefined) return [];
+    const prompts = await this.#track(Promise.all(requests.map((request) => this.#promptOf(request))));
+    const seeds = requests.flatMap((request) => request.seeds);
+    if (seeds.length !== requests.length) throw new Error("a song of a batch must have one seed");
+    const audioCodes = first.audioCodes && requests.flatMap((request) => request.audioCodes ?? []);
+    const own = prompts.map(([prompt]) => prompt);
+    const rendered = await this.#track(this.#renderBatch({ ...first, seeds, audioCodes }, own, [], call));
+    return prompts.map(([, warnings], item) => songOf(rendered, item, warnings));
+  }
+
+  /** @param prompts of all items, or one per item */
+  async #renderBatch(
+    request: RenderRequest,
+    prompts: PromptIds[],
+    promptWarnings: readonly string[],
+    call: RenderCall,
+  ): Promise<Rendering> {
     const { task, source, referenceAudio, referenceLatents = null, seeds, denoise, guidance, edit } = request;
     this.#assertOwnSpace("src_latents", source?.latents);
     this.#assertOwnSpace("ref_latents", referenceLatents);
-    const warnings: string[] = [];
-    const prompts = await this.#promptsOf(request, warnings);
-    const timedLyrics = request.timesLyrics
-      ? await lyricSpan(this.#tokenizer, request, prompts.lyrics)
-      : null;
+    const warnings = [...promptWarnings];
     const parts =
       request.adapters === undefined
         ? this.adapters.active
         : await this.adapters.loadForSong(request.adapters, call);
     const job: RenderJob = {
-      ...{ task, source, referenceAudio, referenceLatents, denoise, guidance, edit, prompts, timedLyrics },
+      ...{ task, source, referenceAudio, referenceLatents, denoise, guidance, edit, prompts },
       seeds: seeds.map(BigInt),
       ...this.#lengthOf(request, warnings),
       adapters: parts.map(({ adapter, scale }) => ({ adapter, scale })),
     };
     const { lyricSeconds, latents, ...rendered } = await this.#native.render(job, call);
     const adapters = parts.map(({ name, scale }) => ({ name, scale }));
-    const lyricLines = timedLyrics === null ? [] : this.#linesOf(prompts.lyrics, timedLyrics, lyricSeconds);
+    const lyricLines = lyricSeconds.map((seconds, item) =>
+      this.#linesOf((prompts.length === 1 ? prompts[0] : prompts[item]) as PromptIds, seconds),
+    );
     const songLatents = latents.map((values) => this.#songLatents(values, rendered.samplesPerChannel));
     return { ...rendered, latents: songLatents, lyricLines, model: this.name, adapters, warnings };
   }
@@ -142,11 +160,10 @@ export class Renderer {
     );
   }
 
-  #linesOf(prompt: Int32Array, { first, count }: LyricSpan, lyricSeconds: Float32Array[]): LyricLine[][] {
-    const words = prompt.subarray(first, first + count);
-    return lyricSeconds.map((seconds) =>
-      seconds.length === 0 ? [] : sungLines(this.#tokenizer, words, seconds),
-    );
+  #linesOf({ lyrics, timedLyrics }: PromptIds, seconds: Float32Array): LyricLine[] {
+    if (timedLyrics === null || seconds.length === 0) return [];
+    const { first, count } = timedLyrics;
+    return sungLines(this.#tokenizer, lyrics.subarray(first, first + count), seconds);
   }
 
   /** Audio codes of a recording, five a second. */
@@ -187,7 +204,9 @@ export class Renderer {
     }
   }
 
-  async #promptsOf(request: RenderRequest, warnings: string[]): Promise<RenderJob["prompts"]> {
+  /** Prompt and warnings about words that were cut. */
+  async #promptOf(request: RenderRequest): Promise<[PromptIds, string[]]> {
+    const warnings: string[] = [];
     const { caption, globalCaption, lyrics, language, metadata } = request;
     const plain: TextConditions = {
       instruction: TEXT_TO_MUSIC_INSTRUCTION,
@@ -205,11 +224,15 @@ export class Renderer {
         : caption,
     };
     const hasPlainSteps = request.denoise.audioCoverStrength < 1;
-    return {
-      text: await encodeTextPrompt(this.#tokenizer, own, warnings),
-      lyrics: await encodeLyricPrompt(this.#tokenizer, own, warnings),
+    const text = await encodeTextPrompt(this.#tokenizer, own, warnings);
+    const lyricIds = await encodeLyricPrompt(this.#tokenizer, own, warnings);
+    const prompt: PromptIds = {
+      text,
+      lyrics: lyricIds,
       plainText: hasPlainSteps ? await encodeTextPrompt(this.#tokenizer, plain) : null,
+      timedLyrics: request.timesLyrics ? await lyricSpan(this.#tokenizer, request, lyricIds) : null,
     };
+    return [prompt, warnings];
   }
 
   /**
@@ -236,4 +259,27 @@ export class Renderer {
       audioCodes: audioCodes.map((codes) => codes.subarray(0, count)),
     };
   }
+}
+
+/** The songs at the beginning that have the length of the first one: a batch has no other lengths. */
+export function firstOfEqualLength(requests: readonly RenderRequest[]): readonly RenderRequest[] {
+  const lengthOf = ({ metadata, audioCodes }: RenderRequest) =>
+    `${metadata.durationSeconds} ${audioCodes?.[0]?.length}`;
+  const end = requests.findIndex((request) => lengthOf(request) !== lengthOf(requests[0] as RenderRequest));
+  return end < 0 ? requests : requests.slice(0, end);
+}
+
+/** A song of a batch, with its share of the batch's seconds. */
+function songOf(batch: Rendering, item: number, promptWarnings: readonly string[]): Rendering {
+  const of = <T>(items: readonly T[]) => items.slice(item, item + 1);
+  const share = (seconds: number) => seconds / batch.audio.length;
+  const { conditions, denoise, decode } = batch.timings;
+  return {
+    ...batch,
+    audio: of(batch.audio),
+    latents: of(batch.latents),
+    lyricLines: of(batch.lyricLines),
+    timings: { conditions: share(conditions), denoise: share(denoise), decode: share(decode) },
+    warnings: [...promptWarnings, ...batch.warnings],
+  };
 }

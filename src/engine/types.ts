@@ -308,7 +308,7 @@ export interface EngineOptions {
   offloadModel: boolean;
   /** The same, for the language model. */
   offloadLanguageModel: boolean;
-  /** Most songs planned at once; null: as many as fit. */
+  /** Most songs planned or rendered at once; null: as many as fit, and on the CPU one at a time for rendering. */
   batchMax: number | null;
   /** Unloads a model after this idle time; 0: never, null: default of the device. */
   idleSeconds: number | null;
@@ -356,6 +356,17 @@ export interface MusicEngine {
   score(request: ScoreRequest, call: CallOptions): Promise<SongScores | null>;
   /** If the render is retried when out of memory, `onEvent` receives the song again from the beginning. */
   render(request: RenderRequest, call: RenderCall): Promise<Rendering>;
+  /**
+   * Renders songs that share task, source and parameters; each has one seed and its own words and codes. Songs of equal
+   * length are rendered together: `batchMax` at most; by default all on a GPU, and one at a time on the CPU, where a
+   * batch takes as long as its songs and the first would wait for the last. Yields them in order; the next batch begins
+   * when the caller asks for its first song. On the CPU a song is the same alone and in a batch.
+   * @param callOf called before each batch, with the index of its first song and their number
+   */
+  renderSongs(
+    requests: readonly RenderRequest[],
+    callOf: (first: number, count: number) => RenderCall,
+  ): AsyncGenerator<Rendering>;
   /** Audio codes of a recording, five a second, from the model of the slot. */
   encodeCodes(slot: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array>;
   /** Writes a training sample to `path`, with the model of slot 1. */

@@ -195,7 +195,7 @@ export const SETTINGS = {
     "SVC_BATCH_MAX",
     countOrAuto,
     "auto",
-    "most songs of a task that the language model plans at once. auto: all; fewer when memory runs out",
+    "most songs of a task that are planned or rendered at once; fewer when memory runs out. auto: all, but on the CPU songs are rendered one by one, so that the first is ready sooner",
   ),
   modelIdleSeconds: setting(
     "SVC_MODEL_IDLE_MINUTES",

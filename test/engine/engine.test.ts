@@ -7,7 +7,15 @@ import type { Progress } from "../../src/engine/addon.js";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { KEY_MODES } from "../../src/engine/metadata.js";
-import type { EngineOptions, Metadata, Plan, PlanRequest, SamplingOptions } from "../../src/engine/types.js";
+import type {
+  EngineOptions,
+  Metadata,
+  Plan,
+  PlanRequest,
+  Rendering,
+  RenderRequest,
+  SamplingOptions,
+} from "../../src/engine/types.js";
 import { writeLora } from "../music/adapter-files.js";
 import { engineOptions, testDevice } from "./embedded.js";
 import { plainSong, plainSongOf } from "./plain-song.js";
@@ -161,6 +169,48 @@ describe("engine on the embedded model", () => {
     } finally {
       await limited.close();
     }
+  });
+
+  it("renders eight songs together, each with the bytes that it has alone", async function () {
+    if (testDevice !== "cpu") this.skip();
+    const words = ["calm piano", "loud drums and a long bass line", "a waltz"];
+    const lyrics = ["[Instrumental]", "[verse]\nla la la\n\n[chorus]\noh what a night"];
+    const songs = Array.from({ length: 8 }, (_, index) => ({
+      ...plainSongOf(6),
+      caption: words[index % words.length] as string,
+      lyrics: lyrics[index % lyrics.length] as string,
+      seeds: [index],
+    }));
+    for (const dtype of ["float32", "bfloat16"] as const) {
+      const batching = new Engine({ ...options, dtype, batchMax: 8 }, () => undefined);
+      try {
+        const { songs: together, batches } = await rendered(batching, songs);
+        expect(batches, dtype).to.deep.equal([8]);
+        for (const [index, song] of songs.entries()) {
+          const alone = await batching.render(song, {});
+          expect(together[index]?.audio, `${dtype}, song ${index}`).to.deep.equal(alone.audio);
+        }
+      } finally {
+        await batching.close();
+      }
+    }
+  });
+
+  it("renders songs of one length together, batchMax at most, and yields them in order", async () => {
+    const lengths = [1, 1, 1, 2, 2, 1];
+    const songs = lengths.map((seconds, index) => ({ ...plainSongOf(seconds), seeds: [index] }));
+    const limited = new Engine({ ...options, batchMax: 2 }, () => undefined);
+    try {
+      const { songs: made, batches } = await rendered(limited, songs);
+      expect(batches).to.deep.equal([2, 1, 2, 1]);
+      expect(made.map(({ samplesPerChannel }) => samplesPerChannel)).to.deep.equal(
+        lengths.map(secondsToSamples),
+      );
+    } finally {
+      await limited.close();
+    }
+    if (testDevice === "cpu")
+      expect((await rendered(engine, songs)).batches).to.deep.equal([1, 1, 1, 1, 1, 1]);
   });
 
   it("uses the model's duration for the number of codes if the client set none", async () => {
@@ -401,3 +451,15 @@ describe("engine on the embedded model", () => {
     expect(await codeOf(other.render(plainSong, {}))).to.equal("CLOSED");
   });
 });
+
+/** Songs as `renderSongs` yields them, and the sizes of its batches. */
+async function rendered(engine: Engine, requests: readonly RenderRequest[]) {
+  const batches: number[] = [];
+  const songs: Rendering[] = [];
+  for await (const song of engine.renderSongs(requests, (_, count) => {
+    batches.push(count);
+    return {};
+  }))
+    songs.push(song);
+  return { songs, batches };
+}

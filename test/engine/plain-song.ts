@@ -37,8 +37,8 @@ const { denoise, guidance, edit } = plainSong;
 /** The same as a job of the addon. */
 export const plainJob: RenderJob = {
   ...{ task: "text2music", denoise, guidance, edit, seeds: [1n], samples: 48_000, adapters: [] },
-  ...{ audioCodes: null, source: null, referenceAudio: null, timedLyrics: null },
-  prompts: { text: Int32Array.of(1), lyrics: Int32Array.of(1), plainText: null },
+  ...{ audioCodes: null, source: null, referenceAudio: null },
+  prompts: [{ text: Int32Array.of(1), lyrics: Int32Array.of(1), plainText: null, timedLyrics: null }],
 };
 
 /** The same with another length. */

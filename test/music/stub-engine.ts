@@ -21,19 +21,22 @@ export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine 
     loadedLanguageModel: () => null,
     adapters: async () => ({ adapters: [] }),
     loadSlot: async () => SLOT,
-    render: async ({ metadata, seeds }, { signal }) => {
-      await sleep(renderMs(), undefined, signal === undefined ? {} : { signal });
-      const samplesPerChannel = Math.round(metadata.durationSeconds * SAMPLE_RATE);
-      return {
-        audio: seeds.map(() => new Float32Array(2 * samplesPerChannel)),
-        samplesPerChannel,
-        latents: [],
-        timings: { conditions: 0, denoise: 0, decode: 0 },
-        model,
-        lyricLines: [],
-        adapters: [],
-        warnings: [],
-      };
+    async *renderSongs(requests, callOf) {
+      for (const [index, { metadata, seeds }] of requests.entries()) {
+        const { signal } = callOf(index, 1);
+        await sleep(renderMs(), undefined, signal === undefined ? {} : { signal });
+        const samplesPerChannel = Math.round(metadata.durationSeconds * SAMPLE_RATE);
+        yield {
+          audio: seeds.map(() => new Float32Array(2 * samplesPerChannel)),
+          samplesPerChannel,
+          latents: [],
+          timings: { conditions: 0, denoise: 0, decode: 0 },
+          model,
+          lyricLines: [],
+          adapters: [],
+          warnings: [],
+        };
+      }
     },
     close: async () => {},
   };

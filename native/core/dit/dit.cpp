@@ -39,7 +39,7 @@ at::Tensor DitLayer::self_attended(const at::Tensor& x, const at::Tensor& modula
   const auto row = [&](int64_t index) { return modulation.narrow(1, index, 1); };
   const at::Tensor y = modulated(self_attn_norm(x), row(kAttentionShift), row(kAttentionScale));
   return at::addcmul(x,
-                     self_attn(y, rotary, {.window = window, .window_is_one_sided = one_sided_window, .key_mask = {}}),
+                     self_attn(y, rotary, {.window = window, .window_is_one_sided = one_sided_window, .by_item = true}),
                      row(kAttentionGate));
 }
 

@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "kernels/decode_attention.h"
 
@@ -104,9 +106,39 @@ at::Tensor flash_window(const at::Tensor& q, const at::Tensor& k, const at::Tens
   return out.flatten(2);
 }
 
+/// Keys up to the last visible one, so that padding of shorter items costs nothing and changes no rounding.
+at::Tensor attend_item(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionPattern pattern) {
+  int64_t keys = k.size(2);
+  if (pattern.key_mask.defined() && pattern.window == 0) {
+    const int64_t visible = pattern.key_mask.sum().item<int64_t>();
+    if (visible > 0 && pattern.key_mask.narrow(1, 0, visible).all().item<bool>()) {
+      keys = visible;
+      pattern.key_mask.reset();
+    }
+  }
+  return attention(q, k.narrow(2, 0, keys), v.narrow(2, 0, keys), pattern);
+}
+
+at::Tensor attend_by_item(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionPattern pattern) {
+  const at::Tensor mask = std::exchange(pattern.key_mask, {});
+  pattern.by_item = false;
+  std::vector<at::Tensor> items;
+  for (int64_t item = 0; item < q.size(0); ++item) {
+    const auto of_item = [&](const at::Tensor& x) { return x.narrow(0, item, 1); };
+    if (mask.defined()) pattern.key_mask = of_item(mask);
+    items.push_back(attend_item(of_item(q), of_item(k), of_item(v), pattern));
+  }
+  return at::cat(items);
+}
+
+bool is_differentiated(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  return at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
+}
+
 }  // namespace
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern) {
+  if (pattern.by_item && q.is_cpu() && !is_differentiated(q, k, v)) return attend_by_item(q, k, v, pattern);
   const int64_t batch = q.size(0), heads = q.size(1), queries = q.size(2), keys = k.size(2), dim = q.size(3);
   AttentionPattern needed = pattern;
   if (needed.window >= keys - 1) needed.window = 0;
@@ -118,8 +150,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
     const at::Tensor grouped = q.reshape({batch, k.size(1), heads / k.size(1), dim});
     return kernels::decode_attention(grouped, k, v).reshape({batch, 1, heads * dim});
   }
-  const bool differentiated = at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
-  if (needed.window > 0 && !needed.key_mask.defined() && !differentiated && takes_flash(q, k)) {
+  if (needed.window > 0 && !needed.key_mask.defined() && !is_differentiated(q, k, v) && takes_flash(q, k)) {
     return flash_window(q, k, v, needed);
   }
   const bool blocks = needed.window > 0 && !needed.window_is_one_sided && !needed.key_mask.defined();
@@ -209,7 +240,7 @@ at::Tensor CrossAttention::queries(const at::Tensor& x) const {
 }
 
 at::Tensor CrossAttention::operator()(const at::Tensor& x, const KeysValues& context) const {
-  return o(attention(queries(x), context.k, context.v, {.key_mask = context.key_mask}));
+  return o(attention(queries(x), context.k, context.v, {.key_mask = context.key_mask, .by_item = true}));
 }
 
 at::Tensor CrossAttention::weights(const at::Tensor& x, const KeysValues& context, int64_t head) const {

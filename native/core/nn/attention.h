@@ -11,6 +11,7 @@ struct AttentionPattern {
   int64_t window = 0;                // > 0: |i - j| <= window, both ways (Sq = Sk)
   bool window_is_one_sided = false;  // i - j <= window: all later keys are visible (DitConfig::one_sided_windows)
   at::Tensor key_mask = {};          // [B, Sk] bool, true = visible; undefined: no key is hidden (faster than all true)
+  bool by_item = false;              // on the CPU, for equal bytes of an item in every batch; costs time if Sq is short
 };
 
 /// softmax(q k^T / sqrt(D)) v with grouped heads: query head h reads kv head h / (Nq / Nkv).

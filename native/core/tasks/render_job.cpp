@@ -157,6 +157,22 @@ void check_source(const RenderJob& job, const RendererInfo& info) {
   if (job.window) check_window(job, info);
 }
 
+void check_prompts(const RenderJob& job) {
+  require(job.prompts.size() == 1 || job.prompts.size() == job.seeds.size(),
+          "there are prompts for " + std::to_string(job.prompts.size()) + " items and seeds for " +
+              std::to_string(job.seeds.size()));
+  for (const PromptIds& prompt : job.prompts) {
+    require(!prompt.text.empty(), "the text prompt has no tokens");
+    require(!prompt.lyrics.empty(), "the lyric prompt has no tokens");
+    require(job.denoise.cover_strength == 1.0 || !prompt.plain_text.empty(),
+            "a cover strength below 1 needs the text2music prompt for the remaining steps");
+    if (!prompt.timed_lyrics) continue;
+    const auto [first, count] = *prompt.timed_lyrics;
+    const auto tokens = static_cast<int64_t>(prompt.lyrics.size());
+    require(first >= 0 && count >= 1 && count <= tokens - first, "the timed lyrics are outside the lyric prompt");
+  }
+}
+
 void check_reference(const RenderJob& job, const RendererInfo& info) {
   if (job.reference_latents.defined()) return check_latents("ref_latents", job.reference_latents, info);
   if (!job.reference_audio.defined()) return;
@@ -185,13 +201,6 @@ void check_latents(const std::string& what, const at::Tensor& latents, const Ren
 
 void check_render_job(const RenderJob& job, const RendererInfo& info) {
   require(!job.seeds.empty(), "a job needs at least one seed");
-  require(!job.prompts.text.empty(), "the text prompt has no tokens");
-  require(!job.prompts.lyrics.empty(), "the lyric prompt has no tokens");
-  if (job.timed_lyrics) {
-    const auto [first, count] = *job.timed_lyrics;
-    const auto tokens = static_cast<int64_t>(job.prompts.lyrics.size());
-    require(first >= 0 && count >= 1 && count <= tokens - first, "the timed lyrics are outside the lyric prompt");
-  }
   require(std::isfinite(job.denoise.latent_rescale) && std::isfinite(job.denoise.latent_shift),
           "latent_rescale and latent_shift must be finite numbers");
   require(std::isfinite(job.guidance.scale), "the guidance scale must be a finite number");
@@ -199,8 +208,7 @@ void check_render_job(const RenderJob& job, const RendererInfo& info) {
   require_share("the repaint strength", job.edit.repaint_strength);
   require_share("the cover strength", job.denoise.cover_strength);
   require_share("the cover noise strength", job.denoise.cover_noise_strength);
-  require(job.denoise.cover_strength == 1.0 || !job.prompts.plain_text.empty(),
-          "a cover strength below 1 needs the text2music prompt for the remaining steps");
+  check_prompts(job);
   require(!job.window || job.task == Task::kRepaint || job.task == Task::kLego,
           std::string(task_name(job.task)) + " works on the whole song; only repaint and lego have a window");
   if (!job.audio_codes.empty()) {

@@ -36,22 +36,23 @@ struct Edit {
   bool cover_skips_codes;  // cover: use the latents of the source instead of its audio codes
 };
 
-/// Token ids of the text encoder's tokenizer.
-struct PromptIds {
-  std::vector<int32_t> text, lyrics;
-  std::vector<int32_t> plain_text = {};  // the text2music prompt; needed for a cover strength below 1
-};
-
 /// Tokens [first, first + count) of the lyric prompt: the words of the song, without headings.
 struct LyricSpan {
   int64_t first, count;
 };
 
-/// A batch of songs that share task, conditions, source and length, so it has no padding and an item does not depend on
-/// the others. Seeds and audio codes are per item; only the seeds are random.
+/// Token ids of the text encoder's tokenizer.
+struct PromptIds {
+  std::vector<int32_t> text, lyrics;
+  std::vector<int32_t> plain_text = {};        // the text2music prompt; needed for a cover strength below 1
+  std::optional<LyricSpan> timed_lyrics = {};  // request timestamps for these, if the model supports it
+};
+
+/// A batch of songs of one task, source and length. Seeds, audio codes and prompts are per item; only the seeds are
+/// random. On the CPU the bytes of an item do not depend on the others.
 struct RenderJob {
   Task task;
-  PromptIds prompts;
+  std::vector<PromptIds> prompts;  // of all items, or one per item
   int64_t samples;  // length without a source; with audio codes: at most their length, 0 for all of it
   /// text2music, cover: one list per item, all of one length; or empty. Codes outside the codebook are rejected; codes
   /// beyond the length of the song are cut.
@@ -64,7 +65,6 @@ struct RenderJob {
   Denoise denoise;
   Guidance guidance;
   Edit edit;
-  std::optional<LyricSpan> timed_lyrics = {};  // request timestamps for these, if the model supports it
   std::vector<ActiveAdapter> adapters = {};    // active adapters, in the order of summation
   std::vector<uint64_t> seeds;                 // one per item; determines the batch size
 };
@@ -76,8 +76,8 @@ struct RenderResult {
   int64_t samples_per_channel = 0;
   /// Per item [frames, C], float32 on the CPU, contiguous: the decoded latents.
   std::vector<at::Tensor> latents;
-  /// Per item the time in seconds of each timed lyric token; empty if the model has no lyric heads or finds no
-  /// alignment.
+  /// Per item the time in seconds of each timed lyric token; none of an item without timed lyrics, or if the model
+  /// finds no alignment. Empty if the model has no lyric heads or no item has timed lyrics.
   std::vector<std::vector<float>> lyric_seconds;
   struct {
     double conditions = 0, denoise = 0, decode = 0;  // seconds

@@ -44,6 +44,10 @@ void require_finite(const at::Tensor& latents) {
   fail(ErrorCode::kNotFinite, "latent_rescale and latent_shift produced latents that are not finite");
 }
 
+bool has_timed_lyrics(const RenderJob& job) {
+  return std::ranges::any_of(job.prompts, [](const PromptIds& prompt) { return prompt.timed_lyrics.has_value(); });
+}
+
 /// Parts of Stage::kConditions: recordings, prompts, condition encoder.
 constexpr int64_t kConditionParts = 3;
 
@@ -52,7 +56,7 @@ constexpr int64_t kSilenceFrames = 15000;
 
 }  // namespace
 
-/// Encoded prompts of a job; `plain` is the text2music prompt for a cover strength below 1.
+/// Encoded prompts of an item; `plain` is the text2music prompt for a cover strength below 1.
 struct Renderer::JobPrompts {
   PromptStates task;
   std::optional<PromptStates> plain;
@@ -129,10 +133,10 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   const Recordings recordings =
       encode_recordings(vae_, job, info_, control.part(Stage::kConditions, 0, kConditionParts));
   control.report(Stage::kConditions, 1, kConditionParts);
-  const JobPrompts prompts = read_prompts(job, control);
+  const std::vector<JobPrompts> prompts = read_prompts(job, control);
   control.report(Stage::kConditions, 2, kConditionParts);
   auto model = acquire_model(job.adapters, control);
-  const DenoiseJob denoising = prepare(*model, job, recordings, prompts);
+  const DenoiseJob denoising = prepare(*model, job, recordings, prompts, control);
   const int64_t frames = song_frames(job, info_);
   control.report(Stage::kConditions, kConditionParts, kConditionParts);
   result.timings.conditions = stopwatch.lap();
@@ -141,7 +145,7 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   at::Tensor latents = denoise(model->dit, denoising, noise, control);
   // Without a cross-fade of latents, the decoder smooths the edges of the window.
   if (denoising.repaint && denoising.repaint->crossfade_frames == 0) latents = blend_edges(latents, *denoising.repaint);
-  if (job.timed_lyrics && !model->config.lyric_heads.empty()) {
+  if (has_timed_lyrics(job) && !model->config.lyric_heads.empty()) {
     result.lyric_seconds = time_lyrics(*model, job, denoising.conditions, latents, control);
   }
   latents = latents * job.denoise.latent_rescale + job.denoise.latent_shift;
@@ -158,22 +162,30 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   return result;
 }
 
-Renderer::JobPrompts Renderer::read_prompts(const RenderJob& job, const Control& control) {
+std::vector<Renderer::JobPrompts> Renderer::read_prompts(const RenderJob& job, const Control& control) {
   const auto text_encoder = text_encoder_.acquire(control);
-  JobPrompts prompts{carillon::read_prompts(*text_encoder, job.prompts.text, job.prompts.lyrics), {}};
-  if (job.denoise.cover_strength < 1.0) {
-    prompts.plain = carillon::read_prompts(*text_encoder, job.prompts.plain_text, job.prompts.lyrics);
+  std::vector<JobPrompts> read;
+  for (const auto& [text, lyrics, plain_text, timed_lyrics] : job.prompts) {
+    control.check();
+    read.push_back({carillon::read_prompts(*text_encoder, text, lyrics), {}});
+    if (job.denoise.cover_strength < 1.0) read.back().plain = carillon::read_prompts(*text_encoder, plain_text, lyrics);
   }
-  return prompts;
+  return read;
 }
 
 DenoiseJob Renderer::prepare(const AceStep& model, const RenderJob& job, const Recordings& recordings,
-                             const JobPrompts& prompts) {
-  const auto states_of = [&](const PromptStates& read) {
-    return carillon::encode_conditions(model, read, recordings.timbre_latents).states;
+                             const std::vector<JobPrompts>& prompts, const Control& control) {
+  std::vector<at::Tensor> states, plain_states;
+  const auto add = [&](const PromptStates& read, std::vector<at::Tensor>& songs) {
+    control.check();
+    songs.push_back(carillon::encode_conditions(model, read, recordings.timbre_latents).states);
   };
+  for (const auto& [task, plain] : prompts) {
+    add(task, states);
+    if (plain) add(*plain, plain_states);
+  }
   return denoise_job(model, task_inputs(model, job, recordings.source, info_), job.denoise, job.guidance,
-                     states_of(prompts.task), prompts.plain ? states_of(*prompts.plain) : at::Tensor(),
+                     stack_states(states), plain_states.empty() ? PackedStates() : stack_states(plain_states),
                      static_cast<int64_t>(job.seeds.size()));
 }
 
@@ -187,12 +199,15 @@ std::vector<std::vector<float>> Renderer::time_lyrics(const AceStep& model, cons
   const at::Tensor fresh = noise.next(latents.size(1), latents.size(2), latents.device());
   std::vector<std::vector<float>> seconds;
   for (int64_t item = 0; item < latents.size(0); ++item) {
-    const auto of_item = [&](const at::Tensor& x) { return x.narrow(0, x.size(0) == 1 ? 0 : item, 1); };
-    const auto sung = sung_patches(model, of_item(latents), of_item(fresh),
-                                   {of_item(conditions.encoder_states), of_item(conditions.context)}, *job.timed_lyrics,
-                                   steps, patches, control);
     seconds.emplace_back();
-    for (const int64_t at : sung) {
+    const auto& timed_lyrics = job.prompts[job.prompts.size() == 1 ? 0 : static_cast<size_t>(item)].timed_lyrics;
+    if (!timed_lyrics) continue;
+    const auto of_item = [&](const at::Tensor& x) { return x.narrow(0, item, 1); };
+    const at::Tensor& mask = conditions.encoder_mask;
+    const int64_t tokens = mask.defined() ? mask[item].sum().item<int64_t>() : conditions.encoder_states.size(1);
+    const Conditions own{of_item(conditions.encoder_states).narrow(1, 0, tokens), of_item(conditions.context)};
+    for (const int64_t at : sung_patches(model, of_item(latents), of_item(fresh), own, *timed_lyrics, steps, patches,
+                                         control)) {
       seconds.back().push_back(static_cast<float>(at * patch) / static_cast<float>(info_.sample_rate));
     }
   }

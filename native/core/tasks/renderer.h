@@ -37,7 +37,7 @@ class Renderer {
 
   const RendererInfo& info() const { return info_; }
 
-  /// Renders all items as one batch; the VAE decodes one after the other. Reports Stage::kConditions, kDenoise and
+  /// Renders all items as one batch; text encoder, condition encoder and VAE read one after the other. Reports Stage::kConditions, kDenoise and
   /// kDecode and checks for cancellation between their parts. The caller owns the buffers of the result. Only the
   /// adapters of this job are active; earlier jobs have no effect. The listener gets each tile as it is decoded, before
   /// normalisation and before samples of the source are restored.
@@ -71,9 +71,9 @@ class Renderer {
   /// The model with exactly these adapters merged into it.
   std::shared_ptr<const AceStep> acquire_model(const std::vector<ActiveAdapter>& adapters, const Control& control);
   struct JobPrompts;
-  JobPrompts read_prompts(const RenderJob& job, const Control& control);
+  std::vector<JobPrompts> read_prompts(const RenderJob& job, const Control& control);
   DenoiseJob prepare(const AceStep& model, const RenderJob& job, const Recordings& recordings,
-                     const JobPrompts& prompts);
+                     const std::vector<JobPrompts>& prompts, const Control& control);
   std::vector<std::vector<float>> time_lyrics(const AceStep& model, const RenderJob& job, const Conditions& conditions,
                                               const at::Tensor& latents, const Control& control) const;
   std::vector<at::Tensor> decode(const at::Tensor& latents, int64_t samples, const Control& control,

@@ -168,17 +168,35 @@ TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::op
   fail(ErrorCode::kInternal, "text2music was given a source");
 }
 
+PackedStates stack_states(const std::vector<at::Tensor>& songs) {
+  int64_t longest = 0;
+  for (const at::Tensor& song : songs) longest = std::max(longest, song.size(1));
+  std::vector<at::Tensor> states, masks;
+  bool is_padded = false;
+  for (const at::Tensor& song : songs) {
+    const int64_t padding = longest - song.size(1);
+    is_padded = is_padded || padding > 0;
+    states.push_back(at::constant_pad_nd(song, {0, 0, 0, padding}));
+    masks.push_back(at::arange(longest, song.options().dtype(at::kLong)).unsqueeze(0) < song.size(1));
+  }
+  return {at::cat(states), is_padded ? at::cat(masks) : at::Tensor()};
+}
+
 DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const Denoise& denoise, const Guidance& guidance,
-                       const at::Tensor& states, const at::Tensor& plain_states, int64_t batch) {
+                       const PackedStates& states, const PackedStates& plain_states, int64_t batch) {
   const auto for_all = [&](const at::Tensor& x) { return x.expand({batch, -1, -1}); };
+  const auto mask_for_all = [&](const at::Tensor& mask) {
+    return mask.defined() ? mask.expand({batch, -1}) : mask;
+  };
   std::optional<Conditions> plain;
-  if (plain_states.defined()) {
+  if (plain_states.states.defined()) {
     const ContextInputs silent{
         .source = model.silence_of(inputs.context.source.size(1)).expand_as(inputs.context.source),
         .chunk_mask = inputs.context.chunk_mask};
-    plain = {for_all(plain_states), for_all(make_context(model, silent))};
+    plain = {for_all(plain_states.states), for_all(make_context(model, silent)), mask_for_all(plain_states.mask)};
   }
-  return {.conditions = {for_all(states), for_all(make_context(model, inputs.context))},
+  return {.conditions = {for_all(states.states), for_all(make_context(model, inputs.context)),
+                         mask_for_all(states.mask)},
           .null_condition = model.null_condition,
           .denoise = denoise,
           .guidance = guidance,

@@ -83,10 +83,14 @@ struct TaskInputs {
 TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::optional<Source>& source,
                        const RendererInfo& info);
 
-/// A denoising run for `batch` items. `states` [1 or batch, L, E] are of the task's prompts. `plain_states`, of the
-/// text2music prompt, are for the steps beyond the cover strength, with the same chunk mask over silence; undefined if
-/// there are none.
+/// States [1, any L, E] of one song each, padded at the end to the longest: [songs, L, E]. The mask is undefined if
+/// nothing is padded.
+PackedStates stack_states(const std::vector<at::Tensor>& songs);
+
+/// A denoising run for `batch` items. `states` [1 or batch, L, E] are of the task's prompts; its mask may be undefined.
+/// `plain_states`, of the text2music prompts, are for the steps beyond the cover strength, with the same chunk mask over
+/// silence; undefined if there are none.
 DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const Denoise& denoise, const Guidance& guidance,
-                       const at::Tensor& states, const at::Tensor& plain_states, int64_t batch);
+                       const PackedStates& states, const PackedStates& plain_states, int64_t batch);
 
 }  // namespace carillon

@@ -49,7 +49,7 @@ std::vector<int32_t> token_ids(int32_t count) {
 /// 27 seconds at 25 frames a second: more than one tile.
 RenderJob song() {
   return {.task = Task::kText2Music,
-          .prompts = {.text = token_ids(20), .lyrics = token_ids(10)},
+          .prompts = {{.text = token_ids(20), .lyrics = token_ids(10)}},
           .samples = 675 * int64_t{1920},
           .source_audio = {},
           .denoise = {.inference_steps = 4,
@@ -85,6 +85,17 @@ TEST("budget: launches and synchronisations of loading, a DiT evaluation and a V
   expect_within(kFirstEvaluation, evaluation.largest());
   expect_within(kEvaluation, evaluation.usual());
   expect_within(kTile, tile.largest());
+}
+
+TEST("budget: a batch of eight songs with words of their own launches no more than one song") {
+  Renderer renderer({kNano, kNano + "/vae", kNano + "/text_encoder"}, kOnDevice, {}, Control());
+  RenderJob batch = song();
+  batch.samples = 130 * int64_t{1920};
+  batch.seeds = {1, 2, 3, 4, 5, 6, 7, 8};
+  for (int32_t words = 1; words < 8; ++words) batch.prompts.push_back({token_ids(20 + words), token_ids(10)});
+  StageMeter evaluation(Stage::kDenoise);
+  renderer.render(batch, evaluation.control());
+  expect_within(kEvaluation, evaluation.usual());
 }
 
 /// Meters the tokens of a program on the embedded language model, with guidance.

@@ -116,14 +116,15 @@ std::optional<Repaint> repaint_of(const Case& golden) {
 DenoiseJob job_of(const Case& golden, const AceStep& model) {
   const Json& params = golden.params;
   const TaskInputs inputs{context_inputs(golden), repaint_of(golden)};
-  const PackedStates states = model.encoder.encode(condition_inputs(golden, "text"));
-  const at::Tensor plain_states = golden.has_input("non_cover_text_hidden_states")
-                                      ? model.encoder.encode(condition_inputs(golden, "non_cover_text")).states
-                                      : at::Tensor();
-  DenoiseJob job = denoise_job(model, inputs, denoise_of(params, model.dit.is_turbo()), guidance_of(params),
-                               states.states, plain_states, golden.input("src_latents").size(0));
-  if (model.config.one_sided_windows) job.conditions.encoder_mask = states.mask;
-  return job;
+  // Only models with one-sided windows mask padding of the conditions.
+  const auto encoded = [&](const char* prompt) {
+    const PackedStates states = model.encoder.encode(condition_inputs(golden, prompt));
+    return PackedStates{states.states, model.config.one_sided_windows ? states.mask : at::Tensor()};
+  };
+  const PackedStates plain =
+      golden.has_input("non_cover_text_hidden_states") ? encoded("non_cover_text") : PackedStates();
+  return denoise_job(model, inputs, denoise_of(params, model.dit.is_turbo()), guidance_of(params), encoded("text"),
+                     plain, golden.input("src_latents").size(0));
 }
 
 /// Noise stored in a golden, for a single draw.

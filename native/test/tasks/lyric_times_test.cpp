@@ -50,8 +50,8 @@ Renderer::Directories with_lyric_heads() {
 
 RenderJob sung_job(std::vector<uint64_t> seeds = {3}) {
   RenderJob job = plain_job(std::move(seeds));
-  job.prompts.lyrics = {4, 5, 6, 7, 8, 9};
-  job.timed_lyrics = {.first = 1, .count = 4};
+  job.prompts[0].lyrics = {4, 5, 6, 7, 8, 9};
+  job.prompts[0].timed_lyrics = {.first = 1, .count = 4};
   return job;
 }
 
@@ -97,7 +97,7 @@ TEST("lyric times: a song reports times within it, and its audio does not change
   }
   EXPECT(renderer.render(sung_job({4}), Control()).lyric_seconds[0] == both.lyric_seconds[1]);
   RenderJob silent = sung_job({3, 4});
-  silent.timed_lyrics.reset();
+  silent.prompts[0].timed_lyrics.reset();
   const RenderResult without = renderer.render(silent, Control());
   EXPECT(without.lyric_seconds.empty() && without.audio[1].equal(both.audio[1]));
 }
@@ -107,7 +107,7 @@ TEST("lyric times: a model without lyric heads reports none, and tokens beyond t
   EXPECT(renderer.render(sung_job(), Control()).lyric_seconds.empty());
   for (const LyricSpan span : {LyricSpan{-1, 2}, LyricSpan{0, 0}, LyricSpan{3, 4}}) {
     RenderJob job = sung_job();
-    job.timed_lyrics = span;
+    job.prompts[0].timed_lyrics = span;
     EXPECT_THROWS(renderer.render(job, Control()), "outside the lyric prompt");
   }
 }

@@ -28,8 +28,9 @@ void expect_refused(RenderJob job, const Change& change, const char* fragment,
 TEST("render: rejects an inconsistent job") {
   const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job({1, 2}), change, fragment); };
   refused([](RenderJob& job) { job.seeds.clear(); }, "at least one seed");
-  refused([](RenderJob& job) { job.prompts.text.clear(); }, "text prompt");
-  refused([](RenderJob& job) { job.prompts.lyrics.clear(); }, "lyric prompt");
+  refused([](RenderJob& job) { job.prompts[0].text.clear(); }, "text prompt");
+  refused([](RenderJob& job) { job.prompts[0].lyrics.clear(); }, "lyric prompt");
+  refused([](RenderJob& job) { job.prompts.assign(3, job.prompts[0]); }, "prompts for 3 items and seeds for 2");
   refused([](RenderJob& job) { job.samples = 0; }, "less than one latent frame");
   refused([](RenderJob& job) { job.audio_codes = {{1, 2}}; }, "1 items and seeds for 2");
   refused([](RenderJob& job) { job.audio_codes = {{1, 2}, {1, 64000}}; }, "audio code 64000 is outside 0 .. 63999");

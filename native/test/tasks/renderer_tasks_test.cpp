@@ -201,7 +201,7 @@ TEST("cover: cover strength splits the steps between cover and text2music") {
   RenderJob cover = source_job(Task::kCover);
   cover.denoise.inference_steps = 8;
   const at::Tensor whole = first_song(renderer, cover);
-  cover.prompts.plain_text = {1, 2, 9, 8};
+  cover.prompts[0].plain_text = {1, 2, 9, 8};
   EXPECT(first_song(renderer, cover).equal(whole));
   cover.denoise.cover_strength = 0.7;  // 5 of 8 steps
   const at::Tensor some = first_song(renderer, cover);
@@ -213,7 +213,7 @@ TEST("cover: cover strength splits the steps between cover and text2music") {
   RenderJob plain = plain_job();
   plain.denoise.inference_steps = 8;
   plain.samples = kSourceFrames * kSamplesPerFrame;
-  plain.prompts.text = cover.prompts.plain_text;
+  plain.prompts[0].text = cover.prompts[0].plain_text;
   EXPECT(first_song(renderer, cover).equal(first_song(renderer, plain)));
 }
 
@@ -248,7 +248,7 @@ TEST("reference: another reference gives another song, for every item and after 
   EXPECT(distance(first_song(renderer, job), with[0]) > 1e-3);
 
   RenderJob cover = source_job(Task::kCover);
-  cover.prompts.plain_text = {1, 2};
+  cover.prompts[0].plain_text = {1, 2};
   cover.denoise.cover_strength = 0.0;
   const at::Tensor plain = first_song(renderer, cover);
   cover.reference_audio = recording(20, 70);
@@ -260,7 +260,7 @@ TEST("tasks: unloading models between stages changes no sample") {
   Renderer resident = load(directories), offloaded = load(directories, {.model = false, .text_encoder_and_vae = false});
   RenderJob repaint = windowed_job(Task::kRepaint), cover = source_job(Task::kCover);
   repaint.reference_audio = recording(20, 70);
-  cover.prompts.plain_text = {1, 2};
+  cover.prompts[0].plain_text = {1, 2};
   cover.denoise.cover_strength = 0.5;
   for (const RenderJob& job : {repaint, cover}) {
     EXPECT(first_song(offloaded, job).equal(first_song(resident, job)));
@@ -274,7 +274,7 @@ TEST("tasks: each renders in bfloat16, deterministically") {
   for (const Task task : kSourceTasks) {
     RenderJob job = source_job(task);
     if (task == Task::kRepaint) job.window = Window{0.1, 0.2};
-    job.prompts.plain_text = {1, 2};
+    job.prompts[0].plain_text = {1, 2};
     job.denoise.cover_strength = 0.5;
     job.reference_audio = recording(20, 70);
     const at::Tensor song = first_song(renderer, job);

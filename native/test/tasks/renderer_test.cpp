@@ -59,10 +59,10 @@ TEST("renderer: prompt and lyrics change the song") {
   Renderer renderer = load(write_checkpoints());
   const at::Tensor audio = first_song(renderer, plain_job());
   RenderJob other = plain_job();
-  other.prompts.text = {1, 2, 40};
+  other.prompts[0].text = {1, 2, 40};
   EXPECT(distance(first_song(renderer, other), audio) > 1e-3);
   other = plain_job();
-  other.prompts.lyrics = {4, 6};
+  other.prompts[0].lyrics = {4, 6};
   EXPECT(distance(first_song(renderer, other), audio) > 1e-3);
 }
 
@@ -111,6 +111,20 @@ TEST("renderer: an item does not depend on its batch, in both families, with and
       EXPECT(distance(pair.audio[1], first_song(renderer, alone)) < 1e-3);
       EXPECT(distance(pair.audio[1], pair.audio[0]) > 1e-2);
     }
+  }
+}
+
+TEST("renderer: items of a batch have their own prompts, of any length") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob both = plain_job({3, 4});
+  both.prompts.push_back({.text = {7, 8, 9, 10, 11, 12}, .lyrics = {6}});
+  const RenderResult pair = renderer.render(both, Control());
+  for (const size_t item : {0, 1}) {
+    RenderJob alone = plain_job({both.seeds[item]});
+    alone.prompts = {both.prompts[item]};
+    EXPECT(distance(pair.audio.at(item), first_song(renderer, alone)) < 1e-4);
+    alone.prompts = {both.prompts[1 - item]};
+    EXPECT(distance(pair.audio.at(item), first_song(renderer, alone)) > 1e-3);
   }
 }
 
@@ -215,8 +229,8 @@ TEST("renderer: rejects impossible jobs with the reason") {
     EXPECT_THROWS(renderer.render(job, Control()), fragment);
     EXPECT(code_thrown([&] { renderer.render(job, Control()); }) == ErrorCode::kBadArgument);
   };
-  refused([](RenderJob& job) { job.prompts.text = {1, 50}; }, "token id 50 is outside the vocabulary of 50");
-  refused([](RenderJob& job) { job.prompts.lyrics = {-1}; }, "token id -1 is outside");
+  refused([](RenderJob& job) { job.prompts[0].text = {1, 50}; }, "token id 50 is outside the vocabulary of 50");
+  refused([](RenderJob& job) { job.prompts[0].lyrics = {-1}; }, "token id -1 is outside");
   refused([](RenderJob& job) { job.audio_codes = {{1, 64000}}; }, "audio code 64000 is outside 0 .. 63999");
   refused([](RenderJob& job) { job.denoise.inference_steps = 0; }, "inference steps must be at least 1");
   refused([](RenderJob& job) { job.denoise.shift = -1.0; }, "shift must be a positive number");

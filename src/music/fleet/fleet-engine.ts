@@ -43,6 +43,11 @@ export class FleetEngine implements MusicEngine {
     private readonly calls: Calls,
   ) {}
 
+  // biome-ignore lint/correctness/useYield: it only refuses
+  async *renderSongs(): AsyncGenerator<never> {
+    refuseInFleet();
+  }
+
   runtimeInfo(): RuntimeInfo {
     return { libtorchVersion: "", devices: [], cpuDtype: "float32" };
   }

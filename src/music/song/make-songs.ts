@@ -1,9 +1,6 @@
 /** Runs one task: read recordings, compose, render, encode, record. Each step takes the output of the previous one. */
 import { rm } from "node:fs/promises";
-import type { DecodedAudio } from "../../engine/addon.js";
-import { renderParametersOf } from "../../engine/render-parameters.js";
 import {
-  CODES_PER_SECOND,
   type LanguageModelInfo,
   type MusicEngine,
   type Rendering,
@@ -23,9 +20,9 @@ import type { GenerationRequest } from "../request/schema.js";
 import { makesStems } from "../request/stems.js";
 import { analyze } from "./analysis.js";
 import { compose, isInstrumental, type PlannedComposition } from "./compose.js";
-import { lengthOf } from "./lyric-length.js";
 import type { Preview } from "./preview.js";
 import { SongProgress, type TaskProgress } from "./progress.js";
+import { renderSongs, secondsOf } from "./render-songs.js";
 import { scoreSong } from "./scoring.js";
 import {
   provideLanguageModel,
@@ -59,8 +56,9 @@ export interface SongOptions {
 }
 
 /**
- * Makes all songs of a request and writes their files, or runs an analysis. The songs are planned together and rendered
- * one by one, each from its own seed, metadata included. On the CPU a seed gives the same song alone and in a batch.
+ * Makes all songs of a request and writes their files, or runs an analysis. The songs are planned together, and rendered
+ * together as `renderSongs` of the engine says, each from its own seed, metadata included. On the CPU a seed gives the
+ * same song alone and in a batch.
  * @throws NativeError, EngineError, DecodeError, EncodeError, RequestError for a window beyond the source, or the
  * signal's reason; all files are deleted then
  */
@@ -93,13 +91,13 @@ export async function makeSongs(
   try {
     const own = request.seeds.map((_, item) => ({ ...context, request: ofItem(allowed, item) }));
     const composed = await compose(own, lm, secondsOf(recordings));
-    for (const [item, song] of composed.entries()) {
+    for await (const rendered of renderSongs(own, composed, recordings, ready.slot, preview)) {
+      const item = songs.length;
       progress.beginSongs(item, 1);
+      const song = composed[item] as PlannedComposition;
       const latentsFile = destination(item, "latents");
-      const parts = { lm, recordings, ready, song, writesTags, latentsFile, ...destination(item, "audio") };
-      songs.push(
-        await makeSong(own[item] as SongContext, item === 0 && preview ? { ...parts, preview } : parts),
-      );
+      const parts = { lm, recordings, ready, song, rendered, writesTags, latentsFile };
+      songs.push(await finishSong(own[item] as SongContext, { ...parts, ...destination(item, "audio") }));
     }
   } catch (error) {
     for (const [item, { path }] of songs.entries()) {
@@ -163,19 +161,18 @@ interface SongParts {
   recordings: Recordings;
   ready: ReadySlot;
   song: PlannedComposition;
+  rendered: Rendering;
   writesTags: boolean;
   name: string;
   path: string;
   latentsFile: { name: string; path: string };
-  preview?: Preview;
 }
 
-async function makeSong(context: SongContext, parts: SongParts): Promise<Song> {
+/** Scores, encodes and describes a rendered song. */
+async function finishSong(context: SongContext, parts: SongParts): Promise<Song> {
   const { request, progress, signal, warnings } = context;
-  const { lm, recordings, ready, song, writesTags, name, path, preview } = parts;
+  const { lm, recordings, ready, song, rendered, writesTags, name, path } = parts;
   const sourceSeconds = secondsOf(recordings);
-  const rendered = await render(context, song, parts);
-  preview?.complete();
   warnings.push(...rendered.warnings);
   progress.enter("encode");
   const { model, samplesPerChannel } = rendered;
@@ -277,78 +274,6 @@ function describe(
   };
 }
 
-/** Repaints the windows one after another, each on the result of the previous one. */
-async function render(context: SongContext, song: PlannedComposition, parts: SongParts): Promise<Rendering> {
-  const seconds = secondsOf(parts.recordings);
-  const windows = seconds === null ? [] : repaintWindows(context.request, seconds);
-  const [first = null, ...others] = windows;
-  const isAlone = others.length === 0;
-  let rendered = await renderWindow(context, song, { ...parts, isLast: isAlone }, parts.recordings, first);
-  for (const [index, window] of others.entries()) {
-    const isLast = index === others.length - 1;
-    const { timings, warnings } = rendered;
-    const [source = null] = rendered.audio;
-    const [latents = null] = rendered.latents;
-    const previous =
-      parts.recordings.sourceLatents === null ? { source } : { source: null, sourceLatents: latents };
-    rendered = await renderWindow(context, song, { ...parts, isLast }, previous, window);
-    rendered = {
-      ...rendered,
-      timings: {
-        conditions: timings.conditions + rendered.timings.conditions,
-        denoise: timings.denoise + rendered.timings.denoise,
-        decode: timings.decode + rendered.timings.decode,
-      },
-      warnings: [...warnings, ...rendered.warnings],
-    };
-  }
-  return rendered;
-}
-
-/** A source as audio or latents. */
-type Sources = Pick<Recordings, "source"> & Partial<Pick<Recordings, "sourceLatents">>;
-
-/** @param window of the source; null: the whole source */
-function renderWindow(
-  context: SongContext,
-  song: PlannedComposition,
-  { recordings, ready: { slot }, preview, isLast }: SongParts & { isLast: boolean },
-  { source, sourceLatents = null }: Sources,
-  window: RepaintWindow | null,
-): Promise<Rendering> {
-  const { engine, request, signal, progress, warnings } = context;
-  const { reference, referenceLatents } = recordings;
-  const sourceSeconds = secondsOf({ source, sourceLatents });
-  const onDecoded = (part: DecodedAudio) => {
-    preview?.add(part);
-    progress.reportPreview(preview?.seconds ?? 0);
-  };
-  const durationSeconds = sourceSeconds ?? plannedSeconds(request, song) ?? estimatedSeconds(song, warnings);
-  return engine.render(
-    {
-      slot,
-      task: request.taskType,
-      instruction: request.instruction ?? "",
-      trackName: request.trackName,
-      trackClasses: request.trackClasses,
-      globalCaption: request.globalCaption,
-      caption: song.renderCaption,
-      lyrics: song.lyrics,
-      language: song.language,
-      timesLyrics: request.timesLyrics,
-      metadata: { ...song.metadata, durationSeconds },
-      audioCodes: song.audioCodes,
-      source: sourceSeconds === null ? null : { audio: source, latents: sourceLatents, window },
-      referenceAudio: reference,
-      referenceLatents,
-      seeds: request.seeds,
-      adapters: context.adapters,
-      ...renderParametersOf(request),
-    },
-    { signal, onProgress: progress.enter("render"), ...(preview && isLast && { onEvent: onDecoded }) },
-  );
-}
-
 function warnOfLongFades(
   { fadeInSeconds, fadeOutSeconds }: AudioFinish,
   songSeconds: number,
@@ -361,26 +286,4 @@ function warnOfLongFades(
       );
     }
   }
-}
-
-/** Length of the source, exact to the sample, or null. */
-function secondsOf({ source, sourceLatents }: Sources): number | null {
-  if (sourceLatents) return sourceLatents.samples / SAMPLE_RATE;
-  return source === null ? null : source.length / 2 / SAMPLE_RATE;
-}
-
-/** Codes of the client set the length. Codes of the language model follow the planned length. */
-function plannedSeconds(
-  request: GenerationRequest,
-  { audioCodes, metadata }: PlannedComposition,
-): number | null {
-  const count = audioCodes?.[0]?.length;
-  const codesSeconds = count === undefined ? null : count / CODES_PER_SECOND;
-  return request.audioCodes === null ? (metadata.durationSeconds ?? codesSeconds) : codesSeconds;
-}
-
-function estimatedSeconds({ lyrics, metadata }: PlannedComposition, warnings: string[]): number {
-  const { seconds, reason } = lengthOf(lyrics, metadata);
-  warnings.push(`audio_duration was not set: using ${seconds} s, ${reason}`);
-  return seconds;
 }
