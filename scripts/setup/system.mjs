@@ -15,7 +15,7 @@ const PIP = {
 };
 const AUDIO = { command: "ffmpeg", args: ["-version"], use: "reads audio, and writes all formats but wav" };
 const TEST_PROGRAMS = [
-  { command: "chromium", use: "shows the city's page to its test" },
+  { command: "chromium-headless-shell", use: "shows the pages to their tests" },
   { command: "redis-server", use: "runs the tests of fleets" },
   { command: "openssl", args: ["version"], use: "makes the certificates of tests" },
 ];

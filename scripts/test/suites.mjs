@@ -28,6 +28,9 @@ const FAKE_CUDA = {
   TORCH_CPP_LOG_LEVEL: "ERROR",
 };
 
+/** Two files run at a time, so threads of libtorch would compete for the cores. Native tests use them. */
+const ONE_THREAD = { OMP_NUM_THREADS: "1" };
+
 /** libtorch is not instrumented: its permanent allocations are not our leaks. Tests request more memory than exists. */
 const SANITIZER_OPTIONS = {
   ASAN_OPTIONS: "detect_leaks=0:detect_container_overflow=0:allocator_may_return_null=1",
@@ -94,7 +97,7 @@ export function everything() {
 
 /** @param slow whether tests tagged @slow run too */
 export function longSuites({ slow }) {
-  return [mocha("mocha", { slow, jobs: 2 })];
+  return [mocha("mocha", { slow, jobs: 2, env: ONE_THREAD })];
 }
 
 const deviceTests = () => native("native tests on the fake CUDA device", program("carillon-device-test"));
