@@ -28,7 +28,8 @@ bool has_float_tiles() {
   static const bool present = [] {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c")) return false;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
+      return false;
 #endif
     return is_allowed({"avx2", "avx512"});
   }();

@@ -15,7 +15,8 @@ namespace {
 /// compilation.
 struct Cuda {
   using Program = void*;
-  int (*nvrtcCreateProgram)(Program*, const char* source, const char* name, int, const char* const*, const char* const*);
+  int (*nvrtcCreateProgram)(Program*, const char* source, const char* name, int, const char* const*,
+                            const char* const*);
   int (*nvrtcCompileProgram)(Program, int options, const char* const*);
   int (*nvrtcGetProgramLogSize)(Program, size_t*);
   int (*nvrtcGetProgramLog)(Program, char*);
@@ -26,8 +27,8 @@ struct Cuda {
   int (*cuCtxGetCurrent)(void**);
   int (*cuModuleLoadData)(void**, const void*);
   int (*cuModuleGetFunction)(void**, void*, const char*);
-  int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared, void* stream,
-                        void** arguments, void** extra);
+  int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared,
+                        void* stream, void** arguments, void** extra);
 
   /// Null if a function is missing.
   static const Cuda* get() {

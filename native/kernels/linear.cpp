@@ -68,7 +68,7 @@ at::Tensor multiply_bfloat16(const at::Tensor& rows, const at::Tensor& weight, c
 #endif
 
 #if defined(CARILLON_FLOAT_TILES)
-/// Weights in another form than x: memory traffic is that of the smaller form.
+/// Whether the weights can be read in their own form instead of the form of x, which saves memory traffic.
 bool can_stream(const at::Tensor& x, const Matrix& weight) {
   const bool is_stored = weight.is_quantized() || weight.data.scalar_type() == at::kBFloat16;
   return has_float_tiles() && x.is_cpu() && weight.data.is_cpu() && is_stored && weight.data.is_contiguous() &&

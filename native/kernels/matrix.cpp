@@ -89,8 +89,11 @@ Matrix from_codes(const at::Tensor& codes, const at::Tensor& scales) {
 }
 
 Matrix concatenate(const std::vector<Matrix>& parts) {
-  const auto bits = [](const Matrix& part) { return part.is_quantized() ? part.data.scalar_type() == at::kChar ? 8 : 4 : 32; };
-  const Matrix& widest = *std::max_element(parts.begin(), parts.end(), [&](const Matrix& a, const Matrix& b) { return bits(a) < bits(b); });
+  const auto bits = [](const Matrix& part) {
+    return part.is_quantized() ? part.data.scalar_type() == at::kChar ? 8 : 4 : 32;
+  };
+  const Matrix& widest = *std::max_element(parts.begin(), parts.end(),
+                                           [&](const Matrix& a, const Matrix& b) { return bits(a) < bits(b); });
   std::vector<at::Tensor> data, scales;
   for (const Matrix& part : parts) {
     const bool fits = bits(part) == bits(widest);

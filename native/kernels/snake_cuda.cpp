@@ -54,7 +54,8 @@ extern "C" __global__ void snake_pass(const Element* y, const Element* bias, con
 
 std::unique_ptr<CudaKernel> compile(const at::Device& device, at::ScalarType dtype) {
   const std::string source = "#define THREADS " + std::to_string(kThreads) + "\n#define PER_THREAD " +
-                             std::to_string(kPerThread) + (dtype == at::kBFloat16 ? "\n#define IS_BFLOAT16" : "") + kSource;
+                             std::to_string(kPerThread) + (dtype == at::kBFloat16 ? "\n#define IS_BFLOAT16" : "") +
+                             kSource;
   return CudaKernel::compile(source.c_str(), "snake_pass", device);
 }
 
@@ -82,11 +83,14 @@ SnakePassResult run(const CudaKernel& kernel, const at::Tensor& y, const SnakePa
 bool agrees_with_snake(const CudaKernel& kernel, const at::Device& device, at::ScalarType dtype) {
   const auto wide = at::TensorOptions(device).dtype(at::kFloat), narrow = wide.dtype(dtype);
   for (const int64_t length : {int64_t{5}, int64_t{2 * kThreads * kPerThread + 3}}) {
-    const auto ramp = [&](int64_t count, double low, double high, at::IntArrayRef shape, const at::TensorOptions& options) {
+    const auto ramp = [&](int64_t count, double low, double high, at::IntArrayRef shape,
+                          const at::TensorOptions& options) {
       return at::linspace(low, high, count, wide).view(shape).to(options.dtype());
     };
-    const at::Tensor y = ramp(6 * length, -4, 5, {2, 3, length}, narrow), residual = ramp(6 * length, 2, -1, {2, 3, length}, narrow);
-    const at::Tensor bias = ramp(3, -1, 1, {3}, narrow), frequency = ramp(3, 0.5, 3, {3}, wide), gain = ramp(3, 0.2, 2, {3}, wide);
+    const at::Tensor y = ramp(6 * length, -4, 5, {2, 3, length}, narrow),
+                     residual = ramp(6 * length, 2, -1, {2, 3, length}, narrow);
+    const at::Tensor bias = ramp(3, -1, 1, {3}, narrow), frequency = ramp(3, 0.5, 3, {3}, wide),
+                     gain = ramp(3, 0.2, 2, {3}, wide);
     const auto near = [&](const at::Tensor& a, const at::Tensor& b) {
       const double limit = dtype == at::kFloat ? 1e-5 : 4e-2;
       return at::allclose(a.to(at::kFloat), b.to(at::kFloat), limit, limit);

@@ -70,7 +70,7 @@ void accumulate_rows(const FloatTileInput& input, int rows, const float* panel, 
   }
 }
 
-/// A vector of which only the first `count` elements are read or written.
+/// A vector; only its first `count` elements are read or written.
 struct Columns {
   int count;
 

@@ -20,7 +20,9 @@ struct TileInputOf {
   int64_t taps;
   int64_t words;
 
-  [[gnu::always_inline]] TileInputOf from(int64_t row) const { return {data + row * row_stride, row_stride, tap_stride, taps, words}; }
+  [[gnu::always_inline]] TileInputOf from(int64_t row) const {
+    return {data + row * row_stride, row_stride, tap_stride, taps, words};
+  }
 };
 using TileInput = TileInputOf<uint32_t>;
 using FloatTileInput = TileInputOf<float>;

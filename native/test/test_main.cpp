@@ -35,7 +35,9 @@ struct Fixtures {
 
 }  // namespace
 
-void add(const char* file, const char* name, std::function<void()> body) { cases().push_back({file, name, std::move(body)}); }
+void add(const char* file, const char* name, std::function<void()> body) {
+  cases().push_back({file, name, std::move(body)});
+}
 
 std::string fixture_directory() {
   static Fixtures fixtures;

@@ -37,7 +37,8 @@ constexpr const char* kSafetensors = ".safetensors";
 constexpr const char* kPickles[] = {".bin", ".pt", ".pth"};
 
 bool is_pickle(const fs::path& path) {
-  return std::any_of(std::begin(kPickles), std::end(kPickles), [&](const char* each) { return path.extension() == each; });
+  return std::any_of(std::begin(kPickles), std::end(kPickles),
+                     [&](const char* each) { return path.extension() == each; });
 }
 
 /// nullopt if `folder` has neither weights nor config of a PEFT adapter; an error if it has only one of them.

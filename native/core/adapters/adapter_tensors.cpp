@@ -176,7 +176,8 @@ at::Tensor ModuleTensors::gains(const std::string& part, const AdapterTarget& ta
   const at::Tensor stored = get(part).to(at::kFloat);
   // PEFT distinguishes the two by shape, LyCORIS by a flag.
   const bool is_peft = part == "ia3_l";
-  const bool on_input = is_peft ? stored.dim() == 2 && stored.size(0) == 1 && target.out != 1 : number("on_input") != 0.0;
+  const bool on_input =
+      is_peft ? stored.dim() == 2 && stored.size(0) == 1 && target.out != 1 : number("on_input") != 0.0;
   const int64_t expected = on_input ? target.in : target.out;
   if (stored.numel() != expected) {
     refuse(part, "has shape " + shape_text(stored.sizes()) + ", expected " + std::to_string(expected) +

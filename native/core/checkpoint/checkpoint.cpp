@@ -161,13 +161,16 @@ void Checkpoint::require_memory(const Placement& placement) const {
   const double of_dtype = static_cast<double>(c10::elementSize(placement.dtype));
   // Least memory of a number: stored forms have 16 bits or more, or are codes of a GGUF file.
   const auto bytes_each = [&](const TensorFile& file) {
-    if (placement.weights == WeightForm::kInt4 || (placement.weights == WeightForm::kStored && file.drops_leading_ones())) return 0.5;
+    if (placement.weights == WeightForm::kInt4 ||
+        (placement.weights == WeightForm::kStored && file.drops_leading_ones()))
+      return 0.5;
     if (placement.weights == WeightForm::kInt8) return 1.0;
     return placement.weights == WeightForm::kStored && placement.device.is_cpu() ? 2.0 : of_dtype;
   };
   double needed = 0;
   for (const auto& [name, entry] : state_->entries) {
-    needed += bytes_each(*entry.file) * static_cast<double>(c10::multiply_integers(entry.file->shape(entry.stored_name)));
+    needed +=
+        bytes_each(*entry.file) * static_cast<double>(c10::multiply_integers(entry.file->shape(entry.stored_name)));
   }
   const auto available = static_cast<double>(available_memory(placement.device));
   if (needed <= available) return;
@@ -249,7 +252,8 @@ at::Tensor Weights::stored(const std::string& name, at::IntArrayRef shape) const
 
 void Weights::check_shape(const std::string& name, at::IntArrayRef found, at::IntArrayRef expected) const {
   const auto without_leading_ones = [](at::IntArrayRef shape) {
-    return shape.slice(static_cast<size_t>(std::find_if(shape.begin(), shape.end(), [](int64_t n) { return n != 1; }) - shape.begin()));
+    return shape.slice(static_cast<size_t>(std::find_if(shape.begin(), shape.end(), [](int64_t n) { return n != 1; }) -
+                                           shape.begin()));
   };
   const bool drops_ones = state_->entries.at(prefix_ + name).file->drops_leading_ones();
   if (drops_ones ? without_leading_ones(found) != without_leading_ones(expected) : found != expected) {

@@ -100,7 +100,8 @@ void check_job(const LanguageJob& job, const Vocabulary& vocabulary, int64_t max
 
 void check_same_sampling(std::span<const LanguageJob> jobs) {
   const auto options = [](const LanguageJob& job) {
-    return std::tuple(job.temperature, job.cfg_scale, job.top_k, job.top_p, job.min_p, job.repetition_penalty, job.stage);
+    return std::tuple(job.temperature, job.cfg_scale, job.top_k, job.top_p, job.min_p, job.repetition_penalty,
+                      job.stage);
   };
   for (const LanguageJob& job : jobs) {
     require(options(job) == options(jobs.front()), "the jobs of a batch must have the same stage and sampling options");

@@ -67,7 +67,7 @@ void normalize_rows(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y
                    });
 }
 
-/// One pass over the data; for what needs no gradient.
+/// One pass over the data, without gradients.
 at::Tensor fused_on_cpu(const at::Tensor& x, const at::Tensor& weight, double eps) {
   const int64_t size = x.size(-1), inner = weight.numel() / size;
   const at::Tensor rows = x.reshape({x.numel() / (inner * size), inner, size});
@@ -143,7 +143,7 @@ bool fits_fused(const at::Tensor& x, const Rotary& rotary) {
          !x.requires_grad();
 }
 
-/// One pass over the data; for what needs no gradient.
+/// One pass over the data, without gradients.
 at::Tensor fused_on_cpu(const at::Tensor& x, const Rotary& rotary) {
   at::Tensor y = at::empty(x.sizes(), x.options());
   if (x.scalar_type() == at::kFloat) {

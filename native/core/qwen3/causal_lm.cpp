@@ -117,8 +117,9 @@ CausalLm CausalLm::load(const ModelSource& source, const Placement& placement, c
   const Weights weights = checkpoint.weights(placement);
   CausalLm model;
   model.stack_ = Qwen3Stack::load(weights, config, control);
-  model.head_ = weights.has("lm_head.weight") ? weights.finer().matrix("lm_head.weight", config.vocab_size, config.hidden_size)
-                                              : model.stack_.embeddings;
+  model.head_ = weights.has("lm_head.weight")
+                    ? weights.finer().matrix("lm_head.weight", config.vocab_size, config.hidden_size)
+                    : model.stack_.embeddings;
   model.placement_ = placement;
   model.unused_tensors_ = checkpoint.unused();
   model.rotary_ = nn::Rotary::make(config.max_position_embeddings, config.head_dim, config.rope_theta, placement);

@@ -61,7 +61,7 @@ class CudaGraph final : public Graph {
  private:
   static constexpr int kCaptureModeThreadLocal = 1;  // of cudaStreamCaptureMode
   const CudaGraphs& cuda_;
-  alignas(std::max_align_t) std::byte graph_[4096];  // of which libtorch 2.14 uses 448
+  alignas(std::max_align_t) std::byte graph_[4096];  // libtorch 2.14 uses 448 of them
 };
 
 /// Capture does not work on the shared default stream: sets another stream for the thread while this lives.

@@ -154,7 +154,8 @@ at::Tensor upload(const at::Tensor& host, const at::Device& device) {
   thread_local auto* const staging = new Staging;  // never freed: CUDA may be unloaded when a thread ends
   const at::Tensor source = host.contiguous();
   at::Tensor target = at::empty(source.sizes(), source.options().device(device));
-  if (source.numel() > 0) staging->send(static_cast<const char*>(source.const_data_ptr()), target.view({-1}).view(at::kByte));
+  if (source.numel() > 0)
+    staging->send(static_cast<const char*>(source.const_data_ptr()), target.view({-1}).view(at::kByte));
   return target;
 }
 

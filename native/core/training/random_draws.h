@@ -28,7 +28,7 @@ bool is_turbo(const TrainingOptions& options, const DitConfig& model);
 /// Distribution of training timesteps.
 class TimeLaw {
  public:
-  /// Uniform over the timesteps of an eight-step schedule; shift 0 means 3, that of turbo models.
+  /// Uniform over the timesteps of an eight-step schedule; shift 0 means 3, as for turbo models.
   static TimeLaw discrete(double shift);
   /// The larger of two draws of sigmoid(mean + deviation * normal): the model's training drew both ends of an interval
   /// and used the upper.

@@ -75,7 +75,7 @@ std::string RunFiles::publish(const std::string& name, const std::function<void(
       fs::remove_all(replaced);
     });
   } catch (...) {
-    std::error_code ignored;  // the reason to give is the first one
+    std::error_code ignored;  // the first error is the one to report
     fs::remove_all(staging, ignored);
     throw;
   }
@@ -88,7 +88,7 @@ void RunFiles::log(const std::string& json) {
   const int error = write_all(log_, line.data(), line.size());
   if (error == 0) return;
   // A partial line would corrupt the next one, which a resumed run appends.
-  std::error_code ignored;  // the reason to give is the first one
+  std::error_code ignored;  // the first error is the one to report
   fs::resize_file(path, static_cast<uintmax_t>(end), ignored);
   fail(ErrorCode::kStorage, path + " cannot be written: " + std::strerror(error));
 }

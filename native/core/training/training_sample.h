@@ -50,7 +50,7 @@ void write_sample(const std::string& path, const TrainingSample& sample);
 struct PreparationJob {
   PromptIds prompts;
   at::Tensor audio;     // [channels, samples] float32 at the VAE's sample rate
-  TorchNotes metadata;  // kept as it is
+  TorchNotes metadata;  // written unchanged
 };
 
 /// Makes the sample of a recording as inference would see it: condition of text2music, without padding and with the

@@ -249,13 +249,17 @@ TEST("adapter merge: sums the scaled changes of several adapters (LoRA, LoKr, Do
   AceStep model = load();
   const Adapters adapters(model.dit);
   const auto base = weights_of(model.dit);
-  const std::pair<const Adapter*, double> all[] = {
-      {&adapters.lora, 0.5}, {&adapters.lokr, -1}, {&adapters.lora_dora, 1}, {&adapters.lokr_dora, 2}, {&adapters.time, 1}};
+  const std::pair<const Adapter*, double> all[] = {{&adapters.lora, 0.5},
+                                                   {&adapters.lokr, -1},
+                                                   {&adapters.lora_dora, 1},
+                                                   {&adapters.lokr_dora, 2},
+                                                   {&adapters.time, 1}};
   auto expected = base;
   std::vector<ActiveAdapter> together;
   for (const auto& [adapter, strength] : all) {
     merge(model, *adapter, strength);
-    for (const auto& [name, weight] : weights_of(model.dit)) expected.at(name) = expected.at(name) + weight - base.at(name);
+    for (const auto& [name, weight] : weights_of(model.dit))
+      expected.at(name) = expected.at(name) + weight - base.at(name);
     together.push_back(acting(*adapter, strength));
   }
   merge_adapters(model.dit, model.decoder_weights, together);

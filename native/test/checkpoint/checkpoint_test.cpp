@@ -185,7 +185,8 @@ TEST("silence latent: reads and transposes the archive with all its frames") {
 
 TEST("silence latent: rejects other archives") {
   const std::string data(24, '\0');
-  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}), 5), "24 bytes are not a whole number of Float frames of 5 channels");
+  EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}), 5),
+                "24 bytes are not a whole number of Float frames of 5 channels");
   EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", ""}}), 2), "0 bytes are not a whole number of Float frames");
   EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data.pkl", data}}), 2), "not a torch archive");
   EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}, {"y/data/0", data}}), 2), "more than one tensor");

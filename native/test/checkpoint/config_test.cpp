@@ -103,7 +103,8 @@ TEST("config: the diffusers layout assembles the same config from its parts") {
   write("transformer", "{" + kDit + R"(, "encoder_hidden_size": 48, "is_turbo": true, "sliding_window": 4})");
   write("condition_encoder",
         R"({"hidden_size": 48, "intermediate_size": 80, "num_attention_heads": 2, "num_key_value_heads": 1,
-    "text_hidden_dim": 40, "timbre_hidden_dim": 8, "num_lyric_encoder_hidden_layers": 3, "num_timbre_encoder_hidden_layers": 2})");
+    "text_hidden_dim": 40, "timbre_hidden_dim": 8, "num_lyric_encoder_hidden_layers": 3,
+    "num_timbre_encoder_hidden_layers": 2})");
   write("audio_tokenizer", R"({"fsq_dim": 48, "pool_window_size": 6, "num_attention_pooler_hidden_layers": 1})");
   const auto config = DitConfig::read(directory);
   EXPECT_EQ(config.encoder_intermediate_size, 80);

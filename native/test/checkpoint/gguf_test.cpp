@@ -126,10 +126,12 @@ TEST("gguf: rejects damaged, truncated and unsupported files by name") {
   const std::string version_1 = "GGUF" + test::little_endian<uint32_t>(1) + whole.substr(8);
   EXPECT_THROWS(Gguf::open(written("GGML" + whole.substr(4))), "model.gguf: not a GGUF file");
   EXPECT_THROWS(Gguf::open(written(version_1)), "GGUF version 1, expected 2 or 3");
-  EXPECT_THROWS(Gguf::open(written(gguf_bytes({{"w", {32}, 10, "x"}}))), "'w' has the GGUF type 10, which is not supported");
+  EXPECT_THROWS(Gguf::open(written(gguf_bytes({{"w", {32}, 10, "x"}}))),
+                "'w' has the GGUF type 10, which is not supported");
   EXPECT_THROWS(Gguf::open(written(gguf_bytes({{"w", {33}, 8, std::string(68, 'x')}}))), "impossible shape [33]");
   EXPECT_THROWS(Gguf::open(written(gguf_bytes({{"w", {32, uint64_t{1} << 60}, 8, "x"}}))), "tensor 'w'");
-  EXPECT_THROWS(Gguf::open(written(gguf_bytes({{"w", {1}, 0, "xxxx"}, {"w", {1}, 0, "xxxx"}}))), "tensor 'w' appears twice");
+  EXPECT_THROWS(Gguf::open(written(gguf_bytes({{"w", {1}, 0, "xxxx"}, {"w", {1}, 0, "xxxx"}}))),
+                "tensor 'w' appears twice");
   for (size_t size = 0; size < whole.size(); ++size) {
     EXPECT_THROWS(Gguf::open(written(whole.substr(0, size))), "model.gguf");
   }

@@ -74,7 +74,9 @@ TEST("pickle: reads a tensor as storage, offset, sizes and strides") {
 }
 
 TEST("pickle: reads a parameter as its tensor and skips attributes of a dictionary") {
-  const std::string parameter = "ctorch._utils\n_rebuild_parameter\n(" + kTensor + "\x88" "ccollections\nOrderedDict\n)RtR";
+  const std::string parameter = "ctorch._utils\n_rebuild_parameter\n(" + kTensor +
+                                "\x88"
+                                "ccollections\nOrderedDict\n)RtR";
   EXPECT_EQ(read_as<std::shared_ptr<const PickleTensor>>(parameter)->storage.key, "7");
   const auto state = *read_as<PickleValue::Dictionary>("}" + text("a") + "K\x01s}" + text("_metadata") + "}sb");
   EXPECT_EQ(state.size(), size_t{1});

@@ -114,7 +114,8 @@ TEST("damaged files: safetensors reads never leave the file") {
 
 TEST("damaged files: GGUF reads never leave the file") {
   const std::string path = test::fixture_directory() + "/model.gguf";
-  test::write_file(path, test::gguf_bytes({{"a", {4}, 0, std::string(16, 'x')}, {"b", {32, 2}, 8, std::string(68, 'x')}}));
+  test::write_file(path,
+                   test::gguf_bytes({{"a", {4}, 0, std::string(16, 'x')}, {"b", {32, 2}, 8, std::string(68, 'x')}}));
   expect_calm_file(path, [&] {
     const auto file = Gguf::open(path);
     for (const auto& name : file.names()) file.tensor(name).to(at::kDouble).sum();

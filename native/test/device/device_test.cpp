@@ -92,7 +92,8 @@ TEST("device: rejects a checkpoint larger than free GPU memory with a one-line e
   const Error error = error_of([] { CausalLm::load("models/carillon-nano/lm", {kDevice, at::kBFloat16}, Control()); });
   EXPECT(error.code() == ErrorCode::kOutOfMemory);
   const std::string message = error.what();
-  EXPECT(message.find("models/carillon-nano/lm") != std::string::npos && message.find("cuda:0 has 0.0 GB") != std::string::npos);
+  EXPECT(message.find("models/carillon-nano/lm") != std::string::npos &&
+         message.find("cuda:0 has 0.0 GB") != std::string::npos);
   EXPECT(message.find("SVC_QUANTIZATION") != std::string::npos && message.find('\n') == std::string::npos);
   EXPECT_EQ(meter.used().bytes_to_device, 0);
   EXPECT_EQ(available_memory(kDevice), free);

@@ -49,7 +49,8 @@ class StageMeter {
  private:
   Totals at_rank(size_t rank) const {
     Totals totals;
-    for (const auto field : {&Totals::launches, &Totals::synchronisations, &Totals::bytes_to_device, &Totals::bytes_to_host}) {
+    for (const auto field :
+         {&Totals::launches, &Totals::synchronisations, &Totals::bytes_to_device, &Totals::bytes_to_host}) {
       std::vector<int64_t> counts;
       for (const Totals& used : uses_) counts.push_back(used.*field);
       std::sort(counts.begin(), counts.end());

@@ -18,7 +18,9 @@ const at::Device kDevice(at::kCUDA, 0);
 class HostDecoder : public Decoder {
  public:
   HostDecoder(const CausalLm& model, int64_t rows) : model_(model), cache_(model.make_cache(rows, 256)) {}
-  at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) override { return model_.feed(ids, rows, cache_); }
+  at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) override {
+    return model_.feed(ids, rows, cache_);
+  }
   at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) override {
     return model_.logits(hidden, first, count);
   }
@@ -30,7 +32,8 @@ class HostDecoder : public Decoder {
 };
 
 const CausalLm& model() {
-  static const CausalLm shared = CausalLm::load("models/carillon-nano/lm", choose_placement("cuda:0", "float32"), Control());
+  static const CausalLm shared =
+      CausalLm::load("models/carillon-nano/lm", choose_placement("cuda:0", "float32"), Control());
   return shared;
 }
 
@@ -123,14 +126,16 @@ TEST("run_ahead: rows end at different positions") {
 
 TEST("decoder: graphs give the same pattern tokens as no graphs") {
   MaskCache masks(vocabulary(), kDevice);
-  LanguageJob job = job_of({PatternSegment{"([a-m][n-z]{1,2}){8,12}\n", false, 40}, TokensSegment{{7, 8}}, CodesSegment{3}});
+  LanguageJob job =
+      job_of({PatternSegment{"([a-m][n-z]{1,2}){8,12}\n", false, 40}, TokensSegment{{7, 8}}, CodesSegment{3}});
   job.seeds = {1, 2, 3};
   job.cfg_scale = 2.0;
   const auto result = generate(model(), vocabulary(), masks, job, 256, Control());
   HostDecoder decoder(model(), 6);
   const auto expected = generate(decoder, vocabulary(), masks, job, Control());
   EXPECT(result.token_ids == expected.token_ids);
-  EXPECT(result.token_ids[0].size() != result.token_ids[1].size() || result.token_ids[0].size() != result.token_ids[2].size());
+  EXPECT(result.token_ids[0].size() != result.token_ids[1].size() ||
+         result.token_ids[0].size() != result.token_ids[2].size());
 }
 
 TEST("run_ahead: a full cache and a cancelled job leave the model intact") {

@@ -37,7 +37,8 @@ TEST("denoise: an item does not depend on its batch, with and without guidance, 
   const AceStep model = tiny_ace_step({});
   for (const double scale : {1.0, 5.0}) {
     for (const bool by_angle : {false, true}) {
-      for (const auto method : {InferMethod::kOde, InferMethod::kSde, InferMethod::kHeun, InferMethod::kDpm3m, InferMethod::kStork4}) {
+      for (const auto method :
+           {InferMethod::kOde, InferMethod::kSde, InferMethod::kHeun, InferMethod::kDpm3m, InferMethod::kStork4}) {
         DenoiseJob both = job_for(model, 2), alone = job_for(model, 1);
         both.guidance = alone.guidance = {scale, by_angle, 0.0, 1.0};
         both.denoise.infer_method = alone.denoise.infer_method = method;

@@ -51,7 +51,8 @@ std::string call_site() {
     if (dladdr(frames[i], &info) == 0 || info.dli_fname == nullptr) continue;
     const std::string file = info.dli_fname;
     const auto is_from = [&](const char* library) { return file.find(library) != std::string::npos; };
-    if (is_from("libtorch") || is_from("libc10") || is_from("fake_cuda") || is_from("libc.so") || is_from("libstdc++")) {
+    if (is_from("libtorch") || is_from("libc10") || is_from("fake_cuda") || is_from("libc.so") ||
+        is_from("libstdc++")) {
       continue;
     }
     char offset[32];

@@ -159,7 +159,9 @@ REGISTER_CUDA_HOOKS(CUDAHooks);
 
 /// With LD_PRELOAD the thread-local data of libtorch, 32 KB, is on the stack of every thread. Node's signal thread has
 /// no larger stack and would fail to start, so small stacks are enlarged.
-extern "C" __attribute__((visibility("default"))) int pthread_attr_setstacksize(pthread_attr_t* attributes, size_t bytes) {
-  static const auto set = reinterpret_cast<int (*)(pthread_attr_t*, size_t)>(dlsym(RTLD_NEXT, "pthread_attr_setstacksize"));
+extern "C" __attribute__((visibility("default"))) int pthread_attr_setstacksize(pthread_attr_t* attributes,
+                                                                                size_t bytes) {
+  static const auto set =
+      reinterpret_cast<int (*)(pthread_attr_t*, size_t)>(dlsym(RTLD_NEXT, "pthread_attr_setstacksize"));
   return set(attributes, std::max<size_t>(bytes, 256 << 10));
 }

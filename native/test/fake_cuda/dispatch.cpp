@@ -189,8 +189,9 @@ class Call {
     });
     if (!device_) device_ = c10::Device(at::kCUDA, current_device());
     if (!has_host_operand) return;
-    TORCH_CHECK(takes_host_indices(name_), "Expected all tensors to be on the same device, but found at least two devices, ",
-                *device_, " and cpu! (in ", name_, ")");
+    TORCH_CHECK(takes_host_indices(name_),
+                "Expected all tensors to be on the same device, but found at least two devices, ", *device_,
+                " and cpu! (in ", name_, ")");
     count_synchronisation(name_ + " (indices from the host)");
   }
 

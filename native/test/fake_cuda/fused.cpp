@@ -45,8 +45,8 @@ using OptionalTensor = std::optional<at::Tensor>;
 
 bool is_given(const OptionalTensor& tensor) { return tensor && tensor->defined(); }
 
-std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& input, at::IntArrayRef shape, const OptionalTensor& weight,
-                                            std::optional<double> epsilon) {
+std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& input, at::IntArrayRef shape,
+                                            const OptionalTensor& weight, std::optional<double> epsilon) {
   require_same_device("_fused_rms_norm", {input, weight.value_or(at::Tensor())});
   TORCH_CHECK(shape.size() == 1, "fake_cuda: rms_norm over one dimension only");
   const auto scale_of = [=](const at::Tensor& x) {
@@ -82,7 +82,8 @@ at::Tensor attend(const char* name, const at::Tensor& q, const at::Tensor& k, co
   return launch(name, q, [=] {
     OptionalTensor bias;
     if (is_given(mask)) bias = mask->is_floating_point() ? wide(*mask) : host_alias(*mask);
-    return at::scaled_dot_product_attention(wide(q), wide(k), wide(v), bias, 0.0, is_causal, scale, q.size(1) != k.size(1));
+    return at::scaled_dot_product_attention(wide(q), wide(k), wide(v), bias, 0.0, is_causal, scale,
+                                            q.size(1) != k.size(1));
   });
 }
 
@@ -96,7 +97,8 @@ at::Tensor attend_flash(const at::Tensor& q, const at::Tensor& k, const at::Tens
     return wide(x).reshape({batch, -1, x.size(-2), x.size(-1)}).transpose(1, 2);
   };
   const at::Tensor keys = heads(k);
-  const at::Tensor place = at::arange(keys.size(2)), query = at::arange(keys.size(2) - queries, keys.size(2)).unsqueeze(1);
+  const at::Tensor place = at::arange(keys.size(2)),
+                   query = at::arange(keys.size(2) - queries, keys.size(2)).unsqueeze(1);
   at::Tensor visible = at::ones({1, 1, queries, keys.size(2)}, at::kBool);
   if (used) visible = place < host_alias(*used).view({batch, 1, 1, 1});
   if (left.value_or(-1) >= 0) visible = visible.logical_and(place >= query - *left);
@@ -117,17 +119,20 @@ void flash_attention_forward(const c10::OperatorHandle&, torch::jit::Stack* stac
   const OptionalTensor used = arguments[kUsed].toOptional<at::Tensor>();
   require_same_device("_flash_attention_forward", {q, k, v});
   const bool is_half = q.scalar_type() == at::kHalf || q.scalar_type() == at::kBFloat16;
-  TORCH_CHECK(is_half && kComputeCapability >= 80, "FlashAttention only supports fp16 and bf16, and Ampere GPUs or newer");
+  TORCH_CHECK(is_half && kComputeCapability >= 80,
+              "FlashAttention only supports fp16 and bf16, and Ampere GPUs or newer");
   TORCH_CHECK(q.size(-1) <= 256 && q.stride(-1) == 1 && k.stride(-1) == 1 && v.stride(-1) == 1);
-  TORCH_CHECK(arguments[kDropout].toDouble() == 0 && !arguments[kCausal].toBool() && arguments[kQueryStarts].isNone() == !used,
-              "fake_cuda: not what this stands in for");
+  TORCH_CHECK(
+      arguments[kDropout].toDouble() == 0 && !arguments[kCausal].toBool() && arguments[kQueryStarts].isNone() == !used,
+      "fake_cuda: not what this stands in for");
   if (used) {
     TORCH_CHECK(used->scalar_type() == at::kInt && q.dim() == 3 && k.dim() == 3);
     require_same_device("_flash_attention_forward", {*used, tensor(kQueryStarts), tensor(kQueryStarts + 1)});
   }
   const auto left = arguments[kLeft].toOptional<int64_t>(), right = arguments[kLeft + 1].toOptional<int64_t>();
   stack->clear();
-  stack->push_back(launch("aten::_flash_attention_forward", q, [=] { return attend_flash(q, k, v, used, left, right); }));
+  stack->push_back(
+      launch("aten::_flash_attention_forward", q, [=] { return attend_flash(q, k, v, used, left, right); }));
   for (size_t i = 1; i < kResults; ++i) stack->push_back(at::Tensor());
 }
 
@@ -144,8 +149,9 @@ FusedAttention flash_attention(const at::Tensor& q, const at::Tensor& k, const a
 }
 
 /// cuDNN compiles an execution plan for every new shape.
-FusedAttention cudnn_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& mask,
-                               bool, double, bool is_causal, bool, std::optional<double> scale) {
+FusedAttention cudnn_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                               const OptionalTensor& mask, bool, double, bool is_causal, bool,
+                               std::optional<double> scale) {
   static std::mutex mutex;
   static std::set<std::string> plans;
   std::ostringstream shape;
@@ -168,9 +174,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> efficient_attention(
 
 /// Backend that select_sdp_backend of libtorch chooses for inference; cuDNN has priority on Hopper and later (pytorch:
 /// aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
-at::SDPBackend backend_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool is_masked, bool is_causal) {
+at::SDPBackend backend_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool is_masked,
+                          bool is_causal) {
   const auto& context = at::globalContext();
-  const bool needs_gradient = at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
+  const bool needs_gradient =
+      at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
   const bool is_dense = q.dim() == 4 && q.stride(-1) == 1 && k.stride(-1) == 1 && v.stride(-1) == 1 && q.size(2) > 0;
   if (needs_gradient || !is_dense) return at::SDPBackend::math;
   const bool is_half = q.scalar_type() == at::kHalf || q.scalar_type() == at::kBFloat16;
@@ -226,8 +234,8 @@ at::Tensor cudnn_convolution_transpose(const at::Tensor& x, const at::Tensor& w,
   return launch("aten::cudnn_convolution_transpose", x,
                 [=, padding = integers(padding), output_padding = integers(output_padding), stride = integers(stride),
                  dilation = integers(dilation)] {
-                  return at::convolution(wide(x), wide(w), std::nullopt, stride, padding, dilation, true, output_padding,
-                                         groups.expect_int());
+                  return at::convolution(wide(x), wide(w), std::nullopt, stride, padding, dilation, true,
+                                         output_padding, groups.expect_int());
                 });
 }
 
@@ -239,24 +247,25 @@ std::tuple<at::Tensor, at::Tensor> convolution_gradients(const at::Tensor& x, co
   count_training_launch("cudnn_convolution_backward");
   const at::AutoDispatchBelowADInplaceOrView below;
   const auto [of_x, of_w, of_bias] =
-      at::convolution_backward(host_alias(x), host_alias(gradient), host_alias(w), std::nullopt, stride, padding, dilation,
-                               is_transposed, output_padding, groups, {wanted[0], wanted[1], false});
+      at::convolution_backward(host_alias(x), host_alias(gradient), host_alias(w), std::nullopt, stride, padding,
+                               dilation, is_transposed, output_padding, groups, {wanted[0], wanted[1], false});
   return {to_device(of_x, x.device().index()), to_device(of_w, x.device().index())};
 }
 
 std::tuple<at::Tensor, at::Tensor> convolution_backward(const at::Tensor& x, const at::Tensor& gradient,
                                                         const at::Tensor& w, at::IntArrayRef padding,
-                                                        at::IntArrayRef stride, at::IntArrayRef dilation, int64_t groups,
-                                                        bool, bool, bool, std::array<bool, 2> wanted) {
+                                                        at::IntArrayRef stride, at::IntArrayRef dilation,
+                                                        int64_t groups, bool, bool, bool, std::array<bool, 2> wanted) {
   const std::vector<int64_t> none(stride.size(), 0);
   return convolution_gradients(x, gradient, w, padding, none, stride, dilation, groups, false, wanted);
 }
 
 std::tuple<at::Tensor, at::Tensor> convolution_transpose_backward(const at::Tensor& x, const at::Tensor& gradient,
                                                                   const at::Tensor& w, at::IntArrayRef padding,
-                                                                  at::IntArrayRef output_padding, at::IntArrayRef stride,
-                                                                  at::IntArrayRef dilation, int64_t groups, bool, bool,
-                                                                  bool, std::array<bool, 2> wanted) {
+                                                                  at::IntArrayRef output_padding,
+                                                                  at::IntArrayRef stride, at::IntArrayRef dilation,
+                                                                  int64_t groups, bool, bool, bool,
+                                                                  std::array<bool, 2> wanted) {
   return convolution_gradients(x, gradient, w, padding, output_padding, stride, dilation, groups, true, wanted);
 }
 

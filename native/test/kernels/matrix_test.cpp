@@ -32,7 +32,8 @@ TEST("matrix: quantization error is small, and constant blocks are exact") {
   at::Tensor weight = at::randn({7, 96});
   weight[3].fill_(0.25);
   weight[4].fill_(0);
-  for (const auto& [quantization, limit] : {std::pair(Quantization::kInt8, 0.008), std::pair(Quantization::kInt4, 0.13)}) {
+  for (const auto& [quantization, limit] :
+       {std::pair(Quantization::kInt8, 0.008), std::pair(Quantization::kInt4, 0.13)}) {
     const Matrix matrix = kernels::quantize(weight, quantization);
     EXPECT(matrix.quantization() == quantization);
     EXPECT_EQ(matrix.outputs(), 7);
@@ -115,8 +116,9 @@ TEST("matrix: a row among up to sixteen equals the row alone, for every type and
   const at::Tensor wide = at::randn({300, 512}), bias = at::randn({300});
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const at::Tensor x = at::randn({16, 512}).to(dtype);
-    for (const Matrix& matrix : {Matrix(wide), Matrix(wide.to(at::kBFloat16)), kernels::quantize(wide, Quantization::kInt8),
-                                 kernels::quantize(wide, Quantization::kInt4)}) {
+    for (const Matrix& matrix :
+         {Matrix(wide), Matrix(wide.to(at::kBFloat16)), kernels::quantize(wide, Quantization::kInt8),
+          kernels::quantize(wide, Quantization::kInt4)}) {
       for (const int64_t rows : {2, 8, 9, 16}) {
         const at::Tensor all = kernels::linear(x.narrow(0, 0, rows), matrix, bias.to(dtype));
         for (const int64_t row : {int64_t{0}, rows - 1}) {

@@ -173,7 +173,8 @@ TEST("draw_columns: matches draw for each row, with -1 where draw throws") {
   for (int64_t row = 0; row < kRows; ++row) {
     uniforms.mutable_data_ptr<double>()[row] = row == 0 ? 0.0 : uniform_draw(3, 1, static_cast<uint64_t>(row));
     // Few integer levels: many ties, some zeros, and sums independent of the order.
-    for (int64_t i = 0; i < kColumns; ++i) weights.mutable_data_ptr<float>()[row * kColumns + i] = static_cast<float>(level(random));
+    for (int64_t i = 0; i < kColumns; ++i)
+      weights.mutable_data_ptr<float>()[row * kColumns + i] = static_cast<float>(level(random));
   }
   for (const double top_p : {0.0, 0.3, 0.9, 1.0}) {
     const auto columns = draw_columns(weights, top_p, uniforms);

@@ -311,7 +311,8 @@ TEST("trainable adapter: a new adapter changes nothing, bit for bit, and never w
     for (const auto& projection : model.dit.projections()) EXPECT(!projection.linear->weight.data.requires_grad());
   }
   size_t index = 0;
-  for (const Projection& projection : model.dit.projections()) EXPECT(at::equal(projection.weight().data, weights[index++]));
+  for (const Projection& projection : model.dit.projections())
+    EXPECT(at::equal(projection.weight().data, weights[index++]));
 }
 
 TEST("trainable adapter: has the parameter count of the published model") {
