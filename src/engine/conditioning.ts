@@ -97,7 +97,7 @@ export function encodeLyricPrompt(
   return withFinalToken(tokenizer, lyricPrompt(conditions), MAX_LYRIC_TOKENS, "lyrics", warnings);
 }
 
-export function textPrompt(conditions: TextConditions): PromptPart[] {
+function textPrompt(conditions: TextConditions): PromptPart[] {
   const instruction = conditions.instruction.endsWith(":")
     ? conditions.instruction
     : `${conditions.instruction}:`;
@@ -107,7 +107,7 @@ export function textPrompt(conditions: TextConditions): PromptPart[] {
   return [{ text }, { control: END_OF_TEXT }, { text: "\n" }];
 }
 
-export function lyricPrompt({ language, lyrics }: TextConditions): PromptPart[] {
+function lyricPrompt({ language, lyrics }: TextConditions): PromptPart[] {
   return [{ text: lyricHeading(language) + lyrics }, { control: END_OF_TEXT }];
 }
 

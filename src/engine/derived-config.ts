@@ -16,7 +16,7 @@ const FSQ_LEVELS: Readonly<Record<number, number[]>> = { 6: [8, 8, 8, 5, 5, 5] }
 const LAST_LAYER = /^layers\.(\d+)\./;
 
 /** Detects turbo models by file name, since weights do not show it. */
-export function isTurboName(name: string): boolean {
+function isTurboName(name: string): boolean {
   return /turbo/i.test(name) && !/sft|base/i.test(name);
 }
 

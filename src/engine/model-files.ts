@@ -1,11 +1,12 @@
 /** Detects the models in a weight file: one (ComfyUI's split files) or several (all-in-one files). */
 import { existsSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
+import { isObject } from "../parameters.js";
 import { MAX_TEXT_BYTES, readRegularSync, UnusableFileError } from "../system/regular-file.js";
 import type { ModelSource } from "./addon.js";
 import { ditConfig, type ModelConfig, qwen3Config, type Shapes, vaeConfig } from "./derived-config.js";
 import { EngineError } from "./errors.js";
-import { ggufArchitecture, isObject, readWeightFile, type WeightFile } from "./weight-file.js";
+import { ggufArchitecture, readWeightFile, type WeightFile } from "./weight-file.js";
 
 export type ModelPart = "transformer" | "vae" | "text_encoder" | "language_model";
 
@@ -39,7 +40,7 @@ const OTHERS: readonly [pattern: RegExp, what: string][] = [
   [/layers\.0\.self_attn\.q_proj/, "a language model of another make"],
 ];
 
-interface Found {
+interface FoundPart {
   part: ModelPart;
   /** Prefix of its tensor names. */
   prefix: string;
@@ -148,7 +149,7 @@ function inspect(path: string): ModelFile {
  * Detects parts by tensor names. The config decides whether a Qwen3 model is the text encoder or the language
  * model.
  */
-function partsIn(names: readonly string[]): Found[] {
+function partsIn(names: readonly string[]): FoundPart[] {
   const kinds: [RegExp, ModelPart][] = [
     [DIT, "transformer"],
     [VAE, "vae"],
@@ -230,7 +231,7 @@ function quantizationOf({ shapes, types }: WeightFile): string | null {
   return isScaled ? "quantized weights of ComfyUI" : null;
 }
 
-function recognize(names: readonly string[], found: readonly Found[]): string {
+function recognize(names: readonly string[], found: readonly FoundPart[]): string {
   if (found.some(({ part }) => part === "vae")) return "the autoencoder of another audio model";
   const other = OTHERS.find(([pattern]) => names.some((name) => pattern.test(name)));
   if (other !== undefined) return other[1];

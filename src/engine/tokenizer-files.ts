@@ -21,7 +21,7 @@ export interface TokenizerDefinition {
 }
 
 /** Pre-tokenizer of Qwen2 and Qwen3; `\s` is Unicode white space. */
-export const QWEN_PIECES =
+const QWEN_PIECES =
   "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
 export function hasTokenizerFiles(directory: string): boolean {

@@ -1,5 +1,6 @@
 /** Reads the header of a .safetensors file: names and shapes of tensors. */
 import { closeSync, fstatSync, readSync } from "node:fs";
+import { isObject } from "../parameters.js";
 import { openRegularSync } from "../system/regular-file.js";
 
 const LENGTH_BYTES = 8;
@@ -85,10 +86,6 @@ function withFile<T>(
   } finally {
     closeSync(file);
   }
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function isShape(value: unknown): value is number[] {

@@ -5,7 +5,15 @@
 import { TIME_SIGNATURES } from "../metadata.js";
 import { readKey } from "./key.js";
 import { readPace, readTempo, usualTempo } from "./tempo.js";
-import { type Found, isNegated, Phrases, type Spotted, type Statement, spot, TokenText } from "./text.js";
+import {
+  isNegated,
+  type MentionedFacts,
+  Phrases,
+  type Spotted,
+  type Statement,
+  spot,
+  TokenText,
+} from "./text.js";
 import type { TempoRange } from "./words.js";
 import * as lexicon from "./words.js";
 
@@ -25,7 +33,7 @@ export interface CaptionFacts {
 /** Parses a caption; fields that it does not state are null. Never throws. */
 export function readCaption(caption: string): CaptionFacts {
   const text = new TokenText(caption.normalize("NFKC"));
-  const found: Found = { tempos: [], keys: [], metres: [], paces: [], genres: [], remarks: [] };
+  const found: MentionedFacts = { tempos: [], keys: [], metres: [], paces: [], genres: [], remarks: [] };
   // Keys first: a number beside a key is a tempo.
   for (let at = 0; at < text.length; ) at = readKey(text, at, found) ?? at + 1;
   for (let at = 0; at < text.length; ) {
@@ -70,7 +78,7 @@ const DANCERS = Phrases.of(lexicon.DANCERS);
 const FRACTION_METRES = /^(?:[2-7]|9|12)$/;
 
 /** "6/8", "3/4-Takt", "waltz". */
-function readMetre(text: TokenText, start: number, found: Found): number | null {
+function readMetre(text: TokenText, start: number, found: MentionedFacts): number | null {
   const named = METRES.at(text, start);
   if (named !== null) {
     const isOther =

@@ -1,5 +1,13 @@
 /** Keys in captions: "F# min", "B-flat major", "a-Moll", "fa dièse mineur", "G大调", "嬰ヘ短調", "key of D". */
-import { type Found, isNegated, Phrases, skipHyphen, spot, type Token, type TokenText } from "./text.js";
+import {
+  isNegated,
+  type MentionedFacts,
+  Phrases,
+  skipHyphen,
+  spot,
+  type Token,
+  type TokenText,
+} from "./text.js";
 import type { Naming } from "./words.js";
 import * as lexicon from "./words.js";
 
@@ -37,7 +45,7 @@ interface Note {
 }
 
 /** "F# min", "B-flat major", "a-Moll", "fa dièse mineur", "G大调", "嬰ヘ短調", "key of D". */
-export function readKey(text: TokenText, start: number, found: Found): number | null {
+export function readKey(text: TokenText, start: number, found: MentionedFacts): number | null {
   const label = KEY_LABELS.at(text, start);
   const noteStart = label === null ? start : label.end;
   const key = keyAt(text, noteStart, label !== null || isLabelled(text, start));

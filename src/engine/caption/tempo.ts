@@ -1,8 +1,8 @@
 /** Parses tempos in captions: stated, or usual for a pace or genre. */
 import { BPM_RANGE } from "../metadata.js";
 import {
-  type Found,
   isNegated,
+  type MentionedFacts,
   Phrases,
   type Place,
   type Spotted,
@@ -41,7 +41,7 @@ const MAX_BARE_BPM = 220;
  * "120 bpm", "tempo: 120", "110-120 bpm", "under 100 bpm", "at 120", "120 in A minor". @returns the next token, or
  * null
  */
-export function readTempo(text: TokenText, start: number, found: Found): number | null {
+export function readTempo(text: TokenText, start: number, found: MentionedFacts): number | null {
   const label = TEMPO_LABELS.at(text, start);
   if (label !== null) {
     const numbers = numbersAt(text, skipFillers(text, label.end));
@@ -59,7 +59,7 @@ export function readTempo(text: TokenText, start: number, found: Found): number 
     : null;
 }
 
-function take(text: TokenText, { start, end }: Place, range: TempoRange, found: Found): number {
+function take(text: TokenText, { start, end }: Place, range: TempoRange, found: MentionedFacts): number {
   const words = text.wordsOf({ start: boundBefore(text, start)?.start ?? start, end });
   if (isNegated(text, start) || HEART_RATES.before(text, start) !== null) return end;
   if (range.min < BPM_RANGE.min || range.max > BPM_RANGE.max) {
@@ -198,7 +198,7 @@ const WORDY_GENRES = Phrases.of(lexicon.WORDY_GENRES);
 const DETERMINERS = Phrases.of(lexicon.DETERMINERS);
 const MUSIC = Phrases.of(lexicon.MUSIC);
 
-export function readPace(text: TokenText, start: number, found: Found): number | null {
+export function readPace(text: TokenText, start: number, found: MentionedFacts): number | null {
   const usual = USUAL.at(text, start);
   if (usual === null) return null;
   const { kind, range } = usual.value;
@@ -221,7 +221,7 @@ function isThing(text: TokenText, start: number, end: number): boolean {
 }
 
 /** Null if paces contradict each other, as with a slow verse and a fast chorus. */
-export function usualTempo({ paces, genres }: Found): Statement<TempoRange> | null {
+export function usualTempo({ paces, genres }: MentionedFacts): Statement<TempoRange> | null {
   const [pace] = paces;
   const isOnePace = paces.every(({ value }) => overlap(value, pace?.value ?? value) !== null);
   const genre = genres.reduce<Spotted<TempoRange> | null>(joinGenres, null);

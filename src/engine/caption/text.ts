@@ -17,7 +17,7 @@ export interface Place {
 export type Spotted<Value> = Statement<Value> & Place;
 
 /** Facts found so far. `paces` and `genres` hold the usual tempos of words such as "fast" and of genres. */
-export interface Found {
+export interface MentionedFacts {
   tempos: Spotted<TempoRange>[];
   keys: Spotted<string>[];
   metres: Spotted<string>[];

@@ -16,7 +16,7 @@ import {
   type QueueStatistics,
   type TaskQueue,
 } from "../queue/task-queue.js";
-import { acceptedTask, BEGUN, logFields } from "../queue/task-run.js";
+import { acceptedTask, INITIAL_PROGRESS, logFields } from "../queue/task-run.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { Fleet } from "./fleet.js";
 import { readAdapters, taskAdaptersIn } from "./fleet-adapters.js";
@@ -181,7 +181,7 @@ export class FleetQueue implements TaskQueue {
     if (position !== undefined) return { progress: undefined, position };
     if (running !== null) {
       const parsed = progressSchema.safeParse(progress === null ? null : parseJson(progress));
-      return { progress: parsed.data ?? BEGUN, position };
+      return { progress: parsed.data ?? INITIAL_PROGRESS, position };
     }
     // Not queued yet, or delayed.
     return { progress: undefined, position: waiting };
@@ -261,7 +261,8 @@ export class FleetQueue implements TaskQueue {
     this.#open.add(id);
     if (type === "progress") this.events.emit("progress", id, event.progress, event.request);
     else this.events.emit("queued", id, event.position ?? (await this.live(id)).position);
-    if (type === "queued" || isNew || event.progress.stage === BEGUN.stage) this.#emitPositionsChanged();
+    if (type === "queued" || isNew || event.progress.stage === INITIAL_PROGRESS.stage)
+      this.#emitPositionsChanged();
   }
 
   async #emitEnd(id: string): Promise<void> {

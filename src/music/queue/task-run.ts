@@ -30,11 +30,11 @@ export interface RunOptions {
 }
 
 /** Progress of a task that has just started. */
-export const BEGUN: TaskProgress = { value: 0.01, stage: "running", text: "", previewSeconds: 0 };
+export const INITIAL_PROGRESS: TaskProgress = { value: 0.01, stage: "running", text: "", previewSeconds: 0 };
 
 export class TaskRun {
   readonly controller = new AbortController();
-  progress: TaskProgress = BEGUN;
+  progress: TaskProgress = INITIAL_PROGRESS;
   /** Duration of the run; null if it was aborted, so that it does not count in the average. */
   seconds: number | null = null;
 

@@ -26,7 +26,7 @@ export interface SubmissionFacts extends GenerationParameters {
 export type Writing = "sheet" | "metadata" | "codes";
 
 /** Facts known after a song was made. */
-export interface Made {
+export interface SongFacts {
   request: GenerationRequest;
   /** DiT model. */
   model: string;
@@ -41,7 +41,7 @@ export interface Made {
   hasWords: boolean;
   hasLyricTimes: boolean;
   /** Null: scored, or not requested. */
-  whyNoScores: string | null;
+  noScoresReason: string | null;
   /** repaint and lego: the window spans the whole source. */
   isWholeWindow: boolean;
 }
@@ -54,7 +54,7 @@ interface Use {
   /** Analyses that use it; default none. Songs use it unless a rule below gives a reason. */
   analyses?: readonly Analysis[];
   atSubmission?: readonly Rule<SubmissionFacts>[];
-  made?: readonly Rule<Made>[];
+  afterSong?: readonly Rule<SongFacts>[];
 }
 
 const ANALYSES: Readonly<Record<Analysis, string>> = {
@@ -88,43 +88,47 @@ const hasNoEffect =
   () =>
     reason;
 
-const needsBaseModel: Rule<Made> = ({ isTurbo, model }) => (isTurbo ? `${model} is a turbo model` : null);
+const needsBaseModel: Rule<SongFacts> = ({ isTurbo, model }) =>
+  isTurbo ? `${model} is a turbo model` : null;
 
-const needsGuidance: Rule<Made> = ({ request }) =>
+const needsGuidance: Rule<SongFacts> = ({ request }) =>
   request.guidanceScale > 1 ? null : `guidance_scale ${request.guidanceScale} means no guidance`;
 
-const needsPartialWindow: Rule<Made> = ({ isWholeWindow }) =>
+const needsPartialWindow: Rule<SongFacts> = ({ isWholeWindow }) =>
   isWholeWindow ? "the window spans the whole source" : null;
 
-const needsLanguageModel: Rule<Made> = ({ languageModel }) =>
+const needsLanguageModel: Rule<SongFacts> = ({ languageModel }) =>
   languageModel === null ? "the song was made without a language model" : null;
 
 const needsWriting =
-  (...kinds: Writing[]): Rule<Made> =>
+  (...kinds: Writing[]): Rule<SongFacts> =>
   ({ written }) =>
     kinds.some((kind) => written.has(kind)) ? null : `the language model wrote no ${kinds.join(" and no ")}`;
 
-const needsSampling: Rule<Made> = ({ request }) =>
+const needsSampling: Rule<SongFacts> = ({ request }) =>
   request.lmTemperature > 0 ? null : "lm_temperature 0 always picks the most likely token";
 
 const needsAnyWriting = needsWriting("sheet", "metadata", "codes");
 
 const lmOutput: Use = {
   atSubmission: [needsPlanning],
-  made: [needsLanguageModel, needsAnyWriting],
+  afterSong: [needsLanguageModel, needsAnyWriting],
 };
-const lmSampling: Use = { ...lmOutput, made: [needsLanguageModel, needsAnyWriting, needsSampling] };
+const lmSampling: Use = { ...lmOutput, afterSong: [needsLanguageModel, needsAnyWriting, needsSampling] };
 const lmText: Use = {
   analyses: ["full", "metadata"],
   atSubmission: [needsPlanning],
-  made: [needsLanguageModel, needsWriting("sheet", "metadata")],
+  afterSong: [needsLanguageModel, needsWriting("sheet", "metadata")],
 };
-const lmCodes: Use = { atSubmission: [needsPlanning], made: [needsLanguageModel, needsWriting("codes")] };
-const guidance: Use = { made: [needsBaseModel, needsGuidance] };
+const lmCodes: Use = {
+  atSubmission: [needsPlanning],
+  afterSong: [needsLanguageModel, needsWriting("codes")],
+};
+const guidance: Use = { afterSong: [needsBaseModel, needsGuidance] };
 const needsCorrection: Rule<SubmissionFacts> = ({ dcwEnabled }) =>
   dcwEnabled ? null : "dcw_enabled is false";
 const correction: Use = { atSubmission: [needsCorrection] };
-const repaintWindow: Use = { atSubmission: [needsTask("repaint", "lego")], made: [needsPartialWindow] };
+const repaintWindow: Use = { atSubmission: [needsTask("repaint", "lego")], afterSong: [needsPartialWindow] };
 
 const needsSource: readonly Rule<SubmissionFacts>[] = [
   ({ taskType }) => (taskType === "text2music" ? "task_type text2music uses no source" : null),
@@ -134,7 +138,7 @@ const needsSource: readonly Rule<SubmissionFacts>[] = [
 const USES: Readonly<Record<Key, Use>> = {
   prompt: {
     analyses: ["metadata"],
-    made: [
+    afterSong: [
       ({ request: { sampleQuery }, languageModel }) =>
         languageModel !== null && sampleQuery !== "" ? "replaced by sample_query" : null,
       ({ request: { sampleMode }, languageModel }) =>
@@ -149,12 +153,12 @@ const USES: Readonly<Record<Key, Use>> = {
   },
   vocalLanguage: {},
   timesLyrics: {
-    made: [
+    afterSong: [
       ({ hasWords }) => (hasWords ? null : "the song has no lyrics"),
       ({ hasLyricTimes, model }) => (hasLyricTimes ? null : `${model} cannot time these lyrics`),
     ],
   },
-  getScores: { made: [({ whyNoScores }) => whyNoScores] },
+  getScores: { afterSong: [({ noScoresReason }) => noScoresReason] },
   callbackUrl: { analyses: ["codes", "full", "metadata"] },
   audioFormat: {},
   mp3Bitrate: {
@@ -164,8 +168,8 @@ const USES: Readonly<Record<Key, Use>> = {
   normalizationDb: {},
   fadeInSeconds: {},
   fadeOutSeconds: {},
-  sampleMode: { atSubmission: [needsPlanning], made: [needsLanguageModel] },
-  sampleQuery: { atSubmission: [needsPlanning], made: [needsLanguageModel] },
+  sampleMode: { atSubmission: [needsPlanning], afterSong: [needsLanguageModel] },
+  sampleQuery: { atSubmission: [needsPlanning], afterSong: [needsLanguageModel] },
   useFormat: {
     atSubmission: [
       needsPlanning,
@@ -174,7 +178,7 @@ const USES: Readonly<Record<Key, Use>> = {
           ? null
           : "there is no prompt and no lyrics",
     ],
-    made: [needsLanguageModel, needsWriting("sheet", "metadata")],
+    afterSong: [needsLanguageModel, needsWriting("sheet", "metadata")],
   },
   model: { analyses: ["codes", "full"] },
   loras: {},
@@ -215,7 +219,7 @@ const USES: Readonly<Record<Key, Use>> = {
   },
 
   inferenceSteps: { atSubmission: [overriddenByTimesteps] },
-  shift: { atSubmission: [overriddenByTimesteps], made: [needsBaseModel] },
+  shift: { atSubmission: [overriddenByTimesteps], afterSong: [needsBaseModel] },
   timesteps: {},
   inferMethod: {},
   dcwEnabled: {},
@@ -243,7 +247,7 @@ const USES: Readonly<Record<Key, Use>> = {
     ],
   },
   coverNoiseStrength: {},
-  guidanceScale: { made: [needsBaseModel] },
+  guidanceScale: { afterSong: [needsBaseModel] },
   useAdg: guidance,
   cfgIntervalStart: guidance,
   cfgIntervalEnd: guidance,
@@ -253,7 +257,7 @@ const USES: Readonly<Record<Key, Use>> = {
       ...(repaintWindow.atSubmission ?? []),
       ({ repaintMode }) => (repaintMode === "balanced" ? null : "used only by repaint_mode balanced"),
     ],
-    made: [needsPartialWindow],
+    afterSong: [needsPartialWindow],
   },
   chunkMaskMode: repaintWindow,
   coverNofsq: {
@@ -263,7 +267,11 @@ const USES: Readonly<Record<Key, Use>> = {
     ],
   },
 
-  lmModelPath: { analyses: ["full", "metadata"], atSubmission: [needsPlanning], made: [needsLanguageModel] },
+  lmModelPath: {
+    analyses: ["full", "metadata"],
+    atSubmission: [needsPlanning],
+    afterSong: [needsLanguageModel],
+  },
   lmBackend: { atSubmission: [hasNoEffect("there is only the built-in backend")] },
   lmTemperature: { ...lmOutput, analyses: ["metadata"] },
   lmCfgScale: lmCodes,
@@ -272,7 +280,7 @@ const USES: Readonly<Record<Key, Use>> = {
       needsPlanning,
       ({ lmCfgScale }) => (lmCfgScale > 1 ? null : `lm_cfg_scale ${lmCfgScale} means no guidance`),
     ],
-    made: [needsLanguageModel, needsWriting("codes")],
+    afterSong: [needsLanguageModel, needsWriting("codes")],
   },
   lmTopK: { ...lmSampling, analyses: ["metadata"] },
   lmTopP: { ...lmSampling, analyses: ["metadata"] },
@@ -284,7 +292,7 @@ const USES: Readonly<Record<Key, Use>> = {
       needsPlanning,
       ({ taskType }) => (taskType === "text2music" ? null : "the caption describes a single stem"),
     ],
-    made: [
+    afterSong: [
       needsLanguageModel,
       ({ languageModel }) =>
         languageModel?.writesText ? null : `the language model ${languageModel?.name} does not write text`,
@@ -294,7 +302,7 @@ const USES: Readonly<Record<Key, Use>> = {
   useCotLanguage: {
     analyses: ["metadata"],
     atSubmission: [needsPlanning],
-    made: [
+    afterSong: [
       needsLanguageModel,
       ({ languageModel }) =>
         languageModel?.writesText ? null : `the language model ${languageModel?.name} does not write text`,
@@ -306,7 +314,7 @@ const USES: Readonly<Record<Key, Use>> = {
   constrainedDecodingDebug: lmText,
   allowLmBatch: {
     atSubmission: [needsPlanning, ({ batchSize }) => (batchSize > 1 ? null : "the task makes one song")],
-    made: [needsLanguageModel],
+    afterSong: [needsLanguageModel],
   },
 
   taskType: {},
@@ -331,7 +339,7 @@ const USES: Readonly<Record<Key, Use>> = {
     ],
   },
   globalCaption: {
-    made: [
+    afterSong: [
       ({ isLegoSft, model }) => (isLegoSft ? null : `${model} was not trained on stems`),
       ({ request: { instruction } }) =>
         instruction?.toLowerCase().includes("a segment") ? "instruction asks for a segment" : null,
@@ -370,12 +378,14 @@ export function unusedAtSubmission(chosen: readonly Key[], facts: SubmissionFact
 
 /** Parameters set by the client whose effect is only known after rendering. */
 export function undecidedAtSubmission(chosen: readonly Key[], unused: Unused): Key[] {
-  return chosen.filter((key) => USES[key].made !== undefined && !unused.has(key));
+  return chosen.filter((key) => USES[key].afterSong !== undefined && !unused.has(key));
 }
 
 /** Parameters among `chosen` without effect in any song. */
-export function unusedInSongs(chosen: readonly Key[], songs: readonly Made[]): Unused {
-  const [first = new Map(), ...others] = songs.map((song) => unusedBy(chosen, (key) => USES[key].made, song));
+export function unusedInSongs(chosen: readonly Key[], songs: readonly SongFacts[]): Unused {
+  const [first = new Map(), ...others] = songs.map((song) =>
+    unusedBy(chosen, (key) => USES[key].afterSong, song),
+  );
   return new Map([...first].filter(([key]) => others.every((unused) => unused.has(key))));
 }
 

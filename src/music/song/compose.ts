@@ -232,7 +232,7 @@ async function planGroup(lm: LanguageModelInfo, drafts: readonly Draft[]): Promi
       drafts.map((draft) => planRequestOf(lm, draft)),
       callOf(first.context, "plan"),
     );
-    return plans.map((made, index) => plannedOf(drafts[index] as Draft, made));
+    return plans.map((plan, index) => plannedOf(drafts[index] as Draft, plan));
   } catch (error) {
     // The renderer may accept words that are too long for the language model.
     if (first.writeCodes || !(error instanceof EngineError) || error.code !== "PROMPT_TOO_LONG") throw error;
@@ -266,20 +266,20 @@ function planRequestOf(
   };
 }
 
-function plannedOf({ context, song, clientCodes, writeCodes }: Draft, made: Plan): Planned {
-  context.warnings.push(...made.warnings.map((remark) => `use_cot_caption: ${remark}`));
+function plannedOf({ context, song, clientCodes, writeCodes }: Draft, plan: Plan): Planned {
+  context.warnings.push(...plan.warnings.map((remark) => `use_cot_caption: ${remark}`));
   return {
     ...song,
-    metadata: made.metadata,
-    language: song.language ?? namedLanguage(made.language),
-    renderCaption: made.caption || song.caption,
-    audioCodes: made.audioCodes ?? clientCodes,
+    metadata: plan.metadata,
+    language: song.language ?? namedLanguage(plan.language),
+    renderCaption: plan.caption || song.caption,
+    audioCodes: plan.audioCodes ?? clientCodes,
     written: new Set([
       ...song.written,
       ...(song.isPlanned || isComplete(song.metadata) ? [] : (["metadata"] as const)),
       ...(writeCodes ? (["codes"] as const) : []),
     ]),
-    seconds: made.seconds,
+    seconds: plan.seconds,
   };
 }
 

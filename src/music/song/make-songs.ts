@@ -14,7 +14,7 @@ import { type RepaintWindow, repaintWindows } from "../audio/repaint-windows.js"
 import type { SongTags } from "../audio/tags.js";
 import { measureTempo } from "../audio/tempo.js";
 import type { SongDescription, SongMetas, SongResult } from "../queue/store.js";
-import { type Made, unusedInSongs, warningsOf } from "../request/effects.js";
+import { type SongFacts, unusedInSongs, warningsOf } from "../request/effects.js";
 import { type AudioFinish, finishOf } from "../request/output-parameters.js";
 import type { GenerationRequest } from "../request/schema.js";
 import { makesStems } from "../request/stems.js";
@@ -33,7 +33,7 @@ import {
   type SongContext,
   withinModelLimits,
 } from "./song-context.js";
-import { lrcOf, type Making, metasOf, summary } from "./song-record.js";
+import { lrcOf, metasOf, type SongInputs, summary } from "./song-record.js";
 import { titleOf } from "./title.js";
 
 /** Name in the record, and path, of an output file of item `index`. */
@@ -89,7 +89,7 @@ export async function makeSongs(
   const allowed = withinModelLimits(context, ready.isTurbo);
   const songs: Song[] = [];
   try {
-    const own = request.seeds.map((_, item) => ({ ...context, request: ofItem(allowed, item) }));
+    const own = request.seeds.map((_, item) => ({ ...context, request: requestForItem(allowed, item) }));
     const composed = await compose(own, lm, secondsOf(recordings));
     for await (const rendered of renderSongs(own, composed, recordings, ready.slot, preview)) {
       const item = songs.length;
@@ -111,15 +111,15 @@ export async function makeSongs(
     ...warningsOf(
       unusedInSongs(
         request.chosen ?? [],
-        songs.map(({ made }) => made),
+        songs.map(({ facts }) => facts),
       ),
     ),
   );
 
   const totalSeconds = (performance.now() - startedMs) / 1000;
-  const audioFiles = songs.map(({ name, bytes, latents, making, model }, item) => {
+  const audioFiles = songs.map(({ name, bytes, latents, inputs, model }, item) => {
     const job = { totalSeconds, count: songs.length };
-    const description = describe(ofItem(allowed, item), making, model, job);
+    const description = describe(requestForItem(allowed, item), inputs, model, job);
     return { name, bytes, description, ...(latents !== null && { latents }) };
   });
   return {
@@ -137,14 +137,14 @@ interface Song {
   path: string;
   bytes: number;
   latents: { name: string; bytes: number } | null;
-  making: Making;
+  inputs: SongInputs;
   /** The DiT that rendered it. */
   model: string;
-  made: Made;
+  facts: SongFacts;
 }
 
 /** Request for one song of the batch. */
-function ofItem(request: GenerationRequest, item: number): GenerationRequest {
+function requestForItem(request: GenerationRequest, item: number): GenerationRequest {
   const stem = makesStems(request.taskType) ? request.trackClasses[item] : undefined;
   return {
     ...request,
@@ -196,8 +196,8 @@ async function finishSong(context: SongContext, parts: SongParts): Promise<Song>
     signal,
   });
   const latents = request.returnLatents ? await storeLatents(rendered, parts.latentsFile, path) : null;
-  const { scores, whyNoScores } = scoring;
-  const made: Made = {
+  const { scores, noScoresReason } = scoring;
+  const facts: SongFacts = {
     request,
     ...ready,
     model,
@@ -206,7 +206,7 @@ async function finishSong(context: SongContext, parts: SongParts): Promise<Song>
     isLanguageNamed: song.isLanguageNamed,
     hasWords: !isInstrumental(song.lyrics),
     hasLyricTimes: rendered.lyricLines.some((lines) => lines.length > 0),
-    whyNoScores,
+    noScoresReason,
     isWholeWindow: sourceSeconds !== null && spansAll(repaintWindows(request, sourceSeconds), sourceSeconds),
   };
   return {
@@ -215,8 +215,8 @@ async function finishSong(context: SongContext, parts: SongParts): Promise<Song>
     bytes,
     latents,
     model,
-    made,
-    making: { song, rendered, metas, isTempoMeasured, scores, peaks: peaksOf(audio) },
+    facts,
+    inputs: { song, rendered, metas, isTempoMeasured, scores, peaks: peaksOf(audio) },
   };
 }
 
@@ -251,11 +251,11 @@ function spansAll(windows: readonly RepaintWindow[], seconds: number): boolean {
 
 function describe(
   request: GenerationRequest,
-  making: Making,
+  inputs: SongInputs,
   ditModel: string,
   job: { totalSeconds: number; count: number },
 ): SongDescription {
-  const { song, metas, rendered, scores, peaks } = making;
+  const { song, metas, rendered, scores, peaks } = inputs;
   const [audioCodes] = song.audioCodes ?? [];
   const [lines = []] = rendered.lyricLines;
   return {
@@ -264,7 +264,7 @@ function describe(
     caption: song.renderCaption,
     vocalLanguage: song.language,
     metas,
-    generationInfo: summary(request, making, job),
+    generationInfo: summary(request, inputs, job),
     ditModel,
     peaks,
     ...(makesStems(request.taskType) && request.trackName !== "" && { trackName: request.trackName }),

@@ -7,7 +7,7 @@ export interface Scoring {
   /** Null: not requested, or failed. */
   scores: SongScores | null;
   /** Null: scored, or not requested. */
-  whyNoScores: string | null;
+  noScoresReason: string | null;
 }
 
 interface Rendered {
@@ -23,7 +23,7 @@ export async function scoreSong(
   { engine, request, signal, warnings }: SongContext,
   { song, audio, seconds, slot, lm }: Rendered,
 ): Promise<Scoring> {
-  if (!request.getScores) return { scores: null, whyNoScores: null };
+  if (!request.getScores) return { scores: null, noScoresReason: null };
   const { renderCaption: caption, lyrics, language, metadata } = song;
   try {
     const languageModel = lm?.name ?? installedName(engine, request.lmModelPath, warnings);
@@ -33,9 +33,9 @@ export async function scoreSong(
     const known = { ...metadata, durationSeconds: Math.round(seconds) };
     const words = { caption, lyrics, language, metadata: known };
     const scores = await engine.score({ languageModel: name, audioCodes, ...words }, { signal });
-    return { scores, whyNoScores: scores === null ? `${name} cannot score this song` : null };
+    return { scores, noScoresReason: scores === null ? `${name} cannot score this song` : null };
   } catch (error) {
     signal.throwIfAborted();
-    return { scores: null, whyNoScores: error instanceof Error ? error.message : String(error) };
+    return { scores: null, noScoresReason: error instanceof Error ? error.message : String(error) };
   }
 }

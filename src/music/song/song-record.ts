@@ -18,7 +18,7 @@ export function metasOf(request: GenerationRequest, metadata: Metadata, seconds:
 }
 
 /** Inputs and measurements of a song, for `generation_info`. */
-export interface Making {
+export interface SongInputs {
   song: PlannedComposition;
   rendered: Pick<Rendering, "timings" | "adapters" | "lyricLines">;
   metas: SongMetas;
@@ -37,7 +37,7 @@ const NOISE = "Philox4x32-10";
 /** Text of `generation_info`; older clients parse the "Name: value" lines. @param totalSeconds of all `count` songs */
 export function summary(
   request: GenerationRequest,
-  { song, rendered, metas, isTempoMeasured }: Making,
+  { song, rendered, metas, isTempoMeasured }: SongInputs,
   { totalSeconds, count }: { totalSeconds: number; count: number },
 ): string {
   const songs = `${count} song${count === 1 ? "" : "s"}`;

@@ -12,7 +12,7 @@ import { findFfmpeg } from "../audio/ffmpeg.js";
 import { StoreError } from "../errors.js";
 import { filesOf, type SongResult, type Task } from "../queue/store.js";
 import type { RunControl, TaskRunner } from "../queue/task-queue.js";
-import { BEGUN, retryDelayMs } from "../queue/task-run.js";
+import { INITIAL_PROGRESS, retryDelayMs } from "../queue/task-run.js";
 import { AdapterStorage } from "../storage/adapter-storage.js";
 import { FileStorage } from "../storage/file-storage.js";
 import type { ObjectStore } from "../storage/object-store.js";
@@ -110,7 +110,7 @@ export class SongRunner implements TaskRunner {
    * submission; a standalone server uses those of the slot.
    */
   run(task: Task, { signal, report }: RunControl): Promise<SongResult> {
-    let latest = BEGUN;
+    let latest = INITIAL_PROGRESS;
     const control: TaskControl = {
       signal,
       report: (progress) => {
