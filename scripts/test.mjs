@@ -1,7 +1,7 @@
 /**
  * npm test                every feature once: lint, types, native tests, goldens, mocha without the tests tagged @slow
  * npm test -- --all       everything: slow tests, sanitizers, instruction sets, the fake CUDA device, carillon-nano's recipe
- * npm test -- PATH ...    the tests of a source file, a test file or a folder
+ * npm test -- PATH ...    the tests of a source file, a test file or a folder; with --all, its slow tests too
  *
  * Failures are repeated at the end. The last line is `N passed, N failed, N skipped`.
  */
@@ -25,24 +25,23 @@ await main(async () => {
     options: { all: { type: "boolean" } },
     allowPositionals: true,
   });
-  setUp(PROGRAMS, ...(values.all ? [SANITIZED] : []));
+  const slow = values.all ?? false;
+  const isWhole = positionals.length === 0;
+  setUp(PROGRAMS, ...(slow && isWhole ? [SANITIZED] : []));
   installTestPrograms();
   const defaultParityRoot = join(projectRoot, "../shared/parity");
   if (existsSync(defaultParityRoot)) process.env.CARILLON_PARITY_ROOT ??= defaultParityRoot;
 
-  const phases =
-    positionals.length > 0
-      ? [positionals.flatMap(suitesOfPath)]
-      : values.all
-        ? [checks(), everything(), longSuites({ slow: true })]
-        : [checks(), features(), longSuites({ slow: false })];
+  const phases = isWhole
+    ? [checks(), slow ? everything() : features(), longSuites({ slow })]
+    : [positionals.flatMap((path) => suitesOfPath(path, slow))];
   const results = [];
   for (const [index, suites] of phases.entries())
     results.push(...(await runSuites(suites, index === 2 ? 1 : CONCURRENCY)));
 
   for (const { name, failures } of results.filter(({ failed }) => failed > 0))
     process.stdout.write(`\n== failed: ${name}\n${failures}\n`);
-  if (values.all) showSlowest(results.flatMap(({ durations }) => durations));
+  if (slow) showSlowest(results.flatMap(({ durations }) => durations));
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);
   process.exitCode = sum("failed") === 0 ? 0 : 1;
   process.stdout.write(`\n${sum("passed")} passed, ${sum("failed")} failed, ${sum("skipped")} skipped\n`);

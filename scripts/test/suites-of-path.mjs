@@ -4,14 +4,17 @@ import { dirname, join, relative, resolve } from "node:path";
 import { projectRoot, SetupError } from "../setup/run.mjs";
 import { mocha, nanoRecipe, nativeTests, parity } from "./suites.mjs";
 
-/** @param {string} path from the directory where npm was called */
-export function suitesOfPath(path) {
+/**
+ * @param {string} path from the directory where npm was called
+ * @param {boolean} slow whether tests tagged @slow run too
+ */
+export function suitesOfPath(path, slow) {
   const absolute = resolve(process.env.INIT_CWD ?? ".", path);
   const place = relative(projectRoot, absolute);
   if (!existsSync(absolute))
     throw new SetupError(`${path} does not exist; npm test -- PATH takes a file or a folder`);
   const [top, part, folder] = place.split("/");
-  if (top === "native" && part === "addon") return [mochaOf("test/engine/native.test.ts")];
+  if (top === "native" && part === "addon") return [mochaOf("test/engine/native.test.ts", slow)];
   if (place.startsWith("native/test/parity") || place.startsWith("test/goldens")) return parity("goldens");
   // native/core/lm, native/kernels and native/test/lm select the native tests of `lm` or `kernels`.
   if (top === "native")
@@ -19,11 +22,11 @@ export function suitesOfPath(path) {
   if (top === "scripts" && part === "nano") return [nanoRecipe()];
   const tests = mochaTestsOf(place);
   if (tests === undefined) throw new SetupError(`no tests belong to ${path}: see test/README.md`);
-  return [mochaOf(tests)];
+  return [mochaOf(tests, slow)];
 }
 
-function mochaOf(files) {
-  return mocha(files, { files: [files], slow: true });
+function mochaOf(files, slow) {
+  return mocha(files, { files: [files], slow, jobs: files.includes("*") ? 2 : 1 });
 }
 
 /** src/music/queue/rules.ts: test/music/queue/rules.test.ts, else test/music/queue, else test/music. */

@@ -48,7 +48,8 @@ export function mocha(name, { files, config, slow = false, env = {}, jobs = 1 })
     ...(jobs > 1 ? ["--parallel", "--jobs", String(jobs)] : []),
     ...(slow ? [] : WITHOUT_SLOW),
   ];
-  return { name, command: bin("mocha"), args, env, read: readMocha };
+  const threads = jobs > 1 ? ONE_THREAD : {};
+  return { name, command: bin("mocha"), args, env: { ...threads, ...env }, read: readMocha };
 }
 
 export const nativeTests = (filter = "") =>
@@ -97,7 +98,7 @@ export function everything() {
 
 /** @param slow whether tests tagged @slow run too */
 export function longSuites({ slow }) {
-  return [mocha("mocha", { slow, jobs: 2, env: ONE_THREAD })];
+  return [mocha("mocha", { slow, jobs: 2 })];
 }
 
 const deviceTests = () => native("native tests on the fake CUDA device", program("carillon-device-test"));
