@@ -2,11 +2,10 @@
 import { access, constants } from "node:fs/promises";
 import { basename, dirname, extname, join, parse, resolve } from "node:path";
 import { Command, Option } from "commander";
+import { loadConfig } from "../config.js";
 import type { SongAdapter } from "../engine/types.js";
-import { createEngine, loadConfig, makeSongs, parseGenerationRequest } from "../index.js";
 import { AUDIO_FORMATS } from "../music/audio/formats.js";
 import type { GenerationRequest } from "../music/request/schema.js";
-import { usesLmByDefault } from "../music/song/song-context.js";
 import { isDirectory } from "../system/directory-lock.js";
 import { environmentWith, interruptSignal } from "./command.js";
 import { ProgressDisplay } from "./progress-display.js";
@@ -69,6 +68,8 @@ export const generateCommand = new Command("generate")
   .action(generate);
 
 async function generate(prompt: string, options: GenerateOptions): Promise<void> {
+  const { createEngine, makeSongs, parseGenerationRequest } = await import("../index.js");
+  const { usesLmByDefault } = await import("../music/song/song-context.js");
   const config = loadConfig(environmentWith({ SVC_CONFIG_PATH: options.model }));
   const path = resolve(options.out);
   await assertWritable(path);

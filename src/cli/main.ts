@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** Command line: one file per command. Server and city are imported only by the commands that start them. */
+/** Command line: one file per command. Engine, server and city are imported only by the commands that use them. */
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";

@@ -1,7 +1,7 @@
 /** `carillon models` and `carillon cuda`: lists and downloads models and libtorch. */
 import { join } from "node:path";
 import { Command } from "commander";
-import { createEngine, loadConfig } from "../index.js";
+import { loadConfig } from "../config.js";
 import { PUBLISHED_MODELS } from "../models/published.js";
 import { interruptSignal } from "./command.js";
 import { ProgressDisplay } from "./progress-display.js";
@@ -27,6 +27,7 @@ cudaCommand
   .action(installCuda);
 
 async function listModels(): Promise<void> {
+  const { createEngine } = await import("../index.js");
   const engine = createEngine(loadConfig());
   for (const { name, isDefault } of engine.models()) console.log(isDefault ? `${name} (default)` : name);
   for (const { name } of engine.languageModels()) console.log(`${name} (language model)`);

@@ -1,10 +1,8 @@
 /** `carillon preprocess`: converts a folder of audio and captions into training samples. */
 import { basename, parse, resolve } from "node:path";
 import { Command, Option } from "commander";
-import { createEngine, loadConfig } from "../index.js";
+import { loadConfig } from "../config.js";
 import { type DataSet, TAG_POSITIONS, type TagPosition } from "../music/dataset/data-set.js";
-import { prepareDataSet } from "../music/dataset/prepare.js";
-import { scanFolder } from "../music/dataset/scan.js";
 import { createOutputDirectory, PermittedRoot } from "../music/storage/permitted-root.js";
 import { environmentWith, interruptSignal } from "./command.js";
 import { ProgressDisplay } from "./progress-display.js";
@@ -33,6 +31,8 @@ export const preprocessCommand = new Command("preprocess")
 
 /** Prints warnings and progress on stderr and the directory on stdout. */
 async function preprocess(directory: string, options: PreprocessOptions): Promise<void> {
+  const { createEngine } = await import("../index.js");
+  const { prepareDataSet } = await import("../music/dataset/prepare.js");
   const { out, skipExisting = false } = options;
   const config = loadConfig(environmentWith({ SVC_CONFIG_PATH: options.model }));
   const signal = interruptSignal();
@@ -66,6 +66,7 @@ async function readFolder(
   root: PermittedRoot,
   signal: AbortSignal,
 ): Promise<DataSet> {
+  const { scanFolder } = await import("../music/dataset/scan.js");
   const name = basename(directory);
   const { dataSet, warnings } = await scanFolder(
     { directory, name, customTag: tag, tagPosition, allInstrumental: true },

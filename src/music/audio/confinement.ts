@@ -67,6 +67,9 @@ export class Confinement {
   ): Promise<Confinement> {
     const start = (wrappers: readonly Wrapper[]) =>
       run(...new Confinement(wrappers).command([program, ...trial], PROBE_LIMITS), { timeout: 10_000, env });
+    // Starting a program that loads a hundred libraries is slow, so the usual case takes one trial.
+    const preferred = WRAPPERS.flatMap(([first]) => first ?? []);
+    if (await succeeds(start(preferred)).catch(() => false)) return new Confinement(preferred);
     await start([]);
     const working: Wrapper[] = [];
     for (const alternatives of WRAPPERS) {
