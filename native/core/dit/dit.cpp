@@ -181,9 +181,9 @@ at::Tensor Dit::velocity(const at::Tensor& state, const ContextTokens& context, 
   return output(h, modulation, state.size(1));
 }
 
-void Dit::visit_attention(const std::vector<AttentionHead>& heads, const at::Tensor& state, const ContextTokens& context,
-                const Modulation& modulation, const CrossCache& cross,
-                const std::function<void(const at::Tensor& weights)>& on_weights) const {
+void Dit::visit_attention(const std::vector<AttentionHead>& heads, const at::Tensor& state,
+                          const ContextTokens& context, const Modulation& modulation, const CrossCache& cross,
+                          const std::function<void(const at::Tensor& weights)>& on_weights) const {
   at::Tensor h = context.tokens + patch_in_.embed_state(state);
   int64_t at_layer = 0;
   for (const auto& [index, head] : heads) {

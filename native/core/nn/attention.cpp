@@ -46,8 +46,9 @@ at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::T
 /// Whether libtorch takes the flash kernel for q [B, Nq, Sq, D] and k [B, Nkv, Sk, D] where nothing is masked: a GPU of
 /// Ampere or later, a type of 16 bits.
 bool takes_flash(const at::Tensor& q, const at::Tensor& k) {
-  return q.is_cuda() && at::_fused_sdp_choice(q, k, k, std::nullopt, 0.0, false, std::nullopt, q.size(1) != k.size(1)) ==
-                            static_cast<int64_t>(at::SDPBackend::flash_attention);
+  return q.is_cuda() &&
+         at::_fused_sdp_choice(q, k, k, std::nullopt, 0.0, false, std::nullopt, q.size(1) != k.size(1)) ==
+             static_cast<int64_t>(at::SDPBackend::flash_attention);
 }
 
 /// Visible pairs [1 or B, 1, Sq, Sk].
@@ -98,11 +99,12 @@ at::Tensor blocked_attention(const at::Tensor& q, const at::Tensor& k, const at:
 }
 
 /// Uses the window of the flash kernel: no mask, and no repeated heads.
-at::Tensor flash_window(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern) {
+at::Tensor flash_window(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                        const AttentionPattern& pattern) {
   const std::optional<int64_t> after = pattern.window_is_one_sided ? std::nullopt : std::optional(pattern.window);
-  const at::Tensor out = std::get<0>(at::_flash_attention_forward(
-      q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), std::nullopt, std::nullopt, q.size(2), k.size(2), 0.0, false,
-      false, std::nullopt, pattern.window, after));
+  const at::Tensor out = std::get<0>(
+      at::_flash_attention_forward(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), std::nullopt, std::nullopt,
+                                   q.size(2), k.size(2), 0.0, false, false, std::nullopt, pattern.window, after));
   return out.flatten(2);
 }
 
@@ -186,8 +188,8 @@ at::Tensor cached_attention(const at::Tensor& q, const at::Tensor& k, const at::
   }
   const auto one_after_another = [](const at::Tensor& x) { return x.transpose(1, 2).flatten(0, 1); };
   const at::Tensor out = std::get<0>(at::_flash_attention_forward(
-      q.squeeze(2), one_after_another(k), one_after_another(v), visible.query_starts, visible.key_starts, 1, length, 0.0,
-      false, false, std::nullopt, std::nullopt, std::nullopt, visible.counts));
+      q.squeeze(2), one_after_another(k), one_after_another(v), visible.query_starts, visible.key_starts, 1, length,
+      0.0, false, false, std::nullopt, std::nullopt, std::nullopt, visible.counts));
   return out.reshape({rows, 1, heads * dim});
 }
 

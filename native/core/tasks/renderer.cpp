@@ -227,7 +227,8 @@ std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, int64_t samp
       left -= heard;
       if (heard > 0) listener(item, part.narrow(0, 0, heard));
     };
-    const at::Tensor decoded = vae->decode(one, control.part(Stage::kDecode, item, items), listener ? of_item : nullptr);
+    const at::Tensor decoded =
+        vae->decode(one, control.part(Stage::kDecode, item, items), listener ? of_item : nullptr);
     audio.push_back(decoded[0].narrow(1, 0, samples).contiguous());
   }
   return audio;

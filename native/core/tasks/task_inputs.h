@@ -88,8 +88,8 @@ TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::op
 PackedStates stack_states(const std::vector<at::Tensor>& songs);
 
 /// A denoising run for `batch` items. `states` [1 or batch, L, E] are of the task's prompts; its mask may be undefined.
-/// `plain_states`, of the text2music prompts, are for the steps beyond the cover strength, with the same chunk mask over
-/// silence; undefined if there are none.
+/// `plain_states`, of the text2music prompts, are for the steps beyond the cover strength, with the same chunk mask
+/// over silence; undefined if there are none.
 DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const Denoise& denoise, const Guidance& guidance,
                        const PackedStates& states, const PackedStates& plain_states, int64_t batch);
 

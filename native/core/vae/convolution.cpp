@@ -18,7 +18,8 @@ Signal SignalPool::take(int64_t length, int64_t channels, at::ScalarType dtype) 
     return buffer.storage().use_count() == 1 && (buffer.numel() < elements || buffer.scalar_type() != dtype);
   });
   for (const at::Tensor& buffer : buffers_) {
-    if (buffer.storage().use_count() == 1 && buffer.scalar_type() == dtype) return {buffer.narrow(0, 0, elements).view({rows, channels}), length};
+    if (buffer.storage().use_count() == 1 && buffer.scalar_type() == dtype)
+      return {buffer.narrow(0, 0, elements).view({rows, channels}), length};
   }
   buffers_.push_back(at::empty({elements}, dtype));
   return {buffers_.back().view({rows, channels}), length};
@@ -70,7 +71,8 @@ int64_t steps_to_group(const ConvolutionShape& shape) {
 
 Snake Snake::load(const Weights& weights, int64_t channels) {
   // ComfyUI stores [C], diffusers [1, C, 1].
-  const auto shape = weights.shape("alpha").size() == 1 ? std::vector<int64_t>{channels} : std::vector{int64_t{1}, channels, int64_t{1}};
+  const auto shape = weights.shape("alpha").size() == 1 ? std::vector<int64_t>{channels}
+                                                        : std::vector{int64_t{1}, channels, int64_t{1}};
   const at::Tensor alpha = weights.get("alpha", shape, at::kFloat), beta = weights.get("beta", shape, at::kFloat);
   return {alpha.exp().reshape({channels}), (beta.exp() + 1e-9).reciprocal().reshape({channels})};
 }

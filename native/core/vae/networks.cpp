@@ -266,7 +266,8 @@ at::Tensor decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const
       audio.narrow(0, item, group).narrow(2, tile.begin * hop, count * hop).copy_(kept);
     }
   }
-  const at::Tensor host = on_cpu ? audio : at::empty(audio.sizes(), at::TensorOptions(at::kFloat).pinned_memory(true)).copy_(audio);
+  const at::Tensor host =
+      on_cpu ? audio : at::empty(audio.sizes(), at::TensorOptions(at::kFloat).pinned_memory(true)).copy_(audio);
   control.report(Stage::kDecode, total, total);
   return host;
 }

@@ -27,8 +27,8 @@ at::Tensor play_oscillators(const at::Tensor& latents, const VaeConfig& config) 
     amplitudes = (amplitudes.square() - floor * floor).clamp_min(0).sqrt();
   }
 
-  // Stretches of a hop run from middle to middle of frames. A wave within one is a sum of the cosine and the sine of
-  // its semitone at the song's first samples: all of them are a product with one table.
+  // Amplitudes change linearly between the middles of frames. Within such a stretch the wave of a semitone is a
+  // weighted sum of its cosine and sine, so all waves are one product with a table of both.
   const at::Tensor number = at::arange(count, at::kDouble).unsqueeze(1);
   const at::Tensor turns = semitone_hertz(count).unsqueeze(1) / static_cast<double>(config.sampling_rate);  // a sample
   const at::Tensor begins = (at::arange(frames + 1, at::kDouble) - 0.5) * static_cast<double>(hop);
