@@ -222,7 +222,10 @@ export class Tasks {
     if (await (hasEnded(state) ? this.retention.remove(id) : this.queue.cancel(id))) {
       return hasEnded(state) ? "deleted" : "cancelled";
     }
-    throw new HttpError(409, `The task was ${state} and ended before it could be removed: look again`);
+    throw new HttpError(
+      409,
+      `The task was ${state} and ended before it could be removed: read its state again`,
+    );
   }
 
   /**

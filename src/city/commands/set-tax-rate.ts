@@ -45,8 +45,8 @@ export const setTaxRate = defineCommand({
       const message = `The tax rate must be 0 to ${MAX_TAX_RATE}, not ${fields.rate}`;
       throw new CommandRefusedError("bad-value", message);
     }
-    const service = named("service", fields.service, SERVICES, ANY_SERVICE);
-    const subService = named("subService", fields.subService, SUB_SERVICES, ANY);
+    const service = findName("service", fields.service, SERVICES, ANY_SERVICE);
+    const subService = findName("subService", fields.subService, SUB_SERVICES, ANY);
     const targets = taxTargets(service, subService, levelFilter(fields.level));
     if (targets.length === 0) {
       const message = `No tax matched service ${service ?? "All"}, sub-service ${subService ?? "All"}`;
@@ -70,7 +70,7 @@ export const setTaxRate = defineCommand({
 });
 
 /** Finds a name, ignoring case. Null for a value that selects all. */
-function named<T extends string>(
+function findName<T extends string>(
   field: string,
   value: string,
   names: readonly T[],
