@@ -187,7 +187,7 @@ export interface TrainingSample {
   lyricTokenIds: Int32Array;
   /** Planar stereo at the checkpoint's sample rate. */
   audio: Float32Array;
-  /** JSON object of strings, integers, booleans and nulls, stored for readers. */
+  /** JSON object of strings, integers, booleans and nulls; stored in the file, but not used for training. */
   metadata: string;
 }
 
