@@ -80,6 +80,19 @@ describe("advice", () => {
     expect((await wishes()).map(({ service }: Answer) => service)).not.to.include("garbage");
   });
 
+  it("foresees that a generation dies out", async () => {
+    const { city } = bridge;
+    homesOnly(city);
+    settleByForce(city, 400);
+    expect([...(await topics()).keys()]).not.to.include("ageing");
+    const old = city.world.citizens.all().slice(0, 100);
+    for (const citizen of old)
+      Object.assign(citizen, { bornFrame: city.world.frame - 300 * FRAMES_PER_WEEK });
+    const ageing = (await topics()).get("ageing");
+    expect(ageing).to.include({ value: 100, unit: "citizens" });
+    expect(ageing.message).to.include("100 citizens are old");
+  });
+
   it("reports how long the money lasts and which utility runs short", async () => {
     const { client, city } = bridge;
     smallTown(city);

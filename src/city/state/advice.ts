@@ -3,6 +3,7 @@ import type { Position } from "../game.js";
 import { middle, position } from "../geometry.js";
 import { LIST, type ReadRoute } from "../read-route.js";
 import { DOWN } from "../simulation/fabric/buildings.js";
+import { AGE, ageOf } from "../simulation/fabric/citizens.js";
 import { demandBarOf } from "../simulation/life/demand.js";
 import { LOAN_OFFERS } from "../simulation/life/finance.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
@@ -51,6 +52,7 @@ export const advice: ReadRoute = {
       ...fromMoney(city),
       ...fromServices(city),
       ...fromDemand(city),
+      ...fromAges(city),
       ...fromRoads(city),
     ].sort((a, b) => b.gravity - a.gravity);
     const { page, rows } = paginate(found, query, ADVICE_LIMIT);
@@ -236,6 +238,30 @@ function fromDemand(city: SimulatedCity): Advice[] {
     const commands = zoneNear(city, place, zone as Zone);
     return [{ topic: `${bar} demand`, message, gravity: value / 4, value, unit: "of 100", place, commands }];
   });
+}
+
+const WEEKS_PER_YEAR = 52;
+const NOTABLE_LOSS = 0.02;
+
+/** Families that came together grow old together: more citizens will die within a year than were born in the last one. */
+function fromAges(city: SimulatedCity): Advice[] {
+  const { world } = city;
+  const home = world.buildings.all().find(({ householdIds }) => householdIds.length > 0);
+  const retired = world.citizens.all().filter((citizen) => ageOf(citizen, world.frame) >= AGE.retired).length;
+  const births = world.statistics.samples.slice(-WEEKS_PER_YEAR).reduce((sum, week) => sum + week.births, 0);
+  const value = retired - births;
+  if (!home || value < NOTABLE_LOSS * world.citizens.size) return [];
+  return [
+    {
+      topic: "ageing",
+      message: `${retired} citizens are old and will die within about a year; ${births} were born in the last one. New homes bring young families.`,
+      gravity: (100 * value) / world.citizens.size,
+      value,
+      unit: "citizens",
+      place: home.position,
+      commands: zoneNear(city, home.position, "ResidentialLow"),
+    },
+  ];
 }
 
 /** The three most crowded roads. */

@@ -35,7 +35,7 @@ const PROVIDERS: Readonly<Record<Coverage, string>> = {
 const LARGE_TOWN_CITIZENS = 8_000;
 
 /** Another building of a service is built from this load on, as a share of the capacity of all. */
-const BUSY = 0.9;
+const BUSY = 1.3;
 /** A lack that costs more happiness than this is mended before the town grows on. */
 const TOLERABLE_POINTS = 1;
 
@@ -154,8 +154,9 @@ export const MAYORS: Readonly<Record<string, Mayor>> = {
       const city = foundTown(seed);
       for (const { lender } of city.budget.loanOffers)
         takeLoan.act(city, { dryRun: false, lender, repay: false });
+      const { university: _tooLarge, ...first } = PROVIDERS;
       const town = towns.get(city) as Town;
-      for (const provider of Object.values(PROVIDERS)) town.build(provider, ORIGIN);
+      for (const provider of Object.values(first)) town.build(provider, ORIGIN);
       return city;
     },
     govern: (city) => manage(city, (town) => serveWishes(town, 3)),

@@ -8,12 +8,12 @@ import type { World } from "../state/world.js";
 import { taxTolerance } from "./individual-differences.js";
 
 /**
- * Taxable income per cycle at level 1, and the share added by each level. At 9 percent a citizen pays about 2.5 a week, as
- * in the game, so that a town with all services keeps a tenth.
+ * Taxable income per cycle at level 1, and the share added by each level. At 9 percent a citizen pays about 2.2 a week, so
+ * that a town with all services keeps a tenth.
  */
-const INCOME_PER_RESIDENT = 0.86;
-const INCOME_PER_WORKER = 1.17;
-const INCOME_PER_LEVEL = 0.08;
+const INCOME_PER_RESIDENT = 0.8;
+const INCOME_PER_WORKER = 1.09;
+const INCOME_PER_LEVEL = 0.04;
 
 const TOLERATED_RATE = 11;
 /** Unrest grows from this many points above the tolerated rate. */
