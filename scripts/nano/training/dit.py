@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer import Attention, Encoder, RmsNorm, SwiGlu, rotary, visible_keys
+from transformer import Attention, Encoder, RmsNorm, SwiGlu, rotary
 
 TIME_FREQUENCIES = 256  # of every published model; its config does not say
 TURBO_STEPS, TURBO_SHIFT = 8, 3.0
@@ -54,8 +54,8 @@ class DitLayer(nn.Module):
         rows = (self.scale_shift_table + modulation).to(x.dtype).chunk(6, 1)
         shift, scale, gate, mlp_shift, mlp_scale, mlp_gate = rows
         y = torch.addcmul(shift, self.self_attn_norm(x), 1 + scale)
-        x = torch.addcmul(x, self.self_attn(y, table, window), gate)
-        x = x + self.cross_attn(self.cross_attn_norm(x), mask=condition_mask, context=conditions)
+        x = torch.addcmul(x, self.self_attn(y, table, window=window), gate)
+        x = x + self.cross_attn(self.cross_attn_norm(x), keys=condition_mask, context=conditions)
         y = torch.addcmul(mlp_shift, self.mlp_norm(x), 1 + mlp_scale)
         return torch.addcmul(x, self.mlp(y), mlp_gate)
 
@@ -83,16 +83,16 @@ class Dit(nn.Module):
         first, last = self.proj_in["1"], self.proj_out["1"]
         x = F.linear(padded.unflatten(1, (-1, self.patch)).flatten(2), first.weight.mT.flatten(1), first.bias)
         table = rotary(x.shape[1], config["head_dim"], config["rope_theta"], x.device)
-        windows = {"full_attention": None, "sliding_attention": visible_keys(
-            length=x.shape[1], window=config["sliding_window"], dtype=x.dtype, device=x.device)}
         embedding, modulation = self.time_embed(times)
         # The second time is the first: all inference runs r = t, so that t - r = 0.
         embedding_r, modulation_r = self.time_embed_r(times[:1] * 0)
         modulation = modulation + modulation_r
         conditions = self.condition_embedder(conditions)
-        keys = visible_keys(condition_mask, dtype=x.dtype)
+        # Without a mask attention is faster.
+        keys = None if condition_mask is None or condition_mask.all() else condition_mask
         for layer, kind in zip(self.layers, config["layer_types"]):
-            x = layer(x, modulation, table, windows[kind], conditions, keys)
+            window = config["sliding_window"] if kind == "sliding_attention" else 0
+            x = layer(x, modulation, table, window, conditions, keys)
         shift, scale = (self.scale_shift_table + (embedding + embedding_r)[:, None]).to(x.dtype).chunk(2, 1)
         y = torch.addcmul(shift, self.norm_out(x), 1 + scale)
         y = F.linear(y, last.weight.permute(2, 1, 0).flatten(0, 1), last.bias.repeat(self.patch))

@@ -3,6 +3,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from attention import attend
+
 
 def rotary(length, head_dim, theta, device):
     """Cosines and sines [length, head_dim / 2] of every position's rotations."""
@@ -55,38 +57,6 @@ class RmsNorm(nn.RMSNorm):
         return super().forward(x) if x.is_cuda else Normalisation.apply(x, self.weight, self.eps)
 
 
-def visible_keys(mask=None, length=None, window=0, dtype=torch.float32, device=None):
-    """Attention bias: 0 for keys that count [B, L] and are at most `window` away, else the lowest number. None if all are."""
-    visible = None
-    if window and window < length - 1:
-        place = torch.arange(length, device=device)
-        visible = ((place[None] - place[:, None]).abs() <= window)[None, None]
-    if mask is not None and not mask.all():
-        keys = mask[:, None, None, :]
-        visible = keys if visible is None else visible & keys
-    if visible is None:
-        return None
-    return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill_(
-        ~visible, torch.finfo(dtype).min)
-
-
-def attend(q, k, v, mask, causal):
-    """q [B, heads, L, head_dim], k and v [B, pairs, S, head_dim], mask as visible_keys gives it -> as q."""
-    (batch, heads, length, width), (pairs, keys) = q.shape, k.shape[1:3]
-    if q.is_cuda or q.dtype != torch.bfloat16:
-        if q.is_cuda and heads != pairs:  # its kernels that take masks know no groups
-            k, v = (part.repeat_interleave(heads // pairs, 1) for part in (k, v))
-        return F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=heads != k.shape[1])
-    # torch's own kernel for CPUs takes three times as long there, forwards and backwards.
-    if causal:
-        mask = torch.full((1, 1, length, keys), torch.finfo(q.dtype).min, dtype=q.dtype).triu(1)
-    grouped = (q * width ** -0.5).reshape(batch * pairs, -1, width)  # the heads that share a pair's keys
-    scores = torch.bmm(grouped, k.flatten(0, 1).mT)
-    if mask is not None:
-        scores = (scores.view(batch, pairs, -1, length, keys) + mask[:, :, None]).view_as(scores)
-    return torch.bmm(scores.softmax(-1), v.flatten(0, 1)).view(q.shape)
-
-
 class Attention(nn.Module):
     """Grouped-query attention with normalised queries and keys, over x itself or over `context`."""
 
@@ -101,7 +71,7 @@ class Attention(nn.Module):
         self.q_norm = RmsNorm(self.head_dim, config["rms_norm_eps"])
         self.k_norm = RmsNorm(self.head_dim, config["rms_norm_eps"])
 
-    def forward(self, x, table=None, mask=None, context=None, causal=False):
+    def forward(self, x, table=None, keys=None, context=None, window=0, causal=False):
         def heads(rows):
             return rows.unflatten(-1, (-1, self.head_dim))
 
@@ -113,7 +83,7 @@ class Attention(nn.Module):
             q = Rotation.apply(q.to(v.dtype), *(part[:q.shape[1]] for part in table))
             k = Rotation.apply(k.to(v.dtype), *table)
         q, k, v = (part.to(v.dtype).transpose(1, 2) for part in (q, k, v))
-        y = attend(q, k, v, mask if mask is None else mask.to(v.dtype), causal)
+        y = attend(q, k, v, keys, window, causal)
         return self.o_proj(y.transpose(1, 2).flatten(2))
 
 
@@ -137,13 +107,13 @@ class Layer(nn.Module):
         self.post_attention_layernorm = RmsNorm(config["hidden_size"], config["rms_norm_eps"])
         self.mlp = SwiGlu(config)
 
-    def forward(self, x, table, mask=None, causal=False, first_only=False):
+    def forward(self, x, table, keys=None, window=0, causal=False, first_only=False):
         y = self.input_layernorm(x)
         if first_only:  # the first position's output
             x, query = x[:, :1], y[:, :1]
-            x = x + self.self_attn(query, table, None if mask is None else mask[:, :, :1], context=y)
+            x = x + self.self_attn(query, table, keys, context=y, window=window)
         else:
-            x = x + self.self_attn(y, table, mask, causal=causal)
+            x = x + self.self_attn(y, table, keys, window=window, causal=causal)
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
@@ -164,8 +134,7 @@ class Encoder(nn.Module):
         for index, layer in enumerate(self.layers):
             window = config["sliding_window"] if config["layer_types"][index] == "sliding_attention" else 0
             is_last = index == len(self.layers) - 1
-            keys = visible_keys(mask, length, window, x.dtype, x.device)
-            x = layer(x, table, keys, first_only=first_only and is_last)
+            x = layer(x, table, mask, window, first_only=first_only and is_last)
         return self.norm(x)
 
     def forward(self, x, mask=None):

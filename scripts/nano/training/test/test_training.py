@@ -12,6 +12,7 @@ import torch
 
 import checkpoint
 import train
+from attention import attend
 from data import Data, Draw, read_pieces
 from discriminator import Discriminator
 from facts import TEMPOS, Facts, as_numbers, clock, tempo_of
@@ -227,6 +228,24 @@ class Words(unittest.TestCase):
         self.assertLess(differs(45, 2), 1e-3)
         self.assertGreater(differs(15, 2), 1)
         self.assertTrue(torch.allclose(hands[15:], clock(facts, [], 45, 75), atol=1e-5))
+
+
+class Attention(unittest.TestCase):
+    def test_products_in_bfloat16_agree_with_torchs_kernel_in_float32(self):
+        torch.manual_seed(1)
+        keys = torch.arange(300) < torch.tensor([[300], [170]])
+        for given in ({}, {"window": 40}, {"keys": keys}, {"keys": keys, "window": 140}, {"causal": True}):
+            inputs = [torch.randn(2, heads, 300, 32).bfloat16().requires_grad_() for heads in (4, 2, 2)]
+            precise = [part.detach().float().requires_grad_() for part in inputs]
+            upstream = torch.randn(2, 4, 300, 32)
+            upstream[1, :, 170:] = 0  # rows of padding are not read
+            y, wanted = attend(*inputs, **given), attend(*precise, **given)
+            y.backward(upstream.bfloat16())
+            wanted.backward(upstream)
+            counts = upstream != 0
+            pairs = [(y * counts, wanted * counts), *((a.grad, b.grad) for a, b in zip(inputs, precise))]
+            for found, right in pairs:
+                self.assertLess(float((found.float() - right).norm() / right.norm()), 0.02, given)
 
 
 class Learning(unittest.TestCase):
