@@ -4,6 +4,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { tryLock } from "fs-native-extensions";
+import { groupMemoryBytes } from "./group-memory.js";
 
 export interface Program {
   command: string;
@@ -46,6 +47,7 @@ interface Progress {
 
 const memoryLimitBytes = 6 * 2 ** 30;
 const heartbeatMs = 60_000;
+const memoryCheckMs = 1000;
 /** Steps an hour are those since this long ago. */
 const rateWindowMs = 1_800_000;
 /** A program has this long to save its state. */
@@ -55,19 +57,24 @@ export class Supervisor {
   readonly #directory: string;
   readonly #reports: boolean;
   readonly #wrapper: string[];
+  readonly #memoryBytes: number;
   readonly #heartbeat: NodeJS.Timeout | null;
   #child: ChildProcess | null = null;
   /** Why the program was asked to end. */
-  #interruption: "pause" | "stop" | null = null;
+  #interruption: "pause" | "stop" | "memory" | null = null;
   /** If its time counts as training: start, hours before, and hours to pause at. */
   #training: { sinceMs: number; hoursBefore: number; pauseAtHours: number } | null = null;
   #status: Status;
   /** Times and steps of this stage, for its rate. */
   #history: { atMs: number; step: number }[] = [];
 
-  /** @param options.reports writes the status file and a heartbeat line a minute */
-  constructor(directory: string, { reports = false, isIdle = true } = {}) {
+  /**
+   * @param options.reports writes the status file and a heartbeat line a minute
+   * @param options.memoryBytes limit of all processes of a program together
+   */
+  constructor(directory: string, { reports = false, isIdle = true, memoryBytes = memoryLimitBytes } = {}) {
     this.#wrapper = wrapper(isIdle);
+    this.#memoryBytes = memoryBytes;
     const now = new Date().toISOString();
     this.#directory = directory;
     this.#reports = reports;
@@ -118,13 +125,19 @@ export class Supervisor {
       detached: true,
     });
     this.#child = child;
+    const memoryCheck = setInterval(() => this.#checkMemory(), memoryCheckMs).unref();
     createInterface({ input: child.stdout }).on("line", (line) => this.#read(line, program));
     const [code, signal] = await new Promise<[number | null, string | null]>((done, fail) => {
       child.once("error", fail);
       child.once("close", (...ended) => done(ended));
     });
+    clearInterval(memoryCheck);
     this.#child = null;
     if (this.#interruption === "stop") this.#exit();
+    if (this.#interruption === "memory") {
+      this.#interruption = null;
+      throw new Error(`${program.stage} used more than ${this.#memoryBytes} bytes of memory and was stopped`);
+    }
     if (this.#interruption === "pause") {
       this.#interruption = null;
       return false;
@@ -154,7 +167,7 @@ export class Supervisor {
   }
 
   /** Files are replaced atomically, so a program that does not save in time loses the minutes since its last state. */
-  #interrupt(reason: "pause" | "stop"): void {
+  #interrupt(reason: "pause" | "stop" | "memory"): void {
     this.#interruption = reason;
     const { pid } = this.#child ?? {};
     if (pid === undefined) return;
@@ -162,6 +175,12 @@ export class Supervisor {
     if (process.platform === "linux") spawnSync("chrt", ["--all-tasks", "--other", "--pid", "0", `${pid}`]);
     killGroup(pid, "SIGTERM");
     setTimeout(() => killGroup(pid, "SIGKILL"), stopMs).unref();
+  }
+
+  #checkMemory(): void {
+    const { pid } = this.#child ?? {};
+    if (pid === undefined || this.#interruption !== null) return;
+    if (groupMemoryBytes(pid) > this.#memoryBytes) this.#interrupt("memory");
   }
 
   #beat(): void {

@@ -5,7 +5,7 @@
  *     npm run train:nano [-- --threads 2]
  *     npm run train:nano -- --status | --stop | --export DIR
  */
-import { copyFileSync, existsSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -13,6 +13,7 @@ import { Command } from "commander";
 import { cacheRoot } from "../setup/run.mjs";
 import { shippedModel } from "./dataset/data-set.js";
 import { heldOutFolder } from "./eval/held-out.js";
+import { dataVersion } from "./eval/versions.js";
 import { pythonOf } from "./python.js";
 import { lockTraining, type Program, readStatus, Supervisor, statusLine } from "./supervisor.js";
 import { writeModelFolder } from "./training/model-folder.js";
@@ -71,6 +72,7 @@ if (options.status) {
 
 async function trainToTheEnd(): Promise<void> {
   lockTraining(cache);
+  checkRecipe();
   const supervisor = new Supervisor(cache, { reports: true, isIdle: options.idle });
   try {
     await writeModelFolder(model, shippedModel);
@@ -83,6 +85,20 @@ async function trainToTheEnd(): Promise<void> {
     supervisor.end("failed");
     throw error;
   }
+}
+
+/** @throws Error if the cache holds data that this code and these options would not make; new shards would not fit them */
+function checkRecipe(): void {
+  const path = join(cache, "data-version.txt");
+  const { shardPieces, duration = null } = options;
+  const version = dataVersion(shippedModel, { shardPieces, duration, stemShare, audioShare });
+  if (!existsSync(path)) writeFileSync(path, version);
+  const found = readFileSync(path, "utf8");
+  if (found === version) return;
+  throw new Error(
+    `${cache} holds data of version ${found}, but the code and options now make ${version}: ` +
+      "delete the folder to start again, or pass the earlier options or another --cache",
+  );
 }
 
 /** Evaluates whenever another `evaluateHours` have passed, also if the run was cut in an evaluation. */
@@ -100,6 +116,7 @@ async function evaluate(supervisor: Supervisor, name: string): Promise<void> {
   const evaluations = join(cache, "evaluations");
   const table = join(evaluations, `${name}.md`);
   if (existsSync(table)) return;
+  mkdirSync(evaluations, { recursive: true });
   const recordings = join(evaluations, "recordings");
   const checkpoint = join(evaluations, "checkpoint");
   try {

@@ -1,16 +1,28 @@
-/** Names of cache folders by the content of what made them, so that nothing stale is measured. */
+/** Names of cache folders by the content of what made them, so that nothing stale is used. */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const composer = ["genres", "compose", "render", "words"].map((folder) =>
-  fileURLToPath(new URL(`../${folder}`, import.meta.url)),
-);
+const folderOf = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url));
+const composer = ["genres", "compose", "render", "words"].map(folderOf);
+const packers = new Set(["pack.py", "latent_space.py", "semitones.py", "spectra.py"]);
 
 /** Hash of the code that determines held-out pieces. */
 export function composerVersion(): string {
   return versionOf(composer, (name) => name.endsWith(".ts"));
+}
+
+/** Hash of all that determines a training data set: code, `options`, and the checkpoint's tokenizer and latent space. */
+export function dataVersion(checkpoint: string, options: object): string {
+  const parts = [
+    composerVersion(),
+    versionOf([folderOf("dataset")], (name) => name.endsWith(".ts")),
+    versionOf([folderOf("training")], (name) => packers.has(name)),
+    weightsVersion(join(checkpoint, "text_encoder"), join(checkpoint, "vae")),
+    JSON.stringify(options),
+  ];
+  return createHash("sha256").update(parts.join()).digest("hex").slice(0, 12);
 }
 
 /** Hash of the parts of a checkpoint, by folder. */

@@ -36,12 +36,12 @@ describe("supervisor of carillon-nano's training", () => {
 
   afterEach(() => rmSync(directory, { recursive: true }));
 
-  function start(program: string, pauseAtSeconds = 3600): ChildProcess {
+  function start(program: string, pauseAtSeconds = 3600, memoryBytes = 2 ** 32): ChildProcess {
     const code = `
       import { lockTraining, Supervisor } from ${JSON.stringify(supervisor)};
       const directory = ${JSON.stringify(directory)};
       lockTraining(directory);
-      const supervisor = new Supervisor(directory, { reports: true, isIdle: false });
+      const supervisor = new Supervisor(directory, { reports: true, isIdle: false, memoryBytes: ${memoryBytes} });
       const program = { stage: "start", command: process.execPath, parameters: ["-e", ${JSON.stringify(program)}] };
       const hasEnded = await supervisor.train({ ...program, env: process.env }, ${pauseAtSeconds / 3600});
       console.log(hasEnded ? "ended" : "paused");
@@ -81,6 +81,14 @@ describe("supervisor of carillon-nano's training", () => {
     expect(existsSync(join(directory, "state"))).to.equal(false);
     const pid = Number(readFileSync(join(directory, "pid"), "utf8"));
     expect(() => process.kill(pid, 0)).to.throw("ESRCH");
+  });
+
+  it("stops a program whose processes together exceed the memory limit", async function () {
+    if (process.platform !== "linux") this.skip();
+    const holding = "const held = Buffer.alloc(200e6, 1); setInterval(() => held.length, 1000);";
+    const program = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(holding)}]); ${holding}`;
+    const training = start(program, 3600, 380e6);
+    expect(await text(training.stderr as NodeJS.ReadableStream)).to.contain("used more than 380000000 bytes");
   });
 
   it("rejects a second run in the same directory", async () => {
