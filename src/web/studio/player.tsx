@@ -12,6 +12,8 @@ import { clock } from "./words.js";
 
 const unplayable = () => t("This song cannot be played: it may have been removed.");
 const PREVIEW_MAX_SECONDS = 240;
+/** Seconds between updates of the page while a song plays; wavesurfer reports the time at every frame. */
+const SHOWN_STEP = 0.1;
 const unfinished = () => ({
   queued: "",
   running: `· ${t("still being made")}`,
@@ -48,7 +50,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
     const made = makeWave(container.current, { height: 48, dragToSeek: true });
     made.on("play", () => setPlaying(true));
     made.on("pause", () => setPlaying(false));
-    made.on("timeupdate", setTime);
+    made.on("timeupdate", (seconds) => setTime(Math.floor(seconds / SHOWN_STEP) * SHOWN_STEP));
     made.on("ready", setLength);
     made.on("finish", () => ended.current());
     controls.toggle = () => void made.playPause();
