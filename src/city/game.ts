@@ -117,7 +117,7 @@ export interface LayerValues {
 }
 
 /** A service that a town of this size expects and too few homes have. */
-export interface ServiceWish {
+export interface MissingService {
   readonly service: string;
   /** Population from which its lack slows growth. */
   readonly fromCitizens: number;

@@ -2,13 +2,13 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runPython } from "../python.js";
-import type { Asked, Column, Measurement } from "./table.js";
+import type { Column, Measurement, PromptFacts } from "./table.js";
 
 export interface Recordings {
   title: string;
   paths: string[];
   /** The request of each. */
-  asked: readonly Asked[];
+  asked: readonly PromptFacts[];
   /** Time to make each; empty if it was not measured. */
   computeSeconds: number[];
   /** Recordings whose sections are known. */

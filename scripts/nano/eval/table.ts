@@ -3,7 +3,7 @@ import { canonicalKeyScale } from "../../../src/engine/metadata.js";
 import { modulo } from "../compose/theory.js";
 
 /** Facts that a prompt asks for; null for those it leaves open. */
-export interface Asked {
+export interface PromptFacts {
   bpm: number | null;
   keyScale: string | null;
   genre: string | null;
@@ -31,7 +31,7 @@ export interface Measurement {
 export interface Column {
   title: string;
   /** The request of each recording. */
-  asked: readonly Asked[];
+  asked: readonly PromptFacts[];
   measurements: Measurement[];
   /** Time to make each; empty if it was not measured. */
   computeSeconds: number[];
@@ -73,10 +73,10 @@ export function evaluationTable(columns: readonly Column[]): string {
 }
 
 /** Share of songs that do as asked, and as other prompts asked: the mean over all others is chance. */
-function verdictRows<Fact extends keyof Asked>(
+function verdictRows<Fact extends keyof PromptFacts>(
   title: string,
   fact: Fact,
-  holds: (asked: NonNullable<Asked[Fact]>, measured: Measurement) => boolean,
+  holds: (asked: NonNullable<PromptFacts[Fact]>, measured: Measurement) => boolean,
 ): Row[] {
   const verdicts = ({ asked, measurements }: Column, own: boolean): number[] =>
     measurements.flatMap((measured, index) =>
@@ -85,7 +85,7 @@ function verdictRows<Fact extends keyof Asked>(
         const isOpen = wanted === null || asked[index]?.[fact] === null;
         return isOpen || (index === other) !== own
           ? []
-          : Number(holds(wanted as NonNullable<Asked[Fact]>, measured));
+          : Number(holds(wanted as NonNullable<PromptFacts[Fact]>, measured));
       }),
     );
   return [

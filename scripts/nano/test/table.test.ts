@@ -1,9 +1,16 @@
 import { expect } from "chai";
 import { naturalPrompts } from "../eval/natural-prompts.js";
-import { type Asked, type Column, evaluationTable, isKey, isTempo, type Measurement } from "../eval/table.js";
+import {
+  type Column,
+  evaluationTable,
+  isKey,
+  isTempo,
+  type Measurement,
+  type PromptFacts,
+} from "../eval/table.js";
 import { genres } from "../genres/index.js";
 
-const asked: Asked[] = [
+const asked: PromptFacts[] = [
   { bpm: 100, keyScale: "C major", genre: "jazz" },
   { bpm: 140, keyScale: "A minor", genre: "rock" },
   { bpm: null, keyScale: null, genre: null },

@@ -8,7 +8,7 @@ import { BUILDING_PREFABS } from "./catalogue/building-prefabs.js";
 import { NETWORK_PREFABS } from "./catalogue/network-prefabs.js";
 import { crossedSegments } from "./fabric/network.js";
 import { detailsOf } from "./life/census.js";
-import { wishesOf } from "./life/expectations.js";
+import { missingServices } from "./life/expectations.js";
 import { budgetOf } from "./life/finance.js";
 import { coverageAt, layerOf } from "./life/layers.js";
 import { trafficOf } from "./life/traffic.js";
@@ -102,7 +102,7 @@ export class SimulatedCity {
   readonly coverage = (place: GroundPoint) => coverageAt(this.world, place);
 
   /** Expected services that too few homes have, in order of population. */
-  readonly wishes = () => wishesOf(this.world);
+  readonly missingServices = () => missingServices(this.world);
 
   buildingDetails(id: number): BuildingDetails | undefined {
     const building = this.world.buildings.get(id);

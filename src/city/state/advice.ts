@@ -67,21 +67,23 @@ function row({ place, commands, gravity, ...same }: Advice): JsonObject {
 /** Services that homes lack, including services that the town will expect soon. */
 function fromWishes(city: SimulatedCity): Advice[] {
   const households = city.world.households.size;
-  return city.wishes().map(({ service, fromCitizens, householdsWithout: value, pointsLost, place }) => {
-    const gravity = (WISH_GRAVITY * value) / households + GRAVITY_PER_POINT * pointsLost;
-    const effect =
-      pointsLost > 0
-        ? `costs ${pointsLost.toFixed(1)} points of happiness`
-        : `will cost happiness from ${fromCitizens} citizens on`;
-    const message = `${value} households lack ${service}, which ${effect}.`;
-    const commands = remediesFor(city, service, place);
-    return { topic: service, message, gravity, value, unit: "households", place, commands };
-  });
+  return city
+    .missingServices()
+    .map(({ service, fromCitizens, householdsWithout: value, pointsLost, place }) => {
+      const gravity = (WISH_GRAVITY * value) / households + GRAVITY_PER_POINT * pointsLost;
+      const effect =
+        pointsLost > 0
+          ? `costs ${pointsLost.toFixed(1)} points of happiness`
+          : `will cost happiness from ${fromCitizens} citizens on`;
+      const message = `${value} households lack ${service}, which ${effect}.`;
+      const commands = remediesFor(city, service, place);
+      return { topic: service, message, gravity, value, unit: "households", place, commands };
+    });
 }
 
 /** Causes of lost happiness of homes. Problems of buildings and missing services have entries of their own. */
 function fromHomes(city: SimulatedCity): Advice[] {
-  const wished = city.wishes().map(({ service }) => service);
+  const wished = city.missingServices().map(({ service }) => service);
   const homes = city.world.buildings.all().filter(({ homes, flags }) => homes > 0 && (flags & DOWN) === 0);
   const step = Math.max(1, Math.ceil(homes.length / SAMPLED_HOMES));
   const sample = homes.filter((_, i) => i % step === 0);

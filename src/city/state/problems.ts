@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Position, Problems, ServiceWish } from "../game.js";
+import type { MissingService, Position, Problems } from "../game.js";
 import { middle, position } from "../geometry.js";
 import { LIST, type ReadRoute } from "../read-route.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
@@ -54,13 +54,13 @@ export const problems: ReadRoute = {
       counts: Object.fromEntries(counts),
       countsByProblem,
       problems: rows.map(row),
-      wishes: city.wishes().map(wishRow),
+      wishes: city.missingServices().map(wishRow),
     };
   },
 };
 
 /** A missing service that the town expects or will expect soon. */
-function wishRow({ place, ...wish }: ServiceWish): JsonObject {
+function wishRow({ place, ...wish }: MissingService): JsonObject {
   return { ...wish, position: position(place) };
 }
 

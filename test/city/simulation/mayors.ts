@@ -100,7 +100,7 @@ function zoneByBars(town: Town): void {
 function serveWishes(town: Town, most: number): boolean {
   const { city } = town;
   const wished = city
-    .wishes()
+    .missingServices()
     .filter(({ householdsWithout }) => householdsWithout > 0.1 * city.world.households.size)
     .map(({ service, place, pointsLost }) => ({ prefab: PROVIDERS[service as Coverage], place, pointsLost }));
   const needs = [...wished, ...busyServices(city)]

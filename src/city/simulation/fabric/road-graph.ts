@@ -183,7 +183,7 @@ export class RoadTree {
 }
 
 /** Both ends of a road, as roots of a tree that starts at its middle. */
-export function rootsOn(graph: RoadGraph, { id, startNodeId, endNodeId }: SimSegment, root: number) {
+export function rootsAtEnds(graph: RoadGraph, { id, startNodeId, endNodeId }: SimSegment, root: number) {
   const seconds = (graph.seconds[id] as number) / 2;
   return [
     { nodeId: startNodeId, seconds, root },

@@ -131,7 +131,7 @@ export function decay(world: World, building: SimBuilding): void {
   const age = world.frame - building.declineFrame;
   if ((building.flags & FLAG.Collapsed) !== 0) {
     if (age >= spanOf(world, building, "rubble")) removeBuilding(world, building);
-  } else if (findsNewOwner(world, building)) {
+  } else if (isReoccupied(world, building)) {
     reopen(world, building);
   } else if (age >= spanOf(world, building, "ruin")) {
     fallDown(world, building, FLAG.Collapsed);
@@ -139,7 +139,7 @@ export function decay(world: World, building: SimBuilding): void {
 }
 
 /** Reoccupies a fully supplied building, more likely at high demand. */
-function findsNewOwner(world: World, { supply, roadId, prefab, switchedOff }: SimBuilding): boolean {
+function isReoccupied(world: World, { supply, roadId, prefab, switchedOff }: SimBuilding): boolean {
   const isServed = supply.power && supply.water && supply.sewage && roadId !== 0 && !switchedOff;
   const demand = world.demand[demandBarOf(prefab.service)];
   return isServed && world.random.percent((REOPENING_PERCENT * demand) / 100);

@@ -2,7 +2,7 @@
  * What a town expects as it grows: one service after another, in a fixed order. A village needs only utilities. Each
  * service has a threshold of population. Its lack costs happiness from there on, increasingly up to twice the threshold.
  */
-import type { Position, ServiceWish } from "../../game.js";
+import type { MissingService, Position } from "../../game.js";
 import { distance } from "../../geometry.js";
 import type { Coverage } from "../catalogue/building-prefabs.js";
 import type { SimBuilding } from "../state/entities.js";
@@ -50,7 +50,7 @@ export function isWished({ citizens }: World, kind: Coverage): boolean {
 }
 
 /** Expected services that too few homes have, in order of population. */
-export function wishesOf(world: World): ServiceWish[] {
+export function missingServices(world: World): MissingService[] {
   const homes = world.buildings.all().filter(({ householdIds }) => householdIds.length > 0);
   const step = Math.max(1, Math.ceil(homes.length / SAMPLED_HOMES));
   const sample = homes.filter((_, i) => i % step === 0);

@@ -32,13 +32,18 @@ export function requestService(world: World, building: SimBuilding, kind: Covera
 }
 
 /** Provider of a service at a place (the nearest park of several), and its quality from 0 (none) to 1. */
-export interface Served {
+export interface ProvidedService {
   readonly provider: SimBuilding;
   readonly quality: number;
 }
 
 /** @param roadId road that gives access to the place; all services but parks use it */
-export function serviceAt(world: World, place: GroundPoint, roadId: number, kind: Coverage): Served | null {
+export function serviceAt(
+  world: World,
+  place: GroundPoint,
+  roadId: number,
+  kind: Coverage,
+): ProvidedService | null {
   if (kind === "leisure") {
     const parks = parksAround(world, place);
     const [provider] = parks.sort((a, b) => distance(a.position, place) - distance(b.position, place));

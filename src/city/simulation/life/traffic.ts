@@ -8,7 +8,14 @@ import type { SegmentTraffic } from "../../game.js";
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { isActive, isSupplied, isWorking } from "../fabric/buildings.js";
 import { isOfWorkingAge, quitJob, takeJob } from "../fabric/citizens.js";
-import { delayAt, type RoadGraph, RoadTree, roadGraph, rootsOn, timeRoads } from "../fabric/road-graph.js";
+import {
+  delayAt,
+  type RoadGraph,
+  RoadTree,
+  roadGraph,
+  rootsAtEnds,
+  timeRoads,
+} from "../fabric/road-graph.js";
 import { FRAMES_PER_CYCLE } from "../state/calendar.js";
 import type { Citizen, SimBuilding, SimSegment } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -93,7 +100,7 @@ function countLorries(world: World): void {
 /** Counts the trips of one street's residents to work and shops. */
 function visitStreet(world: World, street: SimSegment, homes: readonly SimBuilding[]): void {
   const graph = roadGraph(world);
-  const tree = new RoadTree(graph, rootsOn(graph, street, street.id));
+  const tree = new RoadTree(graph, rootsAtEnds(graph, street, street.id));
   const ways = { world, graph, tree, street };
   const bound = new Float64Array(tree.roots.length);
   let cars = commute(ways, homes, (workplace) => {
@@ -188,22 +195,22 @@ interface Reached {
 /** The suitable workplaces nearest by travel time, `most` at most: on the street itself, then from road to road. */
 function nearest(
   { world, graph, tree, street }: Ways,
-  willDo: (place: SimBuilding) => boolean,
+  isSuitable: (place: SimBuilding) => boolean,
   longestSeconds: number,
   most: number,
 ): Reached[] {
   const found: Reached[] = [];
-  const lookOn = (roadId: number, seconds: number) => {
+  const addFrom = (roadId: number, seconds: number) => {
     if (seconds > longestSeconds) return;
     for (const place of world.workplacesOn(roadId)) {
-      if (willDo(place)) keepNearest(found, { place, seconds }, most);
+      if (isSuitable(place)) keepNearest(found, { place, seconds }, most);
     }
   };
-  lookOn(street.id, (graph.seconds[street.id] as number) / 2);
+  addFrom(street.id, (graph.seconds[street.id] as number) / 2);
   tree.walk(
     (seconds) => seconds <= (found[most - 1]?.seconds ?? longestSeconds),
     (roadId, seconds) => {
-      if (roadId !== street.id) lookOn(roadId, seconds + (graph.seconds[roadId] as number) / 2);
+      if (roadId !== street.id) addFrom(roadId, seconds + (graph.seconds[roadId] as number) / 2);
     },
   );
   return found;
@@ -270,7 +277,7 @@ export function routeService(world: World, index: number): void {
   const providers = world.providers.get(kind)?.items ?? [];
   const roots = providers.flatMap((provider) => {
     const road = world.segments.get(provider.roadId);
-    return road && isWorking(provider) ? rootsOn(graph, road, provider.id) : [];
+    return road && isWorking(provider) ? rootsAtEnds(graph, road, provider.id) : [];
   });
   const tree = new RoadTree(graph, roots);
   for (const road of world.segments.values()) {
