@@ -58,15 +58,16 @@ async function render(audioCodes) {
   const task = { task: "text2music", instruction: "", trackName: "", trackClasses: [], hasAudioCodes: true };
   const metadata = { bpm: 90, keyScale: "", timeSignature: "4", durationSeconds: seconds };
   const song = { instruction: instructionOf(task), caption, lyrics, language: "unknown", metadata };
-  const prompts = {
+  const prompt = {
     text: await encodeTextPrompt(tokenizer, song),
     lyrics: await encodeLyricPrompt(tokenizer, song),
     plainText: null,
+    timedLyrics: null,
   };
   await tokenizer.close();
   const recordings = { source: null, referenceAudio: null, adapters: [] };
   const samples = seconds * renderer.info.sampleRate;
-  const job = { task: "text2music", prompts, samples, audioCodes: [audioCodes], seeds: [1n], ...recordings };
+  const job = { task: "text2music", prompts: [prompt], samples, audioCodes: [audioCodes], seeds: [1n], ...recordings };
   const { audio } = await renderer.render({ ...job, ...renderParametersOf({}) }, call);
   return audio[0];
 }
