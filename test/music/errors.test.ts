@@ -1,6 +1,9 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
 import { expect } from "chai";
+import express from "express";
 import { loadConfig } from "../../src/index.js";
-import { detailFor } from "../../src/music/errors.js";
+import { detailFor, errorHandler, HttpError, speakOpenAi } from "../../src/music/errors.js";
 
 describe("messages to clients of a server with a key", () => {
   const shown = detailFor(loadConfig({ SVC_API_KEY: "key", SVC_TMPDIR: "/data/t+m", SVC_HOME: "/data" }));
@@ -14,5 +17,36 @@ describe("messages to clients of a server with a key", () => {
       ["/database is missing", "/database is missing"],
     ];
     for (const [message, expected] of names) expect(shown(message)).to.equal(expected);
+  });
+});
+
+describe("errors in the format of OpenAI", () => {
+  it("have the type of their status", async () => {
+    const app = express();
+    app.get("/:status", ({ params: { status } }, response) => {
+      speakOpenAi(response);
+      throw new HttpError(Number(status), "refused");
+    });
+    app.use(errorHandler(() => undefined));
+    const server = app.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const types = {
+      400: "invalid_request_error",
+      401: "authentication_error",
+      429: "rate_limit_error",
+      500: "server_error",
+      503: "server_error",
+    };
+    try {
+      for (const [status, type] of Object.entries(types)) {
+        const { error } = (await (await fetch(`http://127.0.0.1:${port}/${status}`)).json()) as {
+          error: object;
+        };
+        expect(error).to.deep.equal({ message: "refused", type, param: null, code: Number(status) });
+      }
+    } finally {
+      server.close();
+    }
   });
 });
