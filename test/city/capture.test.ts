@@ -90,7 +90,7 @@ describe("GET /capture", () => {
     expect(edge.colorAt(10, 10)).to.not.equal(OFF_MAP);
     const { client } = bridge;
     for (const [query, error] of [
-      ["x=90000", /Nothing/],
+      ["x=90000", /area at 90000, 0 is blank/],
       ["mode=Love", /Love.*LandValue/],
     ] as const) {
       const { status, body } = await client.get(`/capture?${query}`);

@@ -154,7 +154,7 @@ describe("the years of a served town", () => {
         .buildings()
         .filter(({ prefab }) => prefab.growable && prefab.service === "Residential")
         .map(({ prefab }) => prefab.level);
-      expect(levels.filter((level) => level >= 4).length, `${levels}`).to.be.lessThan(levels.length / 2);
+      expect(levels.filter((level) => level === 5).length, `${levels}`).to.be.lessThan(levels.length / 5);
       expect(new Set(levels).size, `${levels}`).to.be.greaterThan(2);
     });
   }
