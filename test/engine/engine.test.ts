@@ -186,8 +186,8 @@ describe("engine on the embedded model", () => {
       try {
         const { songs: together, batches } = await rendered(batching, songs);
         expect(batches, dtype).to.deep.equal([8]);
-        for (const [index, song] of songs.entries()) {
-          const alone = await batching.render(song, {});
+        for (const index of [0, 3, 7]) {
+          const alone = await batching.render(songs[index] as RenderRequest, {});
           expect(together[index]?.audio, `${dtype}, song ${index}`).to.deep.equal(alone.audio);
         }
       } finally {
