@@ -129,9 +129,10 @@ describe("a fleet with foreign data in Redis", () => {
 
   /** Foreign value for a key, by kind; null if the kind does not apply. */
   const KINDS: Record<string, (key: string, type: string) => Promise<unknown>> = {
-    "another type": async (key, type) => {
-      await other.del(key);
-      return type === "list" ? other.set(key, GARBAGE) : other.rpush(key, GARBAGE, "{}");
+    // In one step: a heartbeat may write the key again after it is deleted.
+    "another type": (key, type) => {
+      const replacing = other.multi().del(key);
+      return (type === "list" ? replacing.set(key, GARBAGE) : replacing.rpush(key, GARBAGE, "{}")).exec();
     },
     "bad text": async (key, type) => {
       if (type === "string") return other.set(key, GARBAGE);
