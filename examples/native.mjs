@@ -67,7 +67,14 @@ async function render(audioCodes) {
   await tokenizer.close();
   const recordings = { source: null, referenceAudio: null, adapters: [] };
   const samples = seconds * renderer.info.sampleRate;
-  const job = { task: "text2music", prompts: [prompt], samples, audioCodes: [audioCodes], seeds: [1n], ...recordings };
+  const job = {
+    task: "text2music",
+    prompts: [prompt],
+    samples,
+    audioCodes: [audioCodes],
+    seeds: [1n],
+    ...recordings,
+  };
   const { audio } = await renderer.render({ ...job, ...renderParametersOf({}) }, call);
   return audio[0];
 }
