@@ -24,7 +24,11 @@ const ROADSIDE_METERS = 60;
  * @returns quality from 0 (none) to 1
  */
 export function requestService(world: World, building: SimBuilding, kind: Coverage, demand: number): number {
-  if (kind === "leisure") return visitParks(parksAround(world, building.position), demand);
+  if (kind === "leisure") {
+    const parks = parksAround(world, building.position);
+    visitParks(parks, demand);
+    return parkQuality(parks);
+  }
   const served = serviceAt(world, building.position, building.roadId, kind);
   if (!served) return 0;
   served.provider.load += demand;
@@ -47,7 +51,7 @@ export function serviceAt(
   if (kind === "leisure") {
     const parks = parksAround(world, place);
     const [provider] = parks.sort((a, b) => distance(a.position, place) - distance(b.position, place));
-    return provider ? { provider, quality: visitParks(parks, 0) } : null;
+    return provider ? { provider, quality: parkQuality(parks) } : null;
   }
   const index = ROAD_COVERAGES.indexOf(kind);
   const traffic = world.segments.get(roadId)?.traffic;
@@ -98,20 +102,21 @@ function parksAround(world: World, place: GroundPoint): SimBuilding[] {
   });
 }
 
-/**
- * Spreads visitors over parks: the more crowded a park, the fewer choose it.
- * @returns mean quality for them, 0 to 1
- */
-function visitParks(parks: readonly SimBuilding[], visitors: number): number {
+/** Share of visitors that each park gets: the more crowded, the fewer choose it. */
+function choicesOf(parks: readonly SimBuilding[]): number[] {
   const shares = parks.map(shareOf);
   const sum = shares.reduce((all, share) => all + share, 0);
-  let quality = 0;
-  parks.forEach((park, i) => {
-    const chosenBy = (shares[i] as number) / sum;
-    park.load += visitors * chosenBy;
-    quality += chosenBy * (shares[i] as number);
-  });
-  return quality;
+  return shares.map((share) => share / sum);
+}
+
+/** Mean quality for the visitors of these parks, 0 to 1. */
+function parkQuality(parks: readonly SimBuilding[]): number {
+  return choicesOf(parks).reduce((all, choice, i) => all + choice * shareOf(parks[i] as SimBuilding), 0);
+}
+
+/** Spreads visitors over parks. */
+function visitParks(parks: readonly SimBuilding[], visitors: number): void {
+  for (const [i, choice] of choicesOf(parks).entries()) (parks[i] as SimBuilding).load += visitors * choice;
 }
 
 /** Radius of pollution and decay. */
