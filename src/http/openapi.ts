@@ -14,6 +14,7 @@ export interface OpenApiOperation {
   tags: string[];
   operationId: string;
   summary: string;
+  description?: string;
   security: object[];
   parameters: { name: string; in: "path" | "query" | "header"; description?: string; schema: JsonSchema }[];
   requestBody?: { content: Record<string, { schema: JsonSchema; example?: JsonSchema }> };

@@ -1,7 +1,7 @@
 /**
  * Prebuilt addons of this platform, in separate packages: one with libtorch for the CPU, one with addons for other
- * libtorch minors. An addon works with any build of its minor, CPU or CUDA; it uses the libtorch that was opened
- * first.
+ * libtorch minors. An addon works with any build of its minor, CPU or CUDA, because it references no CUDA symbol:
+ * `libtorch_cuda` registers its kernels when it is loaded. The addon uses the libtorch that was opened first.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";

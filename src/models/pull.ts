@@ -1,6 +1,7 @@
 /**
  * Downloads a model into the checkpoint directory, in the layout that the engine expects. Files in `.incomplete` are never
- * trusted: the next run hashes them, resumes them, and removes those that the hub no longer lists.
+ * trusted: the next run hashes them, resumes them, and removes those that the hub no longer lists. A folder moves into place
+ * atomically, once every file has the hub's checksum; existing folders never change. Model code is never executed.
  */
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rename, rm, stat, statfs } from "node:fs/promises";

@@ -1,6 +1,6 @@
 /**
- * Latents of a song as a safetensors file: `latents` [frames, channels], `silence` [channels], and the length of the song
- * in samples as metadata.
+ * Latents of a song as a safetensors file: `latents` [frames, channels], F32 or BF16, 25 frames a second. Optional:
+ * `silence` [channels], the first latent frame of silence, which identifies the VAE; metadata `samples`, the length at 48 kHz.
  */
 
 import { writeFile } from "node:fs/promises";

@@ -22,6 +22,8 @@ export type Parameters =
 export interface Operation {
   tag: "Tasks" | "Words" | "Chat" | "Models" | "Adapters" | "Training" | "Data sets" | "Service";
   summary: string;
+  /** What the summary and the schemas do not say, in Markdown. */
+  description?: string;
   query?: Parameters;
   headers?: Readonly<Record<string, string>>;
   body?: Parameters;
@@ -83,7 +85,7 @@ export function openApiDocument(
       title: "Carillon",
       version,
       description:
-        "Music generation. Parameters have the aliases in `x-aliases`. Numbers and booleans may be sent as text; null and blank fields count as absent. Numbers out of range are clamped with a line in `warnings`, unless SVC_RANGE_POLICY=refuse. Responses are wrapped in an envelope: `data`, `code`, `error`, `timestamp`, `extra`.",
+        "Music generation. Parameters have the aliases in `x-aliases`. Numbers and booleans may be sent as text; null and blank fields count as absent. Numbers out of range are clamped with a line in `warnings`, unless SVC_RANGE_POLICY=refuse. Errors are in `detail`. Responses are wrapped in an envelope: `data`, `code`, `error`, `timestamp`, `extra`.",
     },
     paths,
     components: {
@@ -110,7 +112,18 @@ function describe(
   operation: Operation,
   reference: (type: z.ZodType) => JsonSchema,
 ): OpenApiOperation {
-  const { tag, summary, query, headers = {}, body, files, answer, errors = [], example } = operation;
+  const {
+    tag,
+    summary,
+    description,
+    query,
+    headers = {},
+    body,
+    files,
+    answer,
+    errors = [],
+    example,
+  } = operation;
   const text = { type: "string" };
   const inQuery = query === undefined ? [] : Object.entries(propertiesOf(query));
   const failure = { "application/json": { schema: reference(errorAnswer) } };
@@ -120,6 +133,7 @@ function describe(
     tags: [tag],
     operationId: operationId(method, path),
     summary,
+    ...(description && { description }),
     security: operation.isOpen ? [] : [...KEYS, ...(operation.takesKeyInQuery ? QUERY_KEY : [])],
     parameters: [
       ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({

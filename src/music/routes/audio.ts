@@ -76,6 +76,8 @@ const route: Route = ({ authenticator, config, service }) => {
 
 export const audio = {
   summary: "Audio of a song; supports ranges",
+  description:
+    "Files carry title, prompt, lyrics, tempo, key and seed as tags unless SVC_AUDIO_TAGS=false. Without ffmpeg only wav and wav32 at 48 kHz can be written.",
   query: {
     shape: {
       path: parameter(

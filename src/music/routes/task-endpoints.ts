@@ -47,13 +47,21 @@ import { taskEvents } from "./task-events.js";
 const MAX_ANSWER_BYTES = 8 * 2 ** 20;
 
 const IDEMPOTENCY = {
-  "Idempotency-Key": "Any text, such as a UUID. Submissions with the same key create one task.",
+  "Idempotency-Key":
+    "Any text, such as a UUID. Submissions with the same key create one task, also after a restart, until the task is deleted. A different body is refused (422).",
 };
+
+const CALLBACK = `When the task ends, its item of \`POST /query_result\` is posted to \`callback_url\`, with \`event\` (\`done\` or \`failed\`) and \`timestamp\` (Unix seconds). Statuses 200 to 299 within ten seconds acknowledge it; otherwise it is sent up to 15 times in about six hours.
+
+- \`X-Carillon-Signature\`: \`sha256=\` and the hex HMAC-SHA256 of the body, with the API key of the submission; absent without SVC_API_KEY
+- \`X-Carillon-Timestamp\`: \`timestamp\` of the body; refuse messages older than some minutes
+- \`X-Carillon-Task\`: id of the task; deduplicate by it, since a server killed after a delivery may send it again`;
 
 const TASKS = section("Tasks", {
   /** If the client disconnects before the task is accepted, it is dropped. */
   "POST /release_task": abortableCommand({
     summary: "Queue a song",
+    description: CALLBACK,
     headers: IDEMPOTENCY,
     body: generationSchema,
     files: ["src_audio", "reference_audio", "src_latents", "ref_latents"],
@@ -99,6 +107,7 @@ const TASKS = section("Tasks", {
   }),
   "GET /v1/tasks": reading({
     summary: "List tasks, newest first",
+    description: "A page ends early at 8 MiB: continue at `offset` plus the number of rows.",
     query: parseTaskFilter,
     answer: answers.taskPage,
     run: ({ service }, { query }) => service.tasks.list(parseTaskFilter(query)),

@@ -34,7 +34,7 @@ export const taskEvents = {
   answer: {
     media: "text/event-stream",
     description:
-      "Events queued, position, stage, progress, and finally done or failed with the Task. With Last-Event-ID, continues after that event. Ends at once for a finished task.",
+      "Starts with the current state, or after the event Last-Event-ID. `queued` and `position`: task_id, position (1 is the next to start). `stage`: task_id, stage. `progress`: task_id, progress (0 to 1), stage, text, preview_seconds (available length of the preview). `done` or `failed`: the Task; the stream ends.",
   },
   errors: [404],
   takesKeyInQuery: true,

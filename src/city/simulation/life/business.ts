@@ -1,4 +1,7 @@
-/** One cycle of a business: workers, customers, goods. */
+/**
+ * One cycle of a business: workers, customers, goods. Without power, water or drains it earns nothing and loses its
+ * workers. Without a connection to the map edge a city runs out of wares.
+ */
 import { isSupplied, setProblem } from "../fabric/buildings.js";
 import { averageEducation, quitJob } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";

@@ -1,4 +1,10 @@
-/** Decline: problems of buildings, abandonment and collapse. */
+/**
+ * Decline: problems of buildings, abandonment and collapse. A grave problem (power, water, drains, road, garbage, deaths,
+ * taxes, workers, customers, wares) lasts 8 to 52 weeks before the building is abandoned, and is major after a quarter of
+ * that. A building that stays empty is abandoned after 10 to 40 weeks. A ruin with all supplies may be reoccupied, likelier
+ * at high demand; else it collapses after 6 to 30 weeks. A growable on ground of another zone, placed ones too, is removed
+ * within two cycles. Without a road it stays and has a problem.
+ */
 import { FLAG, type ProblemName, ZONES, zoneOf } from "../../terms.js";
 import { clearProblems, empty, gravest, removeBuilding, setProblem } from "../fabric/buildings.js";
 import { isAtShore } from "../fabric/reach.js";

@@ -1,4 +1,7 @@
-/** Growth: zoned lots become building sites, sites become buildings, buildings level up. */
+/**
+ * Growth: zoned lots become building sites, sites become buildings, buildings level up. A new site lowers its demand bar.
+ * Above 150 citizens nothing is built without a water pipe in reach.
+ */
 import { BLOCK_COLUMNS, distanceToLine, squareAround } from "../../geometry.js";
 import { FLAG, type GroundPoint, type GrowableService, ZONE_GROWTH, ZONES, type Zone } from "../../terms.js";
 import { growablesFor } from "../catalogue/building-prefabs.js";

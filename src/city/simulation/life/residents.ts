@@ -1,4 +1,7 @@
-/** One cycle of a residential building: ageing, education, work, shopping, moves. */
+/**
+ * One cycle of a residential building: ageing, education, work, shopping, moves. Homes fill only if roads lead to the
+ * map edge.
+ */
 import type { Coverage } from "../catalogue/building-prefabs.js";
 import { gravest, isActive } from "../fabric/buildings.js";
 import { AGE, addCitizen, ageOf, die, isOfWorkingAge, moveIn, moveOut, quitJob } from "../fabric/citizens.js";
