@@ -106,7 +106,7 @@ export function atLeast(number: z.ZodType<number>, min: number) {
   return number.pipe(z.number().min(min, `must be at least ${min}`).meta(typeOf(number)));
 }
 
-/** JSON Schema shows only the end of a pipe; the integer type is at its beginning. */
+/** JSON type of a number. z.toJSONSchema describes only the last schema of a pipe, and `int` is in the first. */
 function typeOf(number: z.ZodType<number>): { type?: unknown } {
   return { type: "number", ...z.globalRegistry.get(number) };
 }

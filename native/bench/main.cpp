@@ -136,7 +136,7 @@ Repetition prepare_vae_decode(const Settings& settings) {
 constexpr int64_t kPromptTokens = 400;
 constexpr int32_t kFirstCode = 151669, kCodeCount = 64000;  // of the published language models
 
-/// The published vocabulary as far as the codes phase knows it: text tokens without bytes.
+/// Vocabulary of the published size with audio codes. Text tokens have no bytes, which the codes phase does not need.
 Vocabulary codes_vocabulary(int64_t size) {
   return Vocabulary({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {151645}, kFirstCode, kCodeCount);
 }

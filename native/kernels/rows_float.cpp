@@ -197,7 +197,7 @@ void with_form(StoredForm form, const Use& use) {
 }  // namespace
 
 void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride) {
-  // As many accumulators as there are registers.
+  // Four or two outputs at a time, so that all accumulators fit into registers.
   with_form(matrix.form, [&]<typename Row>(Row*) {
     rows <= 2 ? all_outputs<Row, 4>(x, rows, matrix, y, y_stride) : all_outputs<Row, 2>(x, rows, matrix, y, y_stride);
   });

@@ -170,7 +170,7 @@ async function verdict(): Promise<void> {
   if (code !== 0) faults.push(`SIGTERM ended it with ${code}`);
   rmSync(directory, { recursive: true, force: true });
   console.log(
-    faults.length === 0 ? "verdict: sound" : `verdict: ${faults.length} faults\n${faults.join("\n")}`,
+    faults.length === 0 ? "result: no faults" : `result: ${faults.length} faults\n${faults.join("\n")}`,
   );
   process.exitCode = faults.length === 0 ? 0 : 1;
 }

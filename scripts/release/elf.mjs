@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { run, SetupError } from "../setup/run.mjs";
 
-/** Newest symbol versions that a package may require: those of Debian 10, RHEL 8 and Ubuntu 20.04. */
+/** Newest symbol versions that a package may require: Debian 10, RHEL 8 and Ubuntu 20.04 have them. */
 const NEWEST = { GLIBC: "2.28", GLIBCXX: "3.4.25", CXXABI: "1.3.11" };
 
 export function librariesNeeded(path) {

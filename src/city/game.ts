@@ -229,7 +229,7 @@ export interface BuildingPrefab {
   /** Footprint in cells of 8 m: width along the road, length away from it. */
   readonly width: number;
   readonly length: number;
-  /** Whether it belongs to the broken asset family `Block Services - ...`, which is never placed or listed. */
+  /** Whether it is one of the game's broken assets `Block Services - ...`, which are never placed or listed. */
   readonly blocked: boolean;
   /** A pipe junction. Listed only if the client asks for map objects. */
   readonly helper: boolean;

@@ -132,7 +132,7 @@ async function ffmpeg(): Promise<Finding[]> {
   }
 }
 
-/** Who may call the music service: address, key and host names. */
+/** Access to the music service: address, key and host names. */
 function callers(config: Config): Finding {
   const { apiHost, apiKey, isLocal, allowedHosts } = config;
   const what = "callers";

@@ -334,7 +334,7 @@ export interface TrainingOptions extends Omit<TrainingParameters, "conditionDrop
   model: ModelSource;
   /** Written into the output files; a name with `turbo` in it means a turbo model. */
   modelName: string;
-  /** As in PlacementOptions. */
+  /** See PlacementOptions. */
   device: string;
   dtype: "auto" | "float32" | "bfloat16";
   adapter: AdapterDesign;

@@ -14,7 +14,7 @@ const MIN_WORDS_TO_REPEAT = { caption: 10, lyrics: 40 };
 /** Maximum length of a word; longer ones are several words run together. */
 const MAX_WORD_LETTERS = 40;
 
-/** A section tag needs one of these words or one of the person's. */
+/** Words of valid section tags. Words of tags in the client's lyrics are valid too. */
 const SECTION_WORDS = new Set(
   (
     "ad-lib adlib break breakdown bridge build buildup call chant choir chorus coda drop ending fade guitar hook inst " +

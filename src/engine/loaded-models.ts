@@ -91,7 +91,7 @@ export class LoadedModels {
     return this.#slot(1).renderer?.adapters ?? null;
   }
 
-  /** @param model null: reloads the slot's own */
+  /** @param model null: reloads the model that the slot has */
   async loadSlot(slotNumber: number, model: string | null, call: CallOptions): Promise<SlotState> {
     const slot = this.#slot(slotNumber);
     const { model: current } = stateOf(slot, slotNumber);

@@ -72,7 +72,7 @@ export function understandPrompt(audioCodes: Iterable<number>): PromptPart[] {
 }
 
 /** Understanding prompt without a recording. */
-export function silentUnderstandPrompt(): PromptPart[] {
+export function understandPromptWithoutAudio(): PromptPart[] {
   return frame("understand", NO_USER_INPUT);
 }
 
@@ -104,7 +104,7 @@ export interface ThinkProgram {
   /** Fixed values; the model writes the others. */
   forced: ThinkFields;
   writeCaption: boolean;
-  /** False: omitted, even if forced. */
+  /** Whether the block has a language; if not, a forced one is omitted too. */
   writeLanguage: boolean;
   /** Lyrics after the block; otherwise the program ends with the last field. */
   textAfterwards: boolean;

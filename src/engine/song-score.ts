@@ -5,7 +5,7 @@
 import type { CallOptions, TokenScores } from "./addon.js";
 import type { LanguageModel } from "./language-model.js";
 import { toThinkFields } from "./metadata.js";
-import { isInstrumentalTag, silentUnderstandPrompt, understandPrompt } from "./prompts.js";
+import { isInstrumentalTag, understandPrompt, understandPromptWithoutAudio } from "./prompts.js";
 import { serializeThinkFields } from "./think-block.js";
 import type { PromptPart } from "./tokenizer.js";
 import type { ScoreRequest, SongScores } from "./types.js";
@@ -36,7 +36,7 @@ export async function scoreSong(
   const named = Object.values(words);
   if (facts.length + named.length === 0) return null;
   const heard = await lm.score(understandPrompt(audioCodes), [...facts, ...named], call);
-  const unheard = named.length === 0 ? [] : await lm.score(silentUnderstandPrompt(), named, call);
+  const unheard = named.length === 0 ? [] : await lm.score(understandPromptWithoutAudio(), named, call);
   const gains = heard.slice(facts.length).map((scores, i) => gainOf(scores, unheard[i] as TokenScores));
   const scores = {
     caption: null,

@@ -51,7 +51,7 @@ export interface SamplingOptions {
   /** Minimum probability relative to the most likely token; 0: off */
   minP: number;
   repetitionPenalty: number;
-  /** False: unconstrained decoding; the answer is parsed tolerantly. */
+  /** Whether a grammar constrains the output; otherwise it is parsed tolerantly. */
   constrained: boolean;
   /** Logs the forced fields and the model's output. */
   debug?: boolean;
@@ -70,7 +70,7 @@ export interface SampleRequest extends LanguageRequest {
   instrumental: boolean;
   /** Null: chosen by the model. */
   language: string | null;
-  /** Values set by the client; fixed for the model. */
+  /** Values set by the client, which the model must not change. */
   metadata: Metadata;
   sampling: SamplingOptions;
   seed: Seed;
@@ -117,7 +117,7 @@ export interface SongScores {
 export interface PlanRequest extends LanguageRequest {
   caption: string;
   lyrics: string;
-  /** Values set by the client; fixed for the model. */
+  /** Values set by the client, which the model must not change. */
   metadata: Metadata;
   /** Whether to run phase 1, which writes metadata. */
   fillMetadata: boolean;
@@ -148,7 +148,7 @@ export interface Plan {
 /** A loaded language model. */
 export interface LanguageModelInfo {
   name: string;
-  /** False: it plans metadata and codes but writes no text. */
+  /** Whether it can write captions and lyrics, and not only plan metadata and codes. */
   writesText: boolean;
 }
 
@@ -282,7 +282,7 @@ export interface SlotState {
   codebookSize: number | null;
   /** Model name; null before the first successful load. */
   model: string | null;
-  /** False also for an unloaded idle model, which reloads on use. */
+  /** Whether it is in memory. An unloaded idle model reloads on use. */
   isLoaded: boolean;
   isTurbo: boolean;
   /** Trained on stems: its captions have the parts Global, Local and Mask Control. */
@@ -308,7 +308,7 @@ export interface EngineOptions {
   offloadModel: boolean;
   /** The same, for the language model. */
   offloadLanguageModel: boolean;
-  /** Most songs planned or rendered at once; null: as many as fit, and on the CPU one at a time for rendering. */
+  /** Maximum songs planned or rendered at once. Null: limited by memory; on the CPU songs are rendered one by one. */
   batchMax: number | null;
   /** Unloads a model after this idle time; 0: never, null: default of the device. */
   idleSeconds: number | null;

@@ -7,7 +7,7 @@ import { isIP } from "node:net";
 
 const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i;
 
-/** Methods without side effects. Browsers send others across sites too, forms even without a preflight. */
+/** Methods without side effects. A page of any site can send the others too, with a form even without a preflight. */
 export const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /** Whether a host name or address is this machine's loopback. */

@@ -76,7 +76,7 @@ export function createLogger(level: string): Logger {
 
 /** Forwards another process's stderr through a pipe. Inheriting ours would make writes to it blocking again. */
 export function forwardStderr({ stderr }: ChildProcess): void {
-  // Without descriptors left the process has not started and has no stderr.
+  // Undefined if the process could not start, for example for lack of file descriptors.
   if (!stderr) return;
   (stderr as Socket).unref();
   createInterface({ input: stderr }).on("line", (line) => toStderr().write(`${line}\n`));

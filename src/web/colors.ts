@@ -112,7 +112,7 @@ export function scaleColor(value: number): string {
   return `rgb(${mix(0)} ${mix(1)} ${mix(2)})`;
 }
 
-/** A day of light lasts 16 weeks, as in the game, where days of the calendar pass in seconds. */
+/** A cycle of day and night lasts 16 weeks, as in the game, where calendar days pass in seconds. */
 const LIGHT_DAY_MS = 16 * 7 * 86_400_000;
 /** Start of a day of light; chosen so that 1 January 2031 begins at eight in the morning. */
 const MORNING_MS = Date.UTC(2031, 0, 1) - LIGHT_DAY_MS / 3;

@@ -69,7 +69,7 @@ describe("a bridge in front of a running game", () => {
   });
 });
 
-describe("a bridge in front of a strict or silent game", () => {
+describe("a bridge in front of a game that checks requests or does not answer", () => {
   let upstream: Server;
   let url: string;
   let seen: IncomingMessage[];

@@ -161,7 +161,7 @@ describe("planning reads", () => {
     for (const { value } of cells) expect(value).to.be.within(0, 100);
   });
 
-  it("sell tiles beside owned land, which are saved with the city", async () => {
+  it("offer tiles beside owned land; bought tiles are saved with the city", async () => {
     const { client, city } = bridge;
     city.world.unlimitedMoney = false;
     const { total, ownedAreaCount, areas } = await client.state("/state/areas");

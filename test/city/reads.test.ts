@@ -100,7 +100,7 @@ describe("reading an empty city", () => {
     ]);
   });
 
-  it("lists prefabs without the broken family", async () => {
+  it("lists prefabs without the broken assets", async () => {
     const { roads } = await bridge.client.state("/prefabs/roads");
     expect(roads).to.deep.include({ name: "Basic Road", displayName: "Two-Lane Road" });
     const { networks } = await bridge.client.state("/prefabs/networks?service=Water");

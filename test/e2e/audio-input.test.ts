@@ -258,7 +258,7 @@ describe("recordings of requests", () => {
   }
 });
 
-describe("recordings named by clients of other machines", () => {
+describe("recordings that other machines name by path", () => {
   const directory = temporaryDirectory();
   let server: LiveServer;
 
@@ -276,7 +276,7 @@ describe("recordings named by clients of other machines", () => {
     return status;
   }
 
-  it("may only be the server's own songs", async () => {
+  it("are accepted only if they are the server's own songs", async () => {
     server = await startLiveServer(join(directory, "open"), {
       SVC_API_HOST: "0.0.0.0",
       SVC_ALLOW_NO_KEY: "true",

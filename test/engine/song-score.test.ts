@@ -33,7 +33,7 @@ function modelOf(likelihood: (text: string, isHeard: boolean) => number, rank = 
 }
 
 describe("song scores", () => {
-  it("are 0.5 for words that the audio makes no more likely", async () => {
+  it("are 0.5 if the audio does not make the words more likely", async () => {
     const { lm, asked } = modelOf(() => -3);
     expect(await scoreSong(lm, song, {})).to.deep.equal({
       total: 0.5 * 0.5 + 0.3 * 0.5 + 0.2,

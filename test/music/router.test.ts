@@ -34,7 +34,7 @@ describe("router", () => {
     await Promise.all(engines.map((engine) => engine.close()));
   });
 
-  it("serves below a path of a host application, also twice", async () => {
+  it("serves below a path of a host application, and two routers in one application", async () => {
     const [quiet, loud] = [routerAt("quiet"), routerAt("loud")];
     const app = express();
     app.use("/quiet", quiet).use("/loud", loud);

@@ -138,7 +138,7 @@ void read_fsq(const ConfigFile& file, DitConfig& out) {
                "fsq_input_num_quantizers is not 1: residual quantizers are not supported");
 }
 
-/// Sizes of the encoder, with keys that begin with `prefix`; those of the DiT are defaults if it is not empty.
+/// Sizes of the encoder, with keys that begin with `prefix`. With a prefix, sizes of the DiT are the defaults.
 void read_encoders(const ConfigFile& file, const std::string& prefix, DitConfig& out) {
   const auto size = [&](const char* key, int64_t of_dit) {
     return file.positive(prefix + key, prefix.empty() ? std::nullopt : std::optional(of_dit));

@@ -53,8 +53,8 @@ class TorchFile : public TensorFile {
   PickleValue::Dictionary values_;
 };
 
-/// Writes tensors in order, and a dictionary of notes. Python's `torch.load(weights_only=True)` reads the file, as do
-/// loaders that know only basic opcodes and map entries, which are aligned to 64 bytes. Tensors keep their dtypes and
+/// Writes tensors in order, and a dictionary of notes. Python's `torch.load(weights_only=True)` reads the file, and so
+/// do simpler loaders: opcodes are basic, and entries are aligned to 64 bytes for mapping. Tensors keep their dtypes and
 /// become contiguous. An existing file is replaced once the new one is complete. Throws kBadArgument for an integer
 /// beyond 32 bits, which old loaders reject, or a file beyond 4 GiB; kStorage if writing fails.
 void write_torch_file(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,

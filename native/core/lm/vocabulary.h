@@ -28,7 +28,7 @@ class Vocabulary {
     uint8_t byte;
   };
 
-  /// `bytes`: those of all tokens, concatenated; `offsets`: size + 1 ascending positions in it. Any of `end_ids` ends a
+  /// `bytes`: concatenated bytes of all tokens; `offsets`: size + 1 ascending positions in it. Any of `end_ids` ends a
   /// row; constrained text may only produce the first. Audio codes are ids first_code .. first_code + code_count - 1.
   /// Throws kBadArgument.
   Vocabulary(std::vector<uint8_t> bytes, std::vector<int32_t> offsets, std::vector<int32_t> end_ids, int32_t first_code,
@@ -90,7 +90,7 @@ class PatternMasks {
       : pattern_(text), vocabulary_(vocabulary), device_(device) {}
 
   Pattern& pattern() { return pattern_; }
-  /// Ordinary tokens whose bytes can be read and after which a complete string is still reachable.
+  /// Ordinary tokens whose bytes the automaton accepts and after which a complete string is still reachable.
   const TokenMask& mask(int32_t state);
 
  private:

@@ -15,15 +15,15 @@ struct Item {
   double time;
 };
 
-Item draw(const TrainingSample& sample, const DrawLaw& law, uint64_t seed) {
+Item draw(const TrainingSample& sample, const DrawOptions& options, uint64_t seed) {
   PhiloxStream stream(seed);
   Item item{.data = sample.target_latents.to(at::kFloat),
             .noise = stream.normal(sample.target_latents.sizes()),
             .context = sample.context_latents,
             .conditions = sample.encoder_hidden_states,
-            .time = law.time.draw(stream)};
-  if (stream.uniform() < law.condition_dropout) {
-    item.conditions = law.null_condition.cpu().to(item.conditions.scalar_type())[0].expand_as(item.conditions);
+            .time = options.time.draw(stream)};
+  if (stream.uniform() < options.condition_dropout) {
+    item.conditions = options.null_condition.cpu().to(item.conditions.scalar_type())[0].expand_as(item.conditions);
   }
   return item;
 }
@@ -63,14 +63,14 @@ std::vector<int64_t> epoch_order(int64_t count, uint64_t seed, int64_t epoch) {
   return {order.const_data_ptr<int64_t>(), order.const_data_ptr<int64_t>() + count};
 }
 
-std::vector<Part> make_parts(const std::vector<TrainingSample>& samples, const DrawLaw& law, int64_t micro_step,
+std::vector<Part> make_parts(const std::vector<TrainingSample>& samples, const DrawOptions& options, int64_t micro_step,
                              const Placement& placement) {
   std::map<int64_t, std::vector<Item>> by_length;
   int64_t frames = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const uint64_t seed = stream_seed(law.seed, Stream::kSample, {micro_step, static_cast<int64_t>(i)});
+    const uint64_t seed = stream_seed(options.seed, Stream::kSample, {micro_step, static_cast<int64_t>(i)});
     const int64_t length = samples[i].target_latents.size(0);
-    by_length[length].push_back(draw(samples[i], law, seed));
+    by_length[length].push_back(draw(samples[i], options, seed));
     frames += length;
   }
   std::vector<Part> parts;

@@ -45,7 +45,7 @@ struct LearningRate {
 };
 
 /// Gradient checkpointing: a LayerRunner that keeps only the input of a layer and runs it again in the backward pass
-/// (Chen et al., 2016). Gradients are equal to those of a single run, bit for bit on the CPU.
+/// (Chen et al., 2016). Gradients are the same as without it, bit for bit on the CPU.
 at::Tensor run_layer_checkpointed(const LayerFunction& layer, const at::Tensor& x);
 
 }  // namespace carillon

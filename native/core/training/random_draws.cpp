@@ -41,28 +41,28 @@ bool is_turbo(const TrainingOptions& options, const DitConfig& model) {
   return model.is_turbo || options.model_name.find("turbo") != std::string::npos;
 }
 
-TimeLaw TimeLaw::discrete(double shift) {
+FlowTimeDistribution FlowTimeDistribution::discrete(double shift) {
   constexpr int kSteps = 8;
-  TimeLaw law;
-  law.times_ = shift == 0.0 ? turbo_schedule(kSteps) : shifted_schedule(kSteps, shift);
-  return law;
+  FlowTimeDistribution distribution;
+  distribution.times_ = shift == 0.0 ? turbo_schedule(kSteps) : shifted_schedule(kSteps, shift);
+  return distribution;
 }
 
-TimeLaw TimeLaw::logit_normal(double mean, double deviation) {
-  TimeLaw law;
-  law.mean_ = mean;
-  law.deviation_ = deviation;
-  return law;
+FlowTimeDistribution FlowTimeDistribution::logit_normal(double mean, double deviation) {
+  FlowTimeDistribution distribution;
+  distribution.mean_ = mean;
+  distribution.deviation_ = deviation;
+  return distribution;
 }
 
-TimeLaw TimeLaw::choose(const TrainingOptions& options, const DitConfig& model) {
+FlowTimeDistribution FlowTimeDistribution::choose(const TrainingOptions& options, const DitConfig& model) {
   const bool is_discrete = options.timestep_sampling == TimestepSampling::kAuto
                                ? is_turbo(options, model)
                                : options.timestep_sampling == TimestepSampling::kDiscrete;
   return is_discrete ? discrete(options.shift) : logit_normal(model.timestep_mu, model.timestep_sigma);
 }
 
-double TimeLaw::draw(PhiloxStream& stream) const {
+double FlowTimeDistribution::draw(PhiloxStream& stream) const {
   if (!times_.empty()) return times_[static_cast<size_t>(stream.uniform() * static_cast<double>(times_.size()))];
   const double larger = stream.normal({2}).max().item<float>();
   return 1.0 / (1.0 + std::exp(-(mean_ + deviation_ * larger)));

@@ -26,15 +26,15 @@ at::Generator seeded_generator(uint64_t seed, at::Device device);
 bool is_turbo(const TrainingOptions& options, const DitConfig& model);
 
 /// Distribution of training timesteps.
-class TimeLaw {
+class FlowTimeDistribution {
  public:
   /// Uniform over the timesteps of an eight-step schedule; shift 0 means 3, as for turbo models.
-  static TimeLaw discrete(double shift);
+  static FlowTimeDistribution discrete(double shift);
   /// The larger of two draws of sigmoid(mean + deviation * normal): the model's training drew both ends of an interval
   /// and used the upper.
-  static TimeLaw logit_normal(double mean, double deviation);
+  static FlowTimeDistribution logit_normal(double mean, double deviation);
   /// Distribution by the options. Throws kBadArgument for an invalid shift.
-  static TimeLaw choose(const TrainingOptions& options, const DitConfig& model);
+  static FlowTimeDistribution choose(const TrainingOptions& options, const DitConfig& model);
 
   double draw(PhiloxStream& stream) const;
 

@@ -35,7 +35,7 @@ TrainingSample read_sample(const std::string& path);
 /// padding.
 void trim_condition(TrainingSample& sample, const std::string& path);
 
-/// Throws kBadCheckpoint naming `path` and key if the widths of the sample are not those of the model.
+/// Throws kBadCheckpoint naming `path` and key if the sample has other widths than the model.
 void check_sample(const TrainingSample& sample, const DitConfig& model, const std::string& path);
 
 /// Reads a file and validates it against a model.

@@ -55,7 +55,7 @@ ConvolutionShape resampling(int64_t in, int64_t out, int64_t stride, bool transp
 /// A signal between units: itself (the residual) and its snake (input of the next convolution).
 using Stream = Convolution::Result;
 
-/// Snake before the units: that of the first unit, or of the next layer if there are none.
+/// Snake before the units. It belongs to the first unit, or to the next layer without units.
 const Snake& entry(const OobleckBlock& block, const Snake& next) {
   return block.units.empty() ? next : block.units.front().snake1;
 }

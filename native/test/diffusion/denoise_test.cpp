@@ -124,7 +124,7 @@ TEST("denoise: repaint keeps the source outside its window") {
   EXPECT(largest_difference(painted.narrow(1, 4, 6), clean.narrow(1, 4, 6)) > 1e-2);
 }
 
-TEST("denoise: fades the edges of a window outside it, within the clip") {
+TEST("denoise: the mask of a window fades to 0 outside the window, up to the ends of the clip") {
   at::Tensor mask = at::zeros({2, 12}, at::kBool);
   mask[0].narrow(0, 2, 3).fill_(true);
   mask[1].fill_(true);

@@ -81,7 +81,7 @@ TEST("tasks: a silent source gives the context of text2music") {
   EXPECT(first_song(renderer, job).equal(first_song(renderer, unsourced)));
 }
 
-TEST("tasks: a song has every sample of a source that ends within a frame") {
+TEST("tasks: a song is as long as its source, to the sample, even if that is not a whole number of frames") {
   constexpr int64_t kSamples = 41 * kSamplesPerFrame - 1;
   Renderer renderer = load(write_checkpoints());
   for (const Task task : kSourceTasks) {

@@ -17,8 +17,8 @@ using namespace carillon::test;
 
 namespace {
 
-DrawLaw draw_law(double condition_dropout = 0.0) {
-  return {TimeLaw::discrete(3.0), condition_dropout, at::full({1, 1, kTinyEncoder}, 7.0), 42};
+DrawOptions draw_options(double condition_dropout = 0.0) {
+  return {FlowTimeDistribution::discrete(3.0), condition_dropout, at::full({1, 1, kTinyEncoder}, 7.0), 42};
 }
 
 const Placement kPlacement{at::kCPU, at::kFloat};
@@ -81,14 +81,14 @@ TEST("learning rate: a run of one step has a warm-up of one step") {
   EXPECT_NEAR(one.at(1), 1.0, 1e-12);
 }
 
-TEST("time law: discrete draws the eight turbo times uniformly") {
+TEST("flow times: discrete draws the eight turbo times uniformly") {
   const double expected[] = {1.0, 0.9545454545454546, 0.9, 0.8333333333333334, 0.75, 0.6428571428571429, 0.5, 0.3};
   for (const double shift : {3.0, 0.0}) {
-    const TimeLaw law = TimeLaw::discrete(shift);
+    const FlowTimeDistribution distribution = FlowTimeDistribution::discrete(shift);
     PhiloxStream stream(1);
     constexpr int kDraws = 8000;
     std::map<double, int> counts;
-    for (int i = 0; i < kDraws; ++i) ++counts[law.draw(stream)];
+    for (int i = 0; i < kDraws; ++i) ++counts[distribution.draw(stream)];
     EXPECT_EQ(counts.size(), size_t{8});
     double chi_square = 0;
     for (const double time : expected) {
@@ -100,18 +100,18 @@ TEST("time law: discrete draws the eight turbo times uniformly") {
   }
   PhiloxStream stream(1);
   std::set<double> unshifted;
-  for (int i = 0; i < 500; ++i) unshifted.insert(TimeLaw::discrete(1.0).draw(stream));
+  for (int i = 0; i < 500; ++i) unshifted.insert(FlowTimeDistribution::discrete(1.0).draw(stream));
   EXPECT(unshifted == (std::set<double>{1.0, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125}));
 }
 
-TEST("time law: logit-normal is the larger of two draws") {
-  const TimeLaw law = TimeLaw::logit_normal(-0.4, 1.0);
+TEST("flow times: logit-normal is the larger of two draws") {
+  const FlowTimeDistribution distribution = FlowTimeDistribution::logit_normal(-0.4, 1.0);
   PhiloxStream stream(1);
   std::vector<double> times;
   double sum = 0, squares = 0;
   constexpr int kDraws = 20000;
   for (int i = 0; i < kDraws; ++i) {
-    times.push_back(law.draw(stream));
+    times.push_back(distribution.draw(stream));
     sum += times.back(), squares += times.back() * times.back();
   }
   std::sort(times.begin(), times.end());
@@ -122,7 +122,7 @@ TEST("time law: logit-normal is the larger of two draws") {
   EXPECT_NEAR(times[kDraws * 9 / 10], 0.7742, 0.008);
 }
 
-TEST("time law: auto depends on the model, an explicit choice does not") {
+TEST("flow times: auto depends on the model, an explicit choice does not") {
   DitConfig model{};
   model.timestep_mu = -0.4, model.timestep_sigma = 1.0;
   TrainingOptions options{};
@@ -130,9 +130,9 @@ TEST("time law: auto depends on the model, an explicit choice does not") {
     model.is_turbo = is_turbo;
     options.timestep_sampling = sampling;
     PhiloxStream stream(1);
-    const TimeLaw law = TimeLaw::choose(options, model);
+    const FlowTimeDistribution distribution = FlowTimeDistribution::choose(options, model);
     std::set<double> times;
-    for (int i = 0; i < 50; ++i) times.insert(law.draw(stream));
+    for (int i = 0; i < 50; ++i) times.insert(distribution.draw(stream));
     return times.size() <= 8;
   };
   EXPECT(is_discrete(true, TimestepSampling::kAuto));
@@ -179,8 +179,8 @@ TEST("batches: each epoch has its own permutation") {
 }
 
 TEST("batches: samples of equal length form one part, with shorter conditions padded and masked") {
-  const auto parts =
-      make_parts({random_sample(12, 5, 1), random_sample(8, 4, 2), random_sample(12, 3, 3)}, draw_law(), 0, kPlacement);
+  const auto parts = make_parts({random_sample(12, 5, 1), random_sample(8, 4, 2), random_sample(12, 3, 3)},
+                                draw_options(), 0, kPlacement);
   EXPECT_EQ(parts.size(), size_t{2});
   EXPECT_NEAR(parts[0].weight, 8.0 / 32, 1e-12);
   EXPECT_NEAR(parts[1].weight, 24.0 / 32, 1e-12);
@@ -195,11 +195,11 @@ TEST("batches: samples of equal length form one part, with shorter conditions pa
 
 TEST("batches: draws depend only on micro-step and position") {
   const auto noise = [&](int64_t micro_step) {
-    return make_parts({random_sample(12, 5, 1)}, draw_law(), micro_step, kPlacement)[0].batch.noise;
+    return make_parts({random_sample(12, 5, 1)}, draw_options(), micro_step, kPlacement)[0].batch.noise;
   };
   EXPECT(at::equal(noise(3), noise(3)));
   EXPECT(!at::equal(noise(3), noise(4)));
-  const auto pair = make_parts({random_sample(12, 5, 1), random_sample(12, 5, 1)}, draw_law(), 3, kPlacement);
+  const auto pair = make_parts({random_sample(12, 5, 1), random_sample(12, 5, 1)}, draw_options(), 3, kPlacement);
   EXPECT(at::equal(pair[0].batch.noise[0], noise(3)[0]));
   EXPECT(!at::equal(pair[0].batch.noise[0], pair[0].batch.noise[1]));
 }
@@ -209,7 +209,7 @@ TEST("batches: drops conditions at the requested rate") {
   int dropped = 0;
   constexpr int kDraws = 2000;
   for (int i = 0; i < kDraws; ++i) {
-    const at::Tensor states = make_parts({sample}, draw_law(0.15), i, kPlacement)[0].batch.encoder_states;
+    const at::Tensor states = make_parts({sample}, draw_options(0.15), i, kPlacement)[0].batch.encoder_states;
     if (states.eq(7.0).all().item<bool>()) {
       ++dropped;
     } else {
@@ -225,7 +225,7 @@ TEST("batches: the loss of unequal samples is weighted by length") {
   disturb(adapter);
   const std::vector<TrainingSample> samples = {random_sample(12, 5, 1), random_sample(7, 4, 2),
                                                random_sample(12, 3, 3)};
-  const auto parts = make_parts(samples, draw_law(), 5, kPlacement);
+  const auto parts = make_parts(samples, draw_options(), 5, kPlacement);
   const double together = loss_of(model, parts, 1.0);
   const at::Tensor gradient = flat_gradient(adapter);
   clear_gradients(adapter);
@@ -258,7 +258,7 @@ TEST("batches: four accumulated micro-batches of one give the gradient of one ba
   disturb(adapter);
   std::vector<TrainingSample> samples;
   for (uint64_t i = 0; i < 4; ++i) samples.push_back(random_sample(10, 4, 10 * i));
-  const Part four = make_parts(samples, draw_law(), 0, kPlacement)[0];
+  const Part four = make_parts(samples, draw_options(), 0, kPlacement)[0];
   loss_of(model, {four}, 1.0);
   const at::Tensor together = flat_gradient(adapter);
   clear_gradients(adapter);
@@ -291,7 +291,7 @@ TEST("trainable adapter: attaches to every attention projection only, and detach
 
 TEST("trainable adapter: a new adapter changes nothing, bit for bit, and never writes model weights") {
   AceStep model = tiny_ace_step({});
-  const auto part = make_parts({random_sample(12, 5, 1)}, draw_law(), 0, kPlacement)[0];
+  const auto part = make_parts({random_sample(12, 5, 1)}, draw_options(), 0, kPlacement)[0];
   const auto loss = [&] { return flow_matching_loss(model.dit, part.batch).item<double>(); };
   const double base = loss();
   std::vector<at::Tensor> weights;
@@ -348,7 +348,7 @@ TEST("trainable adapter: rejects a design out of range") {
 
 TEST("layer checkpointing: gives the same losses and gradients bit for bit, with dropout") {
   AceStep model = tiny_ace_step({});
-  const auto parts = make_parts({random_sample(30, 5, 1), random_sample(30, 3, 2)}, draw_law(), 0, kPlacement);
+  const auto parts = make_parts({random_sample(30, 5, 1), random_sample(30, 3, 2)}, draw_options(), 0, kPlacement);
   for (const AdapterDesign& design :
        {AdapterDesign(Lora{.rank = 4, .alpha = 8, .dropout = 0.1}), AdapterDesign(Lokr{.dimension = 2})}) {
     TrainableAdapter adapter(model.dit, design, 1);

@@ -57,7 +57,7 @@ export function findDeadEnds(city: SimulatedCity, roads: RoadIndex, rules: DeadE
   });
 }
 
-/** Widens the search step by step, so that the cost depends on what is near and not on the maximum radius. */
+/** Widens the search step by step, so that the cost depends on the distance of the result, not on the maximum radius. */
 function nearestForeignRoad(roads: RoadIndex, node: NetNode, reach: number) {
   for (let radius = Math.min(FIRST_SEARCH_METERS, reach); ; radius = Math.min(radius * 4, reach)) {
     const nearest = nearestWithin(roads, node, radius);

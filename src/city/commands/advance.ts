@@ -10,7 +10,7 @@ import { number, optionalNumber, shown, text } from "../wire/requests.js";
 import { defineGameCommand, requireCity } from "./command.js";
 import { requireWithin } from "./requirements.js";
 
-/** Ten years, as many as the statistics keep. */
+/** Ten years, the length of the statistics. */
 const MAX_WEEKS = 522;
 const MAX_SECONDS = 600;
 const PROBLEMS: readonly string[] = [...PROBLEMS_1, ...PROBLEMS_2];

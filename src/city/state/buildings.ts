@@ -36,7 +36,7 @@ export function countServices(buildings: readonly Building[]) {
   };
 }
 
-/** Cached: few combinations of flags occur in thousands of rows. */
+/** A cache, because thousands of rows share few combinations of flags. */
 const FLAG_TEXTS = new Map<number, string>();
 
 /** Flag names in bit order, joined. */

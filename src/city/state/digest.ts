@@ -42,7 +42,7 @@ export class CitySnapshot {
     );
   }
 
-  /** Whether an entity has this problem now and had not at that moment; `any` for all problems. */
+  /** Whether the problem has begun somewhere since the digest was created; `any` for all problems. */
   hasBegun(problem: string): boolean {
     for (const [name, now] of problemsOf(this.#city)) {
       if (problem !== "any" && problem !== name) continue;

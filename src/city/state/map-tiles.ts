@@ -142,7 +142,7 @@ function hashOf(buildings: readonly Building[]): number {
   return hash >>> 0;
 }
 
-/** Cached: few texts occur in thousands of buildings. */
+/** A cache, because thousands of buildings share few texts. */
 const TEXT_HASHES = new Map<string, number>();
 
 function hashOfText(text: string): number {

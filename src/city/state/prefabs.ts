@@ -51,7 +51,7 @@ function networkRow(prefab: SimNetworkPrefab) {
   };
 }
 
-/** GET /prefabs/buildings: without the known broken family. */
+/** GET /prefabs/buildings: without the broken assets `Block Services - ...`. */
 export const buildingPrefabs: ReadRoute = {
   path: "/prefabs/buildings",
   label: "List building prefabs",

@@ -42,7 +42,7 @@ export class DecodeError extends Error {
     this.name = "DecodeError";
   }
 
-  /** Whether the file is at fault, and not the server. */
+  /** Whether the file caused the failure, not the server. */
   get isInputFault(): boolean {
     return IS_INPUT_FAULT[this.code];
   }
@@ -163,7 +163,7 @@ export function openRecording(
 }
 
 function argumentsOf({ maxSeconds, beyondMaximum }: DecodeJob): string[] {
-  // One second more, to tell a longer recording from one of exactly this length.
+  // One second more, to distinguish a longer recording from one of exactly this length.
   const seconds = beyondMaximum === "cut" ? maxSeconds : maxSeconds + 1;
   return [
     // One thread, because each needs memory in proportion to the file.

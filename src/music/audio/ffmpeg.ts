@@ -55,7 +55,7 @@ export class FfmpegError extends Error {
 export interface FfmpegOptions {
   stdin: "pipe" | "ignore";
   stdout: "pipe" | "ignore";
-  /** Open file that it reads from INPUT_PATH, even if another file has replaced it at the path. */
+  /** Open input file, named INPUT_PATH in the arguments. Replacing the file at its path has no effect. */
   input?: { path: string; file: FileHandle };
   /** Maximum size of an output file; 0: it writes none. */
   fileBytes: number;

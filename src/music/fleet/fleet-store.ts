@@ -20,7 +20,7 @@ const MAX_REMEMBERED = 200;
 const LOST_SECONDS = 24 * 60 * 60;
 /** Records or summaries per command. */
 const BATCH = 1_000;
-/** Indices of tasks, without those of unfinished tasks by state. */
+/** Indices of all tasks; unfinished tasks have further indices by state. */
 const SORTED_INDICES = ["tasks", "favorites", "ended", "state:succeeded", "state:failed"];
 const HASH_INDICES = ["summaries", "routes"];
 

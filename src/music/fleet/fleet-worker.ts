@@ -35,7 +35,7 @@ export interface FleetWorkerOptions {
   jobTimeoutSeconds: number;
   /** Number of jobs that the fleet averages. */
   averageWindow: number;
-  /** Its current models and memory. */
+  /** Current models and free memory of the worker. */
   describe(): Promise<Omit<Announcement, "name" | "places" | "running" | "is_draining">>;
   /** Starts serving the calls of gateways. */
   serveCalls?(): void;

@@ -170,7 +170,7 @@ export class Quarantine {
     return moved;
   }
 
-  /** Quarantines those of the keys with foreign data. Resolves with them. */
+  /** Quarantines keys with foreign data and returns them. */
   async inspect(keys: readonly string[]): Promise<string[]> {
     const args = keys.flatMap((key) => {
       const rule = ruleOf(key);

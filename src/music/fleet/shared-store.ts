@@ -1,6 +1,6 @@
 /**
- * Checks that all servers of a fleet see the same store. The store contains a token, and Redis names it. Every server looks
- * for the token when it joins and after a reconnect. Without it a joining server exits; a running one takes no tasks and
+ * Checks that all servers of a fleet see the same store. The store contains a token file whose name is in Redis. Every server
+ * looks for the file when it joins and after a reconnect. Without it a joining server exits; a running one takes no tasks and
  * rejects new ones (503). The name in Redis expires soon after the last server has stopped.
  */
 import { randomUUID } from "node:crypto";

@@ -141,7 +141,7 @@ export class Workers {
   }
 
   /**
-   * Filters a worker's models whose files are the fleet's, so that no song is made from two checkpoints. The first worker
+   * Returns the models of a worker whose files equal the fleet's, so that no song is made from two checkpoints. The first worker
    * with a model name defines its files (compared by `MusicEngine.fingerprint`), as long as workers with them are running.
    * To replace a checkpoint, stop all workers with the old files; workers with the new ones then get tasks.
    */

@@ -55,7 +55,7 @@ interface WaitingTask {
   requestId: string | undefined;
   /** How often its song did not fit on the disk since the process started. */
   diskFailures: number;
-  /** Not started for a while, because it may have crashed the process or not fit on the disk. */
+  /** Delayed tasks, because they may have crashed the process or did not fit on the disk. */
   isHeld: boolean;
 }
 

@@ -23,11 +23,11 @@ type BodyType = "json" | "form" | "multipart";
 
 export interface BodyRule {
   types: readonly BodyType[];
-  /** False: files are discarded. */
+  /** Whether files of multipart bodies are stored; otherwise they are discarded. */
   storesFiles: boolean;
-  /** True: an empty body counts as no fields. */
+  /** Whether an empty body is accepted, as one without fields. */
   mayBeEmpty: boolean;
-  /** True: allows a larger body with inline recordings, if the headers hold the key. */
+  /** Whether a request with the key in a header may be larger, for inline recordings. */
   holdsRecordings?: boolean;
 }
 

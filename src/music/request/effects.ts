@@ -376,7 +376,7 @@ export function unusedAtSubmission(chosen: readonly Key[], facts: SubmissionFact
   return new Map(chosen.flatMap((key) => (USES[key].analyses?.includes(analysis) ? [] : [[key, reason]])));
 }
 
-/** Parameters set by the client whose effect is only known after rendering. */
+/** Parameters set by the client whose effect is known only after rendering. */
 export function undecidedAtSubmission(chosen: readonly Key[], unused: Unused): Key[] {
   return chosen.filter((key) => USES[key].afterSong !== undefined && !unused.has(key));
 }

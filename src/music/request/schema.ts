@@ -353,7 +353,7 @@ export type GenerationParameters = z.output<typeof generationSchema>;
 export interface AudioInput {
   /** As sent; the file's real path after the task is accepted. */
   path: string;
-  /** True: uploaded for this task and deleted with it. */
+  /** Whether it was uploaded for this task; then it is deleted with it. */
   isUpload: boolean;
   /** Size of an upload. Absent in tasks of older versions, whose uploads were deleted when they ended. */
   bytes?: number;

@@ -194,7 +194,7 @@ export class SongRunner implements TaskRunner {
     this.store?.close();
   }
 
-  /** Deletes uploads and songs of a failed task. Those of others are kept until the task is removed. */
+  /** Deletes uploads and songs of a failed task. A task that succeeded keeps them until it is removed. */
   async cleanUp(task: Task): Promise<void> {
     this.previews.end(task.id);
     if (task.state !== "failed") return;

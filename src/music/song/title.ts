@@ -41,7 +41,7 @@ export function songFileName(title: string, version: string | null, extension: s
   return `${name}${version === null ? "" : ` - ${version}`}.${extension}`;
 }
 
-/** Tells versions apart: A, B, C... */
+/** Letter of a version: A, B, C... */
 export function versionLetter(index: number): string {
   return String.fromCharCode(65 + index);
 }

@@ -157,7 +157,7 @@ function skippedNotice(skipped: readonly string[]): string[] {
   return [`The manifest names missing files: ${firstOf(skipped)}`];
 }
 
-/** Answer to a start whose run failed before its first step. */
+/** Error response to a start if the run fails before its first step. */
 function refusal({ failure, record }: TrainingRun): HttpError {
   const isClients = CLIENT_CODES.includes((failure as { code?: unknown }).code);
   return new HttpError(isClients ? 400 : 500, record.error ?? "", {}, { cause: failure });

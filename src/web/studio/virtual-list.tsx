@@ -19,7 +19,7 @@ export function VirtualList({ count, keyOf, row, onView }: VirtualListProps) {
   const list = useRef<HTMLUListElement>(null);
   const [, redraw] = useState(0);
   const [top, setTop] = useState(0);
-  // Scrolling renders only this list: rows that stay in view keep what they show.
+  // Scrolling renders only this list; rows that stay in view are not rendered again.
   const drawn = useMemo(() => new Map<number, ComponentChildren>(), [row]);
   const options = {
     count,

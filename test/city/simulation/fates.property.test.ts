@@ -26,7 +26,7 @@ const WEEK = 4096;
 /** Within a week no more than this share of the people may leave. */
 const STEEPEST_WEEK = 0.15;
 
-describe("the fate of a served town", () => {
+describe("the population of a town with all services", () => {
   let grown: string;
   /** Number of citizens week by week over half a year without commands. */
   let untouched: number[];
@@ -47,7 +47,7 @@ describe("the fate of a served town", () => {
     return city;
   }
 
-  it("is gradual growth", () => {
+  it("grows gradually without changes", () => {
     expect(untouched[0]).to.be.greaterThan(500);
     expect(untouched.at(-1)).to.be.greaterThan(untouched[0] as number);
     expect(steepestLoss(untouched)).to.be.lessThan(0.05);
@@ -76,7 +76,7 @@ describe("the fate of a served town", () => {
   });
 
   for (const prefab of new Set(TOWN_SERVICES.map(([name]) => name))) {
-    it(`shows the loss of every ${prefab}, and survives it by a quarter @slow`, () => {
+    it(`suffers from the loss of every ${prefab}, but people leave gradually @slow`, () => {
       const city = again();
       bulldozeAll(city, prefab);
       const citizens = course(city, 13);
@@ -127,9 +127,9 @@ describe("the fate of a served town", () => {
   });
 });
 
-describe("the fate of a first town", () => {
+describe("a first town", () => {
   for (const seed of [1, 2, 3]) {
-    it(`is growth over a year without commands, for seed ${seed}`, () => {
+    it(`grows over a year without commands, for seed ${seed}`, () => {
       const city = firstTown(seed);
       advance(city, 7200);
       const early = city.citizenCount;
@@ -142,9 +142,9 @@ describe("the fate of a first town", () => {
   }
 });
 
-describe("the years of a served town", () => {
+describe("a town with all services over two years", () => {
   for (const seed of [7, 8]) {
-    it(`raise education slowly and give few homes the top level, for seed ${seed} @slow`, () => {
+    it(`raises education slowly and gives few homes the top level, for seed ${seed} @slow`, () => {
       const city = servedTown(seed);
       advance(city, 104 * WEEK);
       const { citizens, graduates } = city.statistics().at(-1) ?? { citizens: 0, graduates: 0 };
@@ -159,7 +159,7 @@ describe("the years of a served town", () => {
     });
   }
 
-  it("fill the cemetery, which serves again once emptied @slow", () => {
+  it("fills the cemetery, which serves again once emptied @slow", () => {
     const city = servedTown();
     const [cemetery] = city.world.providers.get("death")?.items ?? [];
     if (!cemetery) throw new Error("the town has no cemetery");

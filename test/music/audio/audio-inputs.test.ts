@@ -114,7 +114,7 @@ describe("input recordings of tasks", () => {
     });
   }
 
-  it("may be anywhere without roots, but must be audio files", async () => {
+  it("may be anywhere if no root is set, but must be audio files", async () => {
     const inputs = new AudioInputs(anywhere);
     expect((await inputs.admit(cover(at("outside", "a b.wav")), caller)).sourceAudio?.path).to.equal(
       at("outside", "a b.wav"),

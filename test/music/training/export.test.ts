@@ -78,7 +78,7 @@ describe("the export of adapters", () => {
       return read("mine/lokr_weights.safetensors");
     };
 
-    it("takes the checkpoint of the stop if no epoch was finished", async () => {
+    it("exports the checkpoint written at the stop if no epoch was finished", async () => {
       checkpoint("stopped_epoch_1_step_3");
       expect(await exported()).to.equal("stopped_epoch_1_step_3");
     });

@@ -185,7 +185,7 @@ interface ReadTensor {
   values: Float32Array;
 }
 
-/** Tensors of a float32 safetensors file, which must be contiguous and fill it. */
+/** Tensors of a float32 safetensors file. Checks that they fill the file without gaps. */
 function tensorsOf(path: string): Map<string, ReadTensor> {
   const bytes = readFileSync(path);
   const begin = 8 + Number(bytes.readBigUInt64LE());

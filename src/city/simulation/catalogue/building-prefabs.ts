@@ -182,7 +182,7 @@ const CIVIC_ROWS: Partial<Record<Service, readonly CivicRow[]>> = {
 };
 
 const BLOCKED_NAMES = "Block Services - Utility Yard_Data = Block Services - Utility Yard";
-/** The asset of the known broken family: never listed or placed. */
+/** Stands in for the game's broken assets `Block Services - ...`: never listed or placed. */
 export const BLOCKED_PREFAB = civic("Water", [BLOCKED_NAMES, "4x4", 0, 0, { blocked: true }]);
 
 const CIVIC_PREFABS = Object.entries(CIVIC_ROWS).flatMap(([service, rows]) =>

@@ -147,7 +147,7 @@ export function reportFirstRoad(world: World, streetName: string): void {
   announce(world, "CHIRP_RANDOM", `A first road was opened: ${streetName}.`);
 }
 
-/** Once a cycle: milestones, and what the city lacks. */
+/** Once a cycle: messages about milestones and missing services. */
 export function reportCity(world: World): void {
   const reached = MILESTONES.findLast((milestone) => world.citizens.size >= milestone) ?? 0;
   if (reached > world.milestone) {

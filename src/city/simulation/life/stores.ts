@@ -19,7 +19,7 @@ const FUEL_STORE_WEEKS = 4;
 const FUEL_PER_WEEK = 3;
 const HALF_FUEL_SECONDS = 1_800;
 
-/** Moves what was collected at a building to its provider. */
+/** Moves garbage or bodies collected at a building to its provider. */
 export function bring(world: World, from: SimBuilding, kind: Coverage, amount: number): void {
   if (amount === 0) return;
   const served = serviceAt(world, from.position, from.roadId, kind);

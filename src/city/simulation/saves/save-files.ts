@@ -265,7 +265,7 @@ function automaticSavesOf(cityId: string, saves: readonly SaveFile[]): SaveFile[
 }
 
 /**
- * The name for a city's next automatic save: an unused one, else that of the oldest.
+ * Name of a city's next automatic save: an unused one, else the oldest's.
  * @param saves newest first
  */
 function nextAutomaticName(cityId: string, saves: readonly SaveFile[]): string {

@@ -64,7 +64,7 @@ export type Amounts = Partial<Record<LedgerLine, number>>;
 const KEPT_WEEKS = 104;
 
 export interface WeekAccount {
-  /** Its last frame. */
+  /** Last frame of the week. */
   readonly frame: number;
   readonly balanceCents: number;
   readonly amounts: Amounts;

@@ -96,7 +96,7 @@ export function isInUse(building: SimBuilding): boolean {
   return (building.flags & FLAG.Completed) !== 0 && (building.flags & DOWN) === 0 && !building.switchedOff;
 }
 
-/** Whether a plant has what its place must offer: a road, the shore. */
+/** Whether a plant has the road and the shore that it needs. */
 export function canOperate(world: World, plant: SimBuilding): boolean {
   const { civic } = plant.prefab;
   if (!isActive(plant) || (!civic?.roadless && plant.roadId === 0)) return false;
