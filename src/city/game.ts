@@ -6,8 +6,6 @@
  */
 import type { GroundPoint, Level, ProblemName, Service, Severity, SubService } from "./terms.js";
 
-export type { GroundPoint } from "./terms.js";
-
 export interface Position extends GroundPoint {
   readonly y: number;
 }
@@ -36,7 +34,7 @@ export interface Budget {
 }
 
 /** Line of the budget: a taxed or civic service, construction, loans. */
-export interface BudgetLine {
+interface BudgetLine {
   readonly name: string;
   /** Money in the current week so far, in the last whole week, and since the city was founded. */
   readonly thisWeek: number;
@@ -59,7 +57,7 @@ export interface LoanOffer {
   readonly weeklyPayment: number;
 }
 
-export interface RunningLoan {
+interface RunningLoan {
   readonly lender: string;
   readonly amount: number;
   readonly weeklyPayment: number;
@@ -304,7 +302,7 @@ export interface CitizenMessage extends MessageBase {
   readonly tag: string;
 }
 
-export interface GenericMessage extends MessageBase {
+interface GenericMessage extends MessageBase {
   readonly type: "GenericMessage";
   readonly senderId: 0;
   readonly senderKey: string;

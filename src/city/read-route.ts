@@ -5,7 +5,7 @@ import type { SimulatedCity } from "./simulation/simulated-city.js";
 import type { JsonObject } from "./wire/answers.js";
 import type { Query } from "./wire/requests.js";
 
-export interface ReadContext {
+interface ReadContext {
   readonly game: EmbeddedGame;
   readonly city: SimulatedCity;
   readonly query: Query;

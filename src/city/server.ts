@@ -8,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from "express";
 import { ConfigError } from "../config.js";
 import { HttpError } from "../http/http-error.js";
-import { answerUnread, type Listener, listen, logRequests } from "../http/listener.js";
+import { type Listener, listen, logRequests, respondAndClose } from "../http/listener.js";
 import {
   hasSeveralHosts,
   hostName,
@@ -206,6 +206,6 @@ function refuseUnreadable(isOpen: boolean): (error: NodeJS.ErrnoException, socke
     if (!socket.writable) return;
     const message = `The request could not be read: ${error.message}`;
     const status = error.code === "HPE_HEADER_OVERFLOW" ? 500 : 400;
-    answerUnread(socket, status, writeJson({ ok: false, error: message }), headers);
+    respondAndClose(socket, status, writeJson({ ok: false, error: message }), headers);
   };
 }

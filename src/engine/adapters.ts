@@ -14,7 +14,7 @@ export function activeAdapters<T extends LoadedAdapter>({ adapters }: AdapterSta
 }
 
 /** Sorts by name, so that the merge order, and with it rounding, does not depend on the order of loading. */
-export function inOrder<T extends { name: string; digest?: string }>(adapters: readonly T[]): T[] {
+function inOrder<T extends { name: string; digest?: string }>(adapters: readonly T[]): T[] {
   const keyOf = ({ name, digest = "" }: T) => `${name}\0${digest}`;
   return adapters.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }

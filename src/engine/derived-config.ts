@@ -1,7 +1,7 @@
 /** Derives config.json from tensor shapes, for weight files that come without one. */
 
 /** Shape of a tensor by its name in the model. @throws Error if there is no such tensor */
-export type ShapeOf = (name: string) => readonly number[];
+type ShapeOf = (name: string) => readonly number[];
 
 export interface Shapes {
   names: readonly string[];

@@ -60,7 +60,7 @@ const correction = within(finiteNumber, -1, 1);
 
 /** Solvers of the core. */
 export const INFER_METHODS = ["ode", "sde", "heun", "dpm3m", "stork4"] as const;
-export type InferMethod = (typeof INFER_METHODS)[number];
+type InferMethod = (typeof INFER_METHODS)[number];
 const inferMethod = oneOfElse(["euler", ...INFER_METHODS], "ode")
   .transform((method): InferMethod => (method === "euler" ? "ode" : method))
   .meta({ type: "string", enum: ["euler", ...INFER_METHODS] });

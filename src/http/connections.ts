@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { answerUnread } from "./listener.js";
+import { respondAndClose } from "./listener.js";
 
 /** Descriptors reserved for models, the store, songs, uploads, ffmpeg pipes and the city. */
 const RESERVED_DESCRIPTORS = 256;
@@ -95,6 +95,6 @@ function refuse(socket: Socket): void {
   socket.on("error", () => {
     // The client disconnected first.
   });
-  answerUnread(socket, 503, body, { "Retry-After": 5 });
+  respondAndClose(socket, 503, body, { "Retry-After": 5 });
   socket.destroySoon();
 }

@@ -96,7 +96,7 @@ export function logRequests(
 }
 
 /** Responds without reading the request, and closes the connection. */
-export function answerUnread(
+export function respondAndClose(
   socket: Duplex,
   status: number,
   body: string,

@@ -3,9 +3,9 @@ import type { CallToolResult, Tool as Definition } from "@modelcontextprotocol/s
 import type { JsonSchema, OpenApiOperation } from "../http/openapi.js";
 import type { ServiceResponse } from "./service-client.js";
 
-export type Arguments = Readonly<Record<string, unknown>>;
+type Arguments = Readonly<Record<string, unknown>>;
 
-export interface CallContext {
+interface CallContext {
   readonly signal: AbortSignal;
   /** Reports progress from 0 to 1, if the client requested it. */
   readonly report: (progress: number, message: string) => Promise<void>;

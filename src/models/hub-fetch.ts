@@ -43,7 +43,7 @@ function assertHost(url: URL, hub: URL): void {
 }
 
 /** Aborts a response that is larger than announced. */
-export function bounded(ask: Fetch, maxBytes: number): Fetch {
+export function limitSize(ask: Fetch, maxBytes: number): Fetch {
   return async (input, init) => {
     const response = await ask(input, init);
     if (response.body === null || !response.ok) return response;

@@ -1,11 +1,11 @@
 /** Lists and reads model hub repositories with the hub's library; errors become PullError. */
 import { downloadFile, HubApiError, type ListFileEntry, listFiles } from "@huggingface/hub";
 import { PullError } from "./errors.js";
-import { bounded, fetchFromHub } from "./hub-fetch.js";
+import { fetchFromHub, limitSize } from "./hub-fetch.js";
 import { knownNames } from "./published.js";
 
 /** The input of `git-sha1` starts with a git blob header. */
-export interface Checksum {
+interface Checksum {
   algorithm: "sha256" | "git-sha1";
   hex: string;
 }
@@ -55,7 +55,7 @@ export class Hub {
    */
   async list(repository: string, folder: string): Promise<HubFile[]> {
     const files: HubFile[] = [];
-    const access = { ...this.#access, fetch: bounded(this.#access.fetch, MAX_PAGE_BYTES) };
+    const access = { ...this.#access, fetch: limitSize(this.#access.fetch, MAX_PAGE_BYTES) };
     try {
       const repo = { type: "model", name: repository } as const;
       for await (const entry of listFiles({ ...access, repo, path: folder, recursive: true })) {
@@ -87,7 +87,7 @@ export class Hub {
         refusal = error;
         throw error;
       });
-    const access = { ...this.#access, fetch: bounded(ask, file.sizeBytes) };
+    const access = { ...this.#access, fetch: limitSize(ask, file.sizeBytes) };
     const blob = await downloadFile({ ...access, repo, path: file.path, xet: false }).catch((error) => {
       throw this.#failure(error, `${file.repository}/${file.path}`);
     });

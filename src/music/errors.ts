@@ -129,7 +129,7 @@ export function errorHandler(
       return;
     }
     const detail = shown(failure.detail);
-    const body = response.locals.speaksOpenAi === true ? openAiError(failure.status, detail) : detail;
+    const body = response.locals.usesOpenAiErrors === true ? openAiError(failure.status, detail) : detail;
     response.set(failure.headers).status(failure.status).json({ detail, error: body });
   };
 }
@@ -166,8 +166,8 @@ export function detailFor(config: Config): (detail: string) => string {
 }
 
 /** Switches errors of this response to the OpenAI format. */
-export function speakOpenAi(response: Response): void {
-  response.locals.speaksOpenAi = true;
+export function useOpenAiErrors(response: Response): void {
+  response.locals.usesOpenAiErrors = true;
 }
 
 function openAiError(status: number, detail: string) {

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import express from "express";
 import { loadConfig } from "../../src/index.js";
-import { detailFor, errorHandler, HttpError, speakOpenAi } from "../../src/music/errors.js";
+import { detailFor, errorHandler, HttpError, useOpenAiErrors } from "../../src/music/errors.js";
 
 describe("messages to clients of a server with a key", () => {
   const shown = detailFor(loadConfig({ SVC_API_KEY: "key", SVC_TMPDIR: "/data/t+m", SVC_HOME: "/data" }));
@@ -24,7 +24,7 @@ describe("errors in the format of OpenAI", () => {
   it("have the type of their status", async () => {
     const app = express();
     app.get("/:status", ({ params: { status } }, response) => {
-      speakOpenAi(response);
+      useOpenAiErrors(response);
       throw new HttpError(Number(status), "refused");
     });
     app.use(errorHandler(() => undefined));

@@ -54,7 +54,7 @@ class TorchFile : public TensorFile {
 };
 
 /// Writes tensors in order, and a dictionary of notes. Python's `torch.load(weights_only=True)` reads the file, and so
-/// do simpler loaders: opcodes are basic, and entries are aligned to 64 bytes for mapping. Tensors keep their dtypes and
+/// do simpler loaders: opcodes are basic, entries are aligned to 64 bytes for mapping. Tensors keep their dtypes and
 /// become contiguous. An existing file is replaced once the new one is complete. Throws kBadArgument for an integer
 /// beyond 32 bits, which old loaders reject, or a file beyond 4 GiB; kStorage if writing fails.
 void write_torch_file(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,

@@ -394,7 +394,7 @@ class OneByOneDecoder : public Decoder {
 
 }  // namespace
 
-TEST("generate: a real model gives the same rows in runs or token by token, with whole or sliced head") {
+TEST("generate: a real model gives the same rows whether it is fed runs or single tokens, with whole or sliced head") {
   const auto model = tiny_model();
   auto job = job_of(kMixed, {1, 2, 3, 4});
   job.negative_prompt = {5, 6};

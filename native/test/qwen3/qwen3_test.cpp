@@ -112,7 +112,7 @@ TEST("qwen3: rows of different lengths decode together as alone") {
   EXPECT_EQ(cache.length(3), 0);
 }
 
-TEST("qwen3: a copied row continues like its source, and independently") {
+TEST("qwen3: a copied cache row gives the same logits as its source, and is independent of it") {
   const auto model = load(test::tiny_qwen3_weights(""));
   KvCache cache = model.make_cache(2, 16);
   model.feed(ids_of({7, 7, 7, 7, 7}), {1}, cache);

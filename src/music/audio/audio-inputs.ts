@@ -15,7 +15,7 @@ import { pathIn, RESULT_URL } from "./audio-files.js";
 import { type AudioMeasures, DecodeError, measureAudio, openRecording } from "./decode.js";
 import { readLatents } from "./latents-file.js";
 import { repaintWindows } from "./repaint-windows.js";
-import { referredUpload, uploadPath } from "./uploads.js";
+import { referencedUpload, uploadPath } from "./uploads.js";
 
 /** Limits of decoding for new requests: no client takes all places, and the processor is left to jobs. */
 const DECODERS = { places: 3, placesPerAddress: 2, waitingPerAddress: 64, retryAfterSeconds: 10 };
@@ -61,7 +61,7 @@ export class AudioInputs {
 
   async #claim(input: AudioInput | null, kind: Kind): Promise<AudioInput | null> {
     const { uploads } = this.options;
-    const kept = input === null || input.isUpload ? null : referredUpload(uploads.directory, input.path);
+    const kept = input === null || input.isUpload ? null : referencedUpload(uploads.directory, input.path);
     if (kept !== null) {
       const path = uploadPath(uploads.directory, kind, kept);
       if (!(await uploads.fetch(kept)) || !(await isLinked(kept, path))) {
@@ -168,7 +168,7 @@ export class AudioInputs {
   /** Local path of a kept upload that a client refers to; null if there is none. @throws StoreError */
   async keptUpload(value: string): Promise<string | null> {
     const { uploads } = this.options;
-    const path = referredUpload(uploads.directory, value);
+    const path = referencedUpload(uploads.directory, value);
     return path !== null && (await uploads.fetch(path)) ? path : null;
   }
 

@@ -32,7 +32,7 @@ export interface ProgramInput {
 /** File descriptor of `ProgramInput`. */
 export const INPUT_DESCRIPTOR = 3;
 
-export interface End {
+interface End {
   code: number | null;
   signal: NodeJS.Signals | null;
   /** Start of its stderr. */

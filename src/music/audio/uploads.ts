@@ -70,7 +70,7 @@ const UPLOAD_REFERENCE =
   /^upload:((?:ref_audio|ctx_audio|ref_latents|src_latents)_[0-9a-f-]{36}(?:\.[A-Za-z0-9]{1,11})?)$/;
 
 /** Path of a kept upload that a client refers to; null for other values. */
-export function referredUpload(directory: string, value: string): string | null {
+export function referencedUpload(directory: string, value: string): string | null {
   const [, name] = UPLOAD_REFERENCE.exec(value) ?? [];
   return name === undefined ? null : join(directory, name);
 }

@@ -89,7 +89,7 @@ export function pageOf(
 }
 
 export const TASK_ORDERS = ["newest", "oldest", "title"] as const;
-export type TaskOrder = (typeof TASK_ORDERS)[number];
+type TaskOrder = (typeof TASK_ORDERS)[number];
 
 export interface CatalogFilter {
   /** Only these tasks; null: any. */

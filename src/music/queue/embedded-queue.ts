@@ -40,7 +40,7 @@ export interface QueueOptions {
   clock: QueueClock;
 }
 
-export interface QueueClock {
+interface QueueClock {
   start(newestMs: number | null): Promise<void>;
   nowMs(): number;
   save(): Promise<void>;

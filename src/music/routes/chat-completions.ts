@@ -5,7 +5,7 @@ import type { Response } from "express";
 import { eventText, setEventStreamHeaders, startHeartbeat } from "../../http/event-stream.js";
 import { DataUrls } from "../audio/data-urls.js";
 import { NO_UPLOADS, storeUpload, type Uploads, uploadPath } from "../audio/uploads.js";
-import { HttpError, RequestError, speakOpenAi } from "../errors.js";
+import { HttpError, RequestError, useOpenAiErrors } from "../errors.js";
 import { chatCompletion as chatCompletionSchema } from "../openapi/answers.js";
 import type { SongResult } from "../queue/store.js";
 import { BODY_RULES } from "../request/body.js";
@@ -18,7 +18,7 @@ const HEARTBEAT_MS = 2000;
 
 /** Queues a task and waits for it without a time limit of its own. Disconnecting cancels the task. */
 const route: Route = (context) => async (request, response) => {
-  speakOpenAi(response);
+  useOpenAiErrors(response);
   const caller = callerOf(request, response);
   const { config, service, bodies } = context;
   const { fields } = await bodies.read(request, BODY_RULES.chat);

@@ -19,7 +19,7 @@ import type { SongContext } from "./song-context.js";
 import { NOTHING_STATED, statedFacts, withStatedFacts } from "./stated-facts.js";
 
 /** Words and metadata of a song before it is rendered. */
-export interface Composition {
+interface Composition {
   caption: string;
   lyrics: string;
   /** Null: not known yet. */

@@ -23,7 +23,7 @@ export interface LengthEstimate {
 }
 
 /** @param lyrics section tags are on lines of their own */
-export function lengthOf(
+export function estimateLength(
   lyrics: string,
   { bpm, timeSignature }: Pick<Metadata, "bpm" | "timeSignature">,
 ): LengthEstimate {

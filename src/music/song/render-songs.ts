@@ -5,7 +5,7 @@ import { CODES_PER_SECOND, type Rendering, type RenderRequest, SAMPLE_RATE } fro
 import { type RepaintWindow, repaintWindows } from "../audio/repaint-windows.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { PlannedComposition } from "./compose.js";
-import { lengthOf } from "./lyric-length.js";
+import { estimateLength } from "./lyric-length.js";
 import type { Preview } from "./preview.js";
 import type { Recordings, SongContext } from "./song-context.js";
 
@@ -131,7 +131,7 @@ function plannedSeconds(
 }
 
 function estimatedSeconds({ lyrics, metadata }: PlannedComposition, warnings: string[]): number {
-  const { seconds, reason } = lengthOf(lyrics, metadata);
+  const { seconds, reason } = estimateLength(lyrics, metadata);
   warnings.push(`audio_duration was not set: using ${seconds} s, ${reason}`);
   return seconds;
 }

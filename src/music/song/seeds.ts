@@ -44,6 +44,6 @@ export function assignSeeds(positions: SeedPositions, batchSize: number, draw: (
 }
 
 /** Index below `count`, determined by the seed. */
-export function choiceOf(seed: Seed, count: number): number {
+export function indexFromSeed(seed: Seed, count: number): number {
   return Number(BigInt(seed) % BigInt(count));
 }

@@ -4,7 +4,7 @@ import type { Statement } from "../../engine/caption/text.js";
 import type { TempoRange } from "../../engine/caption/words.js";
 import { canonicalKeyScale } from "../../engine/metadata.js";
 import type { Metadata, Seed } from "../../engine/types.js";
-import { choiceOf } from "./seeds.js";
+import { indexFromSeed } from "./seeds.js";
 
 /** Plain data that survives JSON; null or "" if not stated. */
 export interface StatedFacts {
@@ -83,5 +83,5 @@ export function withStatedFacts(metadata: Metadata, facts: StatedFacts, seed: Se
 }
 
 function tempoOf({ min, max }: TempoRange, seed: Seed): number {
-  return min + choiceOf(seed, max - min + 1);
+  return min + indexFromSeed(seed, max - min + 1);
 }

@@ -6,7 +6,7 @@ import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import type { Seed } from "../../engine/types.js";
 import type { songSheet } from "../openapi/answers.js";
 import type { SampleType } from "../request/service-bodies.js";
-import { choiceOf } from "../song/seeds.js";
+import { indexFromSeed } from "../song/seeds.js";
 
 const simpleSample = z.strictObject({
   description: z.string().min(1),
@@ -46,7 +46,7 @@ export class RandomSamples {
 
   /** Example song picked by the seed. */
   ofSeed(seed: Seed): FormSample {
-    return fromCustom(this.custom[choiceOf(seed, this.custom.length)] as CustomSample);
+    return fromCustom(this.custom[indexFromSeed(seed, this.custom.length)] as CustomSample);
   }
 
   /** Random example. */

@@ -11,9 +11,9 @@ const FAILURES_SHOWN = 5;
 /** Event streams at a time: browsers open only six connections to a server. */
 const STREAMS = 2;
 
-export type Connection = "connecting" | "online" | "offline" | "locked";
+type Connection = "connecting" | "online" | "offline" | "locked";
 
-export interface SongList {
+interface SongList {
   name: string;
   ids: readonly string[];
 }

@@ -34,7 +34,7 @@ const PROVIDERS: Readonly<Record<Coverage, string>> = {
 /** Number of citizens from which solar plants are built. */
 const LARGE_TOWN_CITIZENS = 8_000;
 
-/** Another building of a service is built from this load on, as a share of the capacity of all. */
+/** Load of a service, as a share of its capacity, from which the mayor builds another building. */
 const BUSY = 1.3;
 /** A lack that costs more happiness than this is mended before the town grows on. */
 const TOLERABLE_POINTS = 1;

@@ -1,29 +1,32 @@
 import { expect } from "chai";
-import { lengthOf } from "../../../src/music/song/lyric-length.js";
+import { estimateLength } from "../../../src/music/song/lyric-length.js";
 
 const OPEN = { bpm: null, timeSignature: "" };
 const secondsOf = (lyrics: string, facts: Partial<typeof OPEN | { bpm: number }> = {}) =>
-  lengthOf(lyrics, { ...OPEN, ...facts }).seconds;
+  estimateLength(lyrics, { ...OPEN, ...facts }).seconds;
 const lines = (count: number, line = "la la la la") => Array(count).fill(line).join("\n");
 
 describe("song length estimated from lyrics", () => {
   it("is 30 seconds without lyrics", () => {
     for (const lyrics of ["", "[Instrumental]", "[Intro]\n[Solo]\n\n", " \n---"]) {
-      expect(lengthOf(lyrics, OPEN)).to.deep.equal({ seconds: 30, reason: "the default without lyrics" });
+      expect(estimateLength(lyrics, OPEN)).to.deep.equal({
+        seconds: 30,
+        reason: "the default without lyrics",
+      });
     }
   });
 
   it("is two bars a line plus eight for intro and outro", () => {
     expect(secondsOf(lines(4))).to.equal((4 * 2 + 8) * 2);
     expect(secondsOf(`[Verse]\n${lines(2)}\n\n[Chorus]\n${lines(2)}`)).to.equal(32);
-    expect(lengthOf(lines(1), OPEN).reason).to.equal("estimated from 1 line of lyrics at 120 bpm");
+    expect(estimateLength(lines(1), OPEN).reason).to.equal("estimated from 1 line of lyrics at 120 bpm");
   });
 
   it("follows tempo and metre", () => {
     expect(secondsOf(lines(4), { bpm: 60 })).to.equal(64);
     expect(secondsOf(lines(4), { bpm: 240 })).to.equal(16);
-    expect(lengthOf(lines(4), { bpm: 120, timeSignature: "3" }).seconds).to.equal(24);
-    expect(lengthOf(lines(4), { bpm: 90, timeSignature: "6" }).seconds).to.equal(32);
+    expect(estimateLength(lines(4), { bpm: 120, timeSignature: "3" }).seconds).to.equal(24);
+    expect(estimateLength(lines(4), { bpm: 90, timeSignature: "6" }).seconds).to.equal(32);
   });
 
   it("counts eight bars for a section without lines", () => {

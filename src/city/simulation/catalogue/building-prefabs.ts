@@ -18,7 +18,7 @@ export interface SimBuildingPrefab extends BuildingPrefab {
 }
 
 /** Capacities per level: a building holds `max(floor, cells * k + rnd(0..99)) / 100`, floor 100 homes or 200 jobs. */
-export interface GrowableClass {
+interface GrowableClass {
   readonly homes: readonly number[];
   readonly jobs: readonly number[];
   readonly visitors: readonly number[];

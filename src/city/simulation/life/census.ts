@@ -128,7 +128,7 @@ export function detailsOf(world: World, building: SimBuilding): BuildingDetails 
 }
 
 /** Causes of a growable's happiness and land value. Null where not applicable. */
-export function partsOf(
+function partsOf(
   world: World,
   building: SimBuilding,
 ): Pick<BuildingDetails, "happinessParts" | "landValueParts"> {

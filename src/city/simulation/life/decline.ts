@@ -17,7 +17,7 @@ import { demandBarOf } from "./demand.js";
 import { expectation } from "./expectations.js";
 import { spanOf } from "./individual-differences.js";
 import { requestService, type Surroundings } from "./services.js";
-import { BODY_WEIGHT, bring } from "./stores.js";
+import { BODY_WEIGHT, moveToProvider } from "./stores.js";
 
 /** Per cycle. */
 const GARBAGE_PER_CYCLE = 0.02;
@@ -80,13 +80,13 @@ export function accumulateGarbageAndCrime(
   building.garbage = gauge(building.garbage + made - village * GARBAGE_PER_CYCLE);
   const fetched = Math.min(GARBAGE_COLLECTED_PER_CYCLE * (quality.get("garbage") ?? 0), building.garbage);
   building.garbage -= fetched;
-  bring(world, building, "garbage", fetched);
+  moveToProvider(world, building, "garbage", fetched);
   const unchecked = CRIME_UNCHECKED * expectation(world, "police") * (1 - (quality.get("police") ?? 0));
   building.crime += (unchecked - building.crime) * CRIME_INERTIA;
   if (building.bodies > 0) {
     const hearses = BODIES_COLLECTED_PER_CYCLE * requestService(world, building, "death", 1);
     const fetchedBodies = Math.min(hearses, building.bodies);
-    bring(world, building, "death", fetchedBodies / BODY_WEIGHT);
+    moveToProvider(world, building, "death", fetchedBodies / BODY_WEIGHT);
     building.bodies = gauge(
       building.bodies - fetchedBodies - BODIES_BURIED_AT_HOME_PER_CYCLE * (1 - expectation(world, "death")),
     );

@@ -20,7 +20,7 @@ const FUEL_PER_WEEK = 3;
 const HALF_FUEL_SECONDS = 1_800;
 
 /** Moves garbage or bodies collected at a building to its provider. */
-export function bring(world: World, from: SimBuilding, kind: Coverage, amount: number): void {
+export function moveToProvider(world: World, from: SimBuilding, kind: Coverage, amount: number): void {
   if (amount === 0) return;
   const served = serviceAt(world, from.position, from.roadId, kind);
   if (served?.provider.prefab.civic?.storage !== undefined) served.provider.stored += amount;
