@@ -12,8 +12,6 @@ const BLOCK_METERS = 80;
 /** The corner of the town nearest to the highway. */
 export const ORIGIN = { x: 400, z: 300 };
 export const WORKS = { x: -200, z: 260 };
-/** Weekly commands leave at least this much money. */
-const RESERVE = 4_000;
 /** The middle one of every three by three blocks has parks and other small services, in walking distance of all nine. */
 const SQUARE_BLOCKS = 3;
 const PARK_METERS = 200;
@@ -36,10 +34,14 @@ export class Town {
   readonly #blocks = new Map<string, Block>();
   readonly #built = new Set<string>();
 
-  constructor(readonly city: SimulatedCity) {}
+  /** @param reserve money that commands leave */
+  constructor(
+    readonly city: SimulatedCity,
+    readonly reserve: number,
+  ) {}
 
   get funds(): number {
-    return this.city.budget.balance - RESERVE;
+    return this.city.budget.balance - this.reserve;
   }
 
   /** Joins the highway. */

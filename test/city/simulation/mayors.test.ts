@@ -12,6 +12,12 @@ describe("a mayor", () => {
     });
   }
 
+  it("borrows for every service at once and reaches 4,000 citizens in 15 months with a positive balance @slow", () => {
+    const city = play(MAYORS.loans as Mayor, 1, 1.25, () => undefined);
+    expect(city.citizenCount).to.be.at.least(4_000);
+    expect(Math.min(...city.statistics().map(({ balance }) => balance))).to.be.greaterThan(0);
+  }).timeout(900_000);
+
   it("reaches 5,000 citizens in three years without bankruptcy by following demand and missing services @slow", () => {
     const city = play(MAYORS.bars as Mayor, 1, 3, () => undefined);
     const year = lastYear(city);

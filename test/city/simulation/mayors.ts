@@ -34,17 +34,21 @@ const PROVIDERS: Readonly<Record<Coverage, string>> = {
 /** Number of citizens from which solar plants are built. */
 const LARGE_TOWN_CITIZENS = 8_000;
 
-/** Load of a service, as a share of its capacity, from which the mayor builds another building. */
+/** Another building of a service is built from this load on, as a share of the capacity of all. */
 const BUSY = 1.3;
 /** A lack that costs more happiness than this is mended before the town grows on. */
 const TOLERABLE_POINTS = 1;
 
 const towns = new WeakMap<SimulatedCity, Town>();
 
-function foundTown(seed: number): SimulatedCity {
+/** Money that weekly commands leave; running costs and loans exceed the taxes of a fast-growing town. */
+const RESERVE = 4_000;
+const RESERVE_WITH_LOANS = 30_000;
+
+function foundTown(seed: number, reserve = RESERVE): SimulatedCity {
   const city = newCity("highway", seed);
   city.world.unlimitedMoney = false;
-  const town = new Town(city);
+  const town = new Town(city, reserve);
   towns.set(city, town);
   town.found();
   for (const prefab of ["Wind Turbine", "Wind Turbine", "Water Tower", "Inland Water Treatment Plant 01"]) {
@@ -147,11 +151,14 @@ const NEGLECT_WEEKS = 6 * 52;
 
 export const MAYORS: Readonly<Record<string, Mayor>> = {
   starter: { found: starterTown, govern: () => undefined },
-  bars: { found: foundTown, govern: (city) => manage(city, (town) => serveWishes(town, 3)) },
-  oneByOne: { found: foundTown, govern: (city) => manage(city, (town) => serveWishes(town, 1)) },
+  bars: { found: (seed) => foundTown(seed), govern: (city) => manage(city, (town) => serveWishes(town, 3)) },
+  oneByOne: {
+    found: (seed) => foundTown(seed),
+    govern: (city) => manage(city, (town) => serveWishes(town, 1)),
+  },
   loans: {
     found: (seed) => {
-      const city = foundTown(seed);
+      const city = foundTown(seed, RESERVE_WITH_LOANS);
       for (const { lender } of city.budget.loanOffers)
         takeLoan.act(city, { dryRun: false, lender, repay: false });
       const { university: _tooLarge, ...first } = PROVIDERS;
@@ -182,7 +189,7 @@ export const MAYORS: Readonly<Record<string, Mayor>> = {
     govern: () => undefined,
   },
   neglectful: {
-    found: foundTown,
+    found: (seed) => foundTown(seed),
     govern: (city, week) => manage(city, (town) => week < NEGLECT_WEEKS || serveWishes(town, 3)),
   },
 };
