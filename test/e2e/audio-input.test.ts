@@ -8,14 +8,13 @@ import {
   type Answer,
   type Client,
   type LiveServer,
+  longSong,
   type SongRecord,
   startLiveServer,
 } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 const cover = { prompt: "a song", task_type: "cover", inference_steps: 1, batch_size: 1 };
-/** Practically endless: runs until it is cancelled. */
-const longSong = { prompt: "a long song", audio_duration: 600, inference_steps: 20, batch_size: 1 };
 
 describe("recordings of requests", () => {
   const directory = temporaryDirectory();

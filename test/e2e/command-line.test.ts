@@ -8,6 +8,7 @@ import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { writeLora } from "../music/adapter-files.js";
 import { writeRecording } from "../music/audio/recordings.js";
+import { longSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess, spawnCli } from "./served-process.js";
 
@@ -286,7 +287,7 @@ describe("the command line", () => {
   it("does not touch a running server's tasks when started a second time @slow", async () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.startWithCity(directory, { OMP_NUM_THREADS: "1" });
-    const running = await server.client.submit({ prompt: "a long song", audio_duration: 600, batch_size: 1 });
+    const running = await server.client.submit(longSong);
     await server.client.untilStarted(running);
     const saves = { CITY_SAVES_DIR: join(directory, "saves") };
     const tasks = { SVC_TMPDIR: directory, CITY_SAVES_DIR: join(directory, "other saves") };

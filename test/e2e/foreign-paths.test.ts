@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, symlinkSync, truncateSync, writeF
 import { createServer, type Server } from "node:net";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { type Client, shortSong } from "../music/live-server.js";
+import { type Client, longSong, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess } from "./served-process.js";
 
@@ -184,7 +184,7 @@ describe("paths in requests", () => {
 
   it("do not keep the server from making songs, cancelling one, and stopping", async () => {
     const { client } = server;
-    const id = await client.submit({ ...shortSong, audio_duration: 600, inference_steps: 20 });
+    const id = await client.submit(longSong);
     await client.untilStarted(id);
     expect((await client.post("/cancel_task", { task_id: id })).status).to.equal(200);
     expect((await client.finished(await client.submit(shortSong))).item.status).to.equal(1);

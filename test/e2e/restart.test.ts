@@ -2,12 +2,9 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect } from "chai";
 import { uploadOf, writeRecording } from "../music/audio/recordings.js";
-import { type SongRecord, shortSong } from "../music/live-server.js";
+import { longSong, type SongRecord, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess } from "./served-process.js";
-
-/** Practically endless: runs until it is stopped. */
-const longSong = { ...shortSong, audio_duration: 240, inference_steps: 200 };
 
 /** Leftover temporary files below the server's directory. */
 function leftovers(directory: string, finished: readonly string[]): string[] {

@@ -1,7 +1,14 @@
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { type Client, type LiveServer, type SongRecord, shortSong, startLiveServer } from "./live-server.js";
+import {
+  type Client,
+  type LiveServer,
+  longSong,
+  type SongRecord,
+  shortSong,
+  startLiveServer,
+} from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
 const languageModel = "carillon-nano/lm";
@@ -280,7 +287,7 @@ describe("POST /format_input", () => {
   });
 
   it("answers while songs are queued and rendered", async () => {
-    const id = await server.client.submit({ ...shortSong, audio_duration: 600, inference_steps: 20 });
+    const id = await server.client.submit(longSong);
     const { status } = await server.client.post("/format_input", fields);
     expect(status).to.equal(200);
     expect((await server.client.query(id)).item.status).to.equal(0);

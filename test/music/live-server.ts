@@ -12,6 +12,8 @@ const POLL_INTERVAL_MS = 20;
 
 /** The fastest song to make. */
 export const shortSong = { prompt: "a short song", audio_duration: 10, inference_steps: 1, batch_size: 1 };
+/** Runs until it is cancelled, in short steps, so that it stops soon. */
+export const longSong = { prompt: "a long song", audio_duration: 120, inference_steps: 20, batch_size: 8 };
 
 export interface Answer {
   status: number;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, Page } from "playwright-core";
 import { launchBrowser } from "../browser.js";
-import { type LiveServer, startLiveServer } from "./live-server.js";
+import { type LiveServer, longSong, startLiveServer } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
 describe("the studio", function () {
@@ -144,12 +144,7 @@ describe("the studio", function () {
   });
 
   it("cancels a song that is being made", async () => {
-    await server.client.submit({
-      prompt: "an endless song",
-      audio_duration: 600,
-      inference_steps: 20,
-      batch_size: 8,
-    });
+    await server.client.submit({ ...longSong, prompt: "an endless song" });
     await page.getByLabel("Progress of an endless song").waitFor();
     await button("Cancel an endless song").click();
     await page.getByRole("heading", { name: "Queue" }).waitFor({ state: "detached" });

@@ -1,9 +1,6 @@
 import { expect } from "chai";
-import { type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { type Client, type LiveServer, longSong, shortSong, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
-
-/** Longer than any of these tests, unless it is cancelled. */
-const longSong = { ...shortSong, audio_duration: 600, inference_steps: 20 };
 
 describe("a small queue", () => {
   let server: LiveServer;

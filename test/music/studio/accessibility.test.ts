@@ -2,7 +2,7 @@
 import axe from "axe-core";
 import { expect } from "chai";
 import type { Locator, Page } from "playwright-core";
-import { shortSong } from "../live-server.js";
+import { longSong, shortSong } from "../live-server.js";
 import { button, Studio } from "./studio-fixture.js";
 
 const PHONE = { width: 390, height: 800 };
@@ -11,7 +11,7 @@ const DESKTOP = { width: 1200, height: 800 };
 describe("the studio's accessibility", function () {
   this.timeout(180_000);
   const studio = new Studio();
-  const endless = { prompt: "an endless song", audio_duration: 600, inference_steps: 20, batch_size: 8 };
+  const endless = { ...longSong, prompt: "an endless song" };
 
   /** Runs axe in light and dark mode, at phone and desktop size. In dark mode only colours differ. */
   async function audit(page: Page, state: string): Promise<void> {

@@ -1,7 +1,7 @@
 /** The form of the studio. */
 import { expect } from "chai";
 import type { Page } from "playwright-core";
-import { shortSong } from "../live-server.js";
+import { longSong } from "../live-server.js";
 import { document as description } from "../openapi-check.js";
 import { button, Studio } from "./studio-fixture.js";
 
@@ -82,7 +82,7 @@ describe("the form of the studio", function () {
 
   it("queues several songs, shows their positions, and repeats one", async () => {
     const { client } = studio.server;
-    const first = await client.submit({ ...shortSong, audio_duration: 600, batch_size: 8 });
+    const first = await client.submit(longSong);
     await client.untilStarted(first);
     const page = await studio.open();
     await page.getByText("Tempo, key, language").click();
@@ -98,7 +98,7 @@ describe("the form of the studio", function () {
     await button(page, "Cancel one bell").click();
     await page.getByText("Waiting, place 2").waitFor({ state: "detached" });
     await page.getByText("Next", { exact: true }).waitFor();
-    await button(page, "Cancel a short song").click();
+    await button(page, "Cancel a long song").click();
     await button(page, "More of two bells").click();
     await button(page, "Make again").click();
     await button(page, "Play two bells").nth(1).waitFor();

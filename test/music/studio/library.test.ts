@@ -1,7 +1,7 @@
 /** The library of the studio: many songs, several tabs, deletion during playback. */
 import { expect } from "chai";
 import type { Page } from "playwright-core";
-import { shortSong } from "../live-server.js";
+import { longSong, shortSong } from "../live-server.js";
 import { fillLibrary } from "./many-songs.js";
 import { button, Studio } from "./studio-fixture.js";
 
@@ -66,7 +66,7 @@ describe("the library of the studio", function () {
       await button(one, "Rename").click();
       await one.getByLabel("Title", { exact: true }).fill("Evening");
       await button(one, "Save").click();
-      await button(two, "Play Evening").waitFor();
+      await button(two, "Pause Evening").waitFor();
       await two.getByRole("region", { name: "Player" }).getByText("Evening").waitFor();
 
       await button(one, "Delete").click();
@@ -84,12 +84,7 @@ describe("the library of the studio", function () {
 
     it("shows songs that are still being made, and their result @slow", async () => {
       const page = await studio.open();
-      await studio.server.client.submit({
-        ...shortSong,
-        prompt: "a long way",
-        audio_duration: 240,
-        batch_size: 8,
-      });
+      await studio.server.client.submit({ ...longSong, prompt: "a long way" });
       await page.getByLabel("Progress of a long way").waitFor();
       await studio.restart(async () => {
         await page.getByText("Offline: trying again").waitFor();

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Page } from "playwright-core";
-import { shortSong } from "../live-server.js";
+import { longSong, shortSong } from "../live-server.js";
 import { button, Studio } from "./studio-fixture.js";
 
 describe("the player of the studio", function () {
@@ -97,7 +97,7 @@ describe("the player of the studio", function () {
   it("folds a long queue and cancels all of it", async () => {
     const { client } = studio.server;
     for (let number = 1; number <= 8; number++)
-      await client.submit({ prompt: `waiting ${number}`, audio_duration: 600, batch_size: 8 });
+      await client.submit({ ...longSong, prompt: `waiting ${number}` });
     const page = await studio.open();
     await button(page, "Show 3 more").click();
     await button(page, "Cancel waiting 8").waitFor();
