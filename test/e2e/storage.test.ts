@@ -55,7 +55,7 @@ describe("songs and uploads of a fleet", function () {
     const head = await fetch(url, { method: "HEAD" });
     expect(head.status).to.equal(200);
     expect(Number(head.headers.get("content-length"))).to.equal(whole.length);
-    expect(head.headers.get("content-type")).to.equal("audio/mpeg");
+    expect(head.headers.get("content-type")).to.equal("audio/wav");
     const part = async (range: string) => fetch(url, { headers: { Range: range } });
     const middle = await part("bytes=100-199");
     expect(middle.status).to.equal(206);

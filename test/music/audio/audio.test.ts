@@ -161,7 +161,12 @@ describe("GET /v1/audio", () => {
 
   it("writes a song with the sample rate, level and fades of its request", async () => {
     const song = { ...shortSong, use_random_seed: false, seed: 3, normalization_db: -6, fade_in: 2 };
-    const mp3 = await server.client.makeOne({ ...song, mp3_bitrate: "128k", sample_rate: 44_100 });
+    const mp3 = await server.client.makeOne({
+      ...song,
+      audio_format: "mp3",
+      mp3_bitrate: "128k",
+      sample_rate: 44_100,
+    });
     expect(mp3.warnings).to.deep.equal([]);
     expect(await download(mp3.file)).to.include({ codec: "mp3", rate: 44_100, bits: 128_000 });
     const fades = { fade_in_duration: 2, fade_out_duration: 20 };

@@ -29,6 +29,7 @@ describe("POST /release_task and /query_result", () => {
   it("returns one record per item, with all fields of the API", async () => {
     const records = await client.make({
       ...shortSong,
+      audio_format: "mp3",
       prompt: "slow bossa nova",
       bpm: 84,
       key_scale: "F major",

@@ -86,7 +86,7 @@ describe("the player of the studio", function () {
     await button(page, "Download zip").click();
     const zip = readFileSync(await (await download).path()).toString("latin1");
     expect(zip.startsWith("PK")).to.equal(true);
-    expect(zip).to.include("newest tune.mp3").and.to.include("middle tune.mp3");
+    expect(zip).to.include("newest tune.wav").and.to.include("middle tune.wav");
 
     await button(page, "Delete selected").click();
     await button(page, "Delete 2 for good").click();
