@@ -353,7 +353,7 @@ describe("packages", () => {
     );
   });
 
-  it("choose the addon for the minor version of the libtorch found, with or without a bundled one", () => {
+  it("choose the addon for the minor version of the libtorch found, with or without a bundled one @slow", () => {
     const other = join(directory, "libtorch of 2.14");
     layLibtorch(other, "2.14.1");
     withAddonFor214(() => {
@@ -435,7 +435,7 @@ describe("packages", () => {
     );
   });
 
-  it("report in one line what a libtorch misses of the system or CUDA", () => {
+  it("report in one line what a libtorch misses of the system or CUDA @slow", () => {
     const other = join(directory, "libtorch with faults");
     layLibtorch(other, PINNED);
     const at = join(other, "lib/libc10.so");
@@ -452,7 +452,7 @@ describe("packages", () => {
     }
   });
 
-  it("report in one line why a CUDA libtorch cannot be installed, and leave nothing behind", () => {
+  it("report in one line why a CUDA libtorch cannot be installed, and leave nothing behind @slow", () => {
     const cache = join(directory, "cache for CUDA");
     const attempt = (machine: string, settings = {}) =>
       failure({ PATH: `${machine}:${programs}`, CARILLON_CACHE: cache, ...settings }, ["cuda", "install"]);

@@ -61,11 +61,14 @@ describe("the six task types over HTTP", () => {
 
   after(() => server.close());
 
-  let songs = 0;
+  /** Samples of a wav32 song, channel by channel like those of `decodeAudio`. */
   async function listen(record: SongRecord): Promise<Float32Array> {
-    const path = join(directory, `song-${songs++}.wav`);
-    writeFileSync(path, await client.download(record));
-    return decodeAudio({ path, name: "song", maxSeconds: 600 });
+    const file = await client.download(record);
+    const begin = file.indexOf("data") + 8;
+    const chunk = file.subarray(begin, begin + file.readUInt32LE(begin - 4));
+    const interleaved = new Float32Array(Uint8Array.from(chunk).buffer);
+    const frames = interleaved.length / 2;
+    return interleaved.map((_, i) => interleaved[2 * (i % frames) + Math.floor(i / frames)] as number);
   }
 
   async function audioOf(parameters: object): Promise<Float32Array> {
@@ -95,17 +98,22 @@ describe("the six task types over HTTP", () => {
       const audio = await listen(song);
       expect(secondsOf(audio)).to.equal(SOURCE_SECONDS);
       expect(audio.some((sample) => sample !== 0)).to.equal(true);
-      const again = await audioOf({ ...task, ...window, src_audio_path: source });
-      expect(isSame(audio, again), "by path as by upload").to.equal(true);
       const elsewhere = await audioOf({ ...task, ...window, src_audio_path: other });
       expect(isSame(audio, elsewhere), "of another source").to.equal(false);
     });
   }
 
+  it("makes the same song from the path of a source as from its upload", async () => {
+    const cover = { task_type: "cover", inference_steps: 1 };
+    const uploaded = await audioOf({ ...cover, src_audio: uploadOf(source) });
+    expect(isSame(uploaded, await audioOf({ ...cover, src_audio_path: source }))).to.equal(true);
+  });
+
   for (const [index, format] of RECORDING_FORMATS.entries()) {
     const field = ["src_audio", "ctx_audio"][index % 2] as string;
     const [sampleRate, channels] = index % 2 === 0 ? ([22_050, 1] as const) : ([44_100, 2] as const);
-    it(`reads ${format} of ${channels} channels at ${sampleRate} Hz from ${field}`, async () => {
+    const tag = index < 2 ? "" : " @slow";
+    it(`reads ${format} of ${channels} channels at ${sampleRate} Hz from ${field}${tag}`, async () => {
       const recording = { seconds: SOURCE_SECONDS, sampleRate, channels };
       const path = writeRecording(join(directory, `source-${channels}.${format}`), recording);
       const task = { ...quick, task_type: "cover", inference_steps: 1, [field]: uploadOf(path) };
@@ -128,13 +136,13 @@ describe("the six task types over HTTP", () => {
 
   it("extracts several stems in one task: one song per stem, the same as from separate tasks", async () => {
     const task = { ...quick, task_type: "extract", src_audio_path: source, inference_steps: 1 };
-    const stems = ["drums", "backing_vocals", "bass"];
-    const id = await client.submit({ ...task, track_classes: ["Drums", "backing vocals", "bass"] });
+    const stems = ["drums", "backing_vocals"];
+    const id = await client.submit({ ...task, track_classes: ["Drums", "backing vocals"] });
     const { item, records } = await client.finished(id);
     expect(item.status).to.equal(1);
     expect(records.map(({ track_name }) => track_name)).to.deep.equal(stems);
-    expect(records.map(({ warnings }) => warnings)).to.deep.equal([[], [], []]);
-    expect(records[0]?.seed_value).to.equal("7,7,7");
+    expect(records.map(({ warnings }) => warnings)).to.deep.equal([[], []]);
+    expect(records[0]?.seed_value).to.equal("7,7");
     const { body } = await client.get(`/v1/tasks/${id}`);
     expect(body.data.songs.map((song: { track_name: string }) => song.track_name)).to.deep.equal(stems);
     for (const [index, track_name] of stems.entries()) {

@@ -54,7 +54,8 @@ describe("the same request", function () {
       expect(new Set(histories).size).to.equal(1);
     });
 
-    it(`makes the same song at any position of a batch, with SVC_INIT_LLM=${initLanguageModel}`, async () => {
+    const tag = initLanguageModel === "true" ? "" : " @slow";
+    it(`makes the same song at any position of a batch, with SVC_INIT_LLM=${initLanguageModel}${tag}`, async () => {
       const server = await startLiveServer(temporaryDirectory(), { SVC_INIT_LLM: initLanguageModel });
       try {
         for (const thinking of [false, true]) {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, Page } from "playwright-core";
 import { launchBrowser } from "../browser.js";
-import { type LiveServer, longSong, startLiveServer } from "./live-server.js";
+import { type LiveServer, startLiveServer } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
 describe("the studio", function () {
@@ -143,14 +143,7 @@ describe("the studio", function () {
     expect((await server.client.get("/v1/tasks")).body.data.total).to.equal(1);
   });
 
-  it("cancels a song that is being made", async () => {
-    await server.client.submit({ ...longSong, prompt: "an endless song" });
-    await page.getByLabel("Progress of an endless song").waitFor();
-    await button("Cancel an endless song").click();
-    await page.getByRole("heading", { name: "Queue" }).waitFor({ state: "detached" });
-  });
-
-  it("repaints a window of a song, and makes a cover of a dropped file", async () => {
+  it("repaints a window of a song @slow", async () => {
     await page
       .getByRole("button", { name: /^More of/ })
       .first()
@@ -174,9 +167,11 @@ describe("the studio", function () {
     expect(repaint.task_type).to.equal("repaint");
     expect(repaint.parameters.repainting_start).to.be.within(1, 3);
     expect(repaint.parameters.repainting_end).to.be.within(5, 7);
+  });
 
-    const audio = await server.client.download(repaint.songs[0]);
-    await button("Clear").click();
+  it("makes a cover of a dropped file", async () => {
+    const { tasks } = (await server.client.get("/v1/tasks?state=succeeded")).body.data;
+    const audio = await server.client.download(tasks[0].songs[0]);
     const dropped = await page.evaluateHandle(
       (bytes) => {
         const transfer = new DataTransfer();

@@ -322,7 +322,7 @@ describe("training runs", () => {
       expect(answer.body.detail).to.include("rank, factor");
     });
 
-    it("resume with another dropout", async () => {
+    it("resume with another dropout @slow", async () => {
       await trained("dropout", { lora_dropout: 0.1 });
       const checkpoint = trainer.checkpoints("dropout").find((name) => name.startsWith("epoch_2_"));
       const resume_from = `dropout/checkpoints/${checkpoint}`;
