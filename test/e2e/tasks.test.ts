@@ -61,14 +61,11 @@ describe("the six task types over HTTP", () => {
 
   after(() => server.close());
 
-  /** Samples of a wav32 song, channel by channel like those of `decodeAudio`. */
+  let songs = 0;
   async function listen(record: SongRecord): Promise<Float32Array> {
-    const file = await client.download(record);
-    const begin = file.indexOf("data") + 8;
-    const chunk = file.subarray(begin, begin + file.readUInt32LE(begin - 4));
-    const interleaved = new Float32Array(Uint8Array.from(chunk).buffer);
-    const frames = interleaved.length / 2;
-    return interleaved.map((_, i) => interleaved[2 * (i % frames) + Math.floor(i / frames)] as number);
+    const path = join(directory, `song-${songs++}.wav`);
+    writeFileSync(path, await client.download(record));
+    return decodeAudio({ path, name: "song", maxSeconds: 600 });
   }
 
   async function audioOf(parameters: object): Promise<Float32Array> {

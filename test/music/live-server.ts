@@ -18,7 +18,7 @@ export const shortSong = {
   batch_size: 1,
   audio_format: "wav" as const,
 };
-/** Runs until it is cancelled, in short steps, so that it stops soon. */
+/** Takes longer than tests need until they cancel it. Its steps are short, so that it stops soon. */
 export const longSong = { prompt: "a long song", audio_duration: 120, inference_steps: 20, batch_size: 8 };
 
 export interface Answer {

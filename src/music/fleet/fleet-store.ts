@@ -20,7 +20,7 @@ const MAX_REMEMBERED = 200;
 const LOST_SECONDS = 24 * 60 * 60;
 /** Records or summaries per command. */
 const BATCH = 1_000;
-/** Indices of all tasks; unfinished tasks have further indices by state. */
+/** Sorted sets of task ids, without those of the unfinished states. */
 const SORTED_INDICES = ["tasks", "favorites", "ended", "state:succeeded", "state:failed"];
 const HASH_INDICES = ["summaries", "routes"];
 

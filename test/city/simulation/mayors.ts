@@ -151,9 +151,9 @@ const NEGLECT_WEEKS = 6 * 52;
 
 export const MAYORS: Readonly<Record<string, Mayor>> = {
   starter: { found: starterTown, govern: () => undefined },
-  bars: { found: (seed) => foundTown(seed), govern: (city) => manage(city, (town) => serveWishes(town, 3)) },
+  bars: { found: foundTown, govern: (city) => manage(city, (town) => serveWishes(town, 3)) },
   oneByOne: {
-    found: (seed) => foundTown(seed),
+    found: foundTown,
     govern: (city) => manage(city, (town) => serveWishes(town, 1)),
   },
   loans: {
@@ -189,7 +189,7 @@ export const MAYORS: Readonly<Record<string, Mayor>> = {
     govern: () => undefined,
   },
   neglectful: {
-    found: (seed) => foundTown(seed),
+    found: foundTown,
     govern: (city, week) => manage(city, (town) => week < NEGLECT_WEEKS || serveWishes(town, 3)),
   },
 };
