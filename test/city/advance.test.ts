@@ -59,7 +59,7 @@ describe("advance", () => {
     expect(buildings.abandoned.count + buildings.removed).to.be.greaterThan(0);
   });
 
-  it("stops when a figure is crossed or a problem begins", async () => {
+  it("stops when citizens or balance cross a limit or a problem begins", async () => {
     const { client, city } = bridge;
     smallTown(city);
     const grown = await client.run("advance", { until: { citizens: 30 } });
@@ -104,7 +104,7 @@ describe("advance", () => {
     expect(fingerprint(other)).to.equal(advanced);
   });
 
-  it("rejects a concurrent advance and ends when the city is unloaded", async () => {
+  it("rejects a second advance while one runs, and stops when the city is unloaded", async () => {
     const { client, game } = bridge;
     const first = client.run("advance", { weeks: 500, maxSeconds: 600, opId: "long" });
     const repeat = client.run("advance", { weeks: 500, maxSeconds: 600, opId: "long" });
@@ -166,7 +166,7 @@ describe("an opId", () => {
     expect(city.world.frame).to.equal(FRAMES_PER_WEEK);
   });
 
-  it("ignores dry runs and rejected commands, and must be text", async () => {
+  it("stays unused after dry runs and rejected commands, and must be text", async () => {
     const { client, city } = bridge;
     const commands = [{ type: "build-road", end: { x: 80, z: 0 } }];
     expect((await client.run("batch", { commands, opId: "one" })).dryRun).to.equal(true);
@@ -178,7 +178,7 @@ describe("an opId", () => {
     expect(await client.refusal("save", { opId: 7 })).to.include("opId");
   });
 
-  it("survives a restart, and load-city knows only the commands of the save", async () => {
+  it("is remembered after a restart; after load-city only those in the save are", async () => {
     const { client, game, savesDirectory } = bridge;
     const road = { start: { x: 0, z: 0 }, end: { x: 80, z: 0 }, opId: "road" };
     const other = { start: { x: 0, z: 200 }, end: { x: 80, z: 200 }, opId: "other" };

@@ -80,7 +80,7 @@ describe("advice", () => {
     expect((await wishes()).map(({ service }: Answer) => service)).not.to.include("garbage");
   });
 
-  it("foresees that a generation dies out", async () => {
+  it("warns about citizens who will soon die of old age", async () => {
     const { city } = bridge;
     homesOnly(city);
     settleByForce(city, 400);

@@ -12,7 +12,7 @@ const ROWS = 5;
 const MAX_STEPS = 100;
 const FRAMES_PER_WEEK = 4096;
 
-/** Building for each problem or missing service, along the eastern and the southern street. */
+/** Building that fixes each problem or lack, with a place along the eastern or southern street. */
 const REMEDIES = {
   CHIRP_NO_SCHOOLS: { buildingPrefab: "Elementary School", position: { x: 300, z: -195 } },
   CHIRP_NO_HEALTHCARE: { buildingPrefab: "Medical Clinic", position: { x: 220, z: -195 } },
@@ -70,7 +70,7 @@ describe("an agent that uses only the HTTP interface", () => {
     await client.run("build-network", road);
   }
 
-  /** Water along the middle street, and the plants at its western end; power spreads from building to building. */
+  /** Lays pipes along the streets and places plants at their western end; power spreads between neighbouring buildings. */
   async function supply(): Promise<void> {
     for (const z of [-120, 0, 120]) await street({ x: 120, z }, { x: 480, z }, "Water Pipe");
     await street({ x: 120, z: -120 }, { x: 120, z: 0 }, "Water Pipe");
@@ -91,7 +91,7 @@ describe("an agent that uses only the HTTP interface", () => {
     expect((await client.state("/state/building-anomalies")).total).to.equal(0);
   }
 
-  /** One action per week: the remedy of a problem, else the zone of the highest demand bar. */
+  /** Acts once a week: builds the remedy for a problem, or else zones a block for the highest demand. */
   async function grow(): Promise<void> {
     const blocks = blockCenters();
     const remedies = new Map(Object.entries(REMEDIES));
@@ -131,7 +131,7 @@ describe("an agent that uses only the HTTP interface", () => {
   }
 });
 
-/** The middles of the blocks between the streets. */
+/** Centers of the blocks between the streets. */
 function blockCenters() {
   return Array.from({ length: (COLUMNS - 1) * (ROWS - 1) }, (_, i) => ({
     x: WEST + ((i % (COLUMNS - 1)) + 0.5) * BLOCK_METERS,
@@ -139,7 +139,7 @@ function blockCenters() {
   }));
 }
 
-/** Zone of the highest demand bar; null while no bar is high. */
+/** Zone type with the highest demand, or null while all demand is low. */
 function zoneFor({ residential, commercial, workplace }: Answer): string | null {
   const highest = Math.max(residential, commercial, workplace);
   if (highest < 30) return null;

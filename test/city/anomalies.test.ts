@@ -8,7 +8,7 @@ import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js"
 import { type Answer, bridgeForEach } from "./bridge.js";
 import { newCity, paintCells, road } from "./simulation/towns.js";
 
-/** The types and ids of what was found, in order. */
+/** Types of the anomalies, in order. */
 const kinds = ({ anomalies }: Answer) => anomalies.map(({ type }: { type: string }) => type);
 
 describe("road anomalies", () => {
@@ -121,7 +121,7 @@ describe("road anomalies", () => {
     expect((await inspect("?includeDeadEnds=false")).counts).to.deep.equal({ deadEndNearRoad: 1 });
   });
 
-  it("finds duplicates in either direction, and roads on top of each other", async () => {
+  it("finds duplicate roads in either direction, and overlapping roads", async () => {
     await bridge.client.road(0, 0, 80, 0);
     await bridge.client.road(80, 0, 0, 0);
     await bridge.client.road(20, 2, 60, 2);
@@ -202,7 +202,7 @@ describe("road anomalies", () => {
     expect(below.localGradeY - below.roadY).to.be.closeTo(below.belowBy, 0.002);
   });
 
-  it("finds the same pairs as a brute-force search", () => {
+  it("finds the same pairs of conflicting roads as a brute-force search", () => {
     const coordinate = fc.integer({ min: 0, max: 24 }).map((i) => i * 10);
     const segment = fc.tuple(coordinate, coordinate, coordinate, coordinate);
     fc.assert(
@@ -274,7 +274,7 @@ describe("zone anomalies", () => {
     expect((await inspect()).total).to.equal(0);
   });
 
-  it("finds blocks and clusters that are mixed or full of holes", async () => {
+  it("finds blocks and clusters with mixed zones or unzoned holes", async () => {
     const { city } = bridge;
     paintCells(city, city.world.blocks.at(1), [2, 2, 2, 2, 4, 4, 4]);
     paintCells(city, city.world.blocks.at(2), [2, 2, 2]);

@@ -1,4 +1,4 @@
-/** A bridge for tests: the real server on a free port, with a city that is paused by default. */
+/** City bridge for tests: the real server on a free port, with a paused city. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ export class BridgeClient {
     return read(await fetch(`${this.url}/commands/${command}`, { method: "POST", body }));
   }
 
-  /** Body of a response that must be a success. */
+  /** Reads a state; throws unless the status is 200. */
   async state(path: string): Promise<Answer> {
     return succeeded(path, await this.get(path));
   }
@@ -38,7 +38,7 @@ export class BridgeClient {
     return succeeded(command, await this.post(command, body));
   }
 
-  /** Error message of a response that must be a refusal. */
+  /** Sends a command that must be rejected and returns the error message. */
   async refusal(command: string, body: unknown = {}): Promise<string> {
     const { status, body: answer } = await this.post(command, body);
     if (status !== 500 || answer.ok !== false) throw new Error(`${command} answered ${status}`);
@@ -64,7 +64,7 @@ export interface TestBridge {
   game: EmbeddedGame;
   city: SimulatedCity;
   savesDirectory: string;
-  /** Stops listening during `work`. */
+  /** Stops listening, awaits `whileAway`, then listens on `port`. */
   restart(port: number, whileAway: () => Promise<void>): Promise<void>;
 }
 
@@ -73,7 +73,7 @@ export interface TestBridgeOptions {
   allowedOrigins?: readonly string[];
 }
 
-/** Starts a bridge before each test of the present suite, and closes it after. */
+/** Starts a bridge before each test of the enclosing suite and closes it afterwards. */
 export function bridgeForEach({ map = "empty", allowedOrigins = [] }: TestBridgeOptions = {}): TestBridge {
   const bridge = {} as TestBridge;
   let server: BridgeServer;
@@ -111,5 +111,5 @@ export async function eventually<T>(ask: () => Promise<T>, satisfies: (answer: T
     if (satisfies(answer)) return answer;
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
-  throw new Error("it never happened");
+  throw new Error("no response met the condition");
 }

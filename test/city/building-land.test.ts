@@ -34,7 +34,7 @@ describe("zone-rectangle", () => {
     );
   });
 
-  it("rejects unknown zones and corners too far apart or off the map", async () => {
+  it("rejects unknown zones, and corners that are too far apart or off the map", async () => {
     const { client } = bridge;
     expect(await client.refusal("zone-rectangle", { zone: "Farm" })).to.include("Farm");
     expect(await client.refusal("zone-rectangle", { to: { x: 2049, z: 0 } })).to.include("2048");
@@ -76,7 +76,7 @@ describe("upgrade-road", () => {
     expect((await client.run("upgrade-road", { id, roadPrefab: "Large Road" })).skippedSegments).to.equal(1);
   });
 
-  it("upgrades several roads or none", async () => {
+  it("upgrades all listed roads, or none if one is unknown", async () => {
     const { client, city } = bridge;
     const ids = [(await client.road(0, 0, 80, 0)).segmentId, (await client.road(80, 0, 160, 0)).segmentId];
     const before = fingerprint(city);
@@ -87,7 +87,7 @@ describe("upgrade-road", () => {
     expect(done.cost).to.equal(400);
   });
 
-  it("rejects other networks, unknown prefabs and unaffordable upgrades", async () => {
+  it("rejects pipes, unknown prefabs and unaffordable upgrades", async () => {
     const { client, city } = bridge;
     const pipe = await client.road(0, 0, 80, 0, { roadPrefab: "Water Pipe" });
     expect(await client.refusal("upgrade-road", { id: pipe.segmentId })).to.include("Water Pipe");
@@ -144,7 +144,7 @@ describe("suggested sites", () => {
     expect(samples[0].shoreDistance).to.be.lessThan(60);
   });
 
-  it("are empty without a road and need a known prefab", async () => {
+  it("are empty if no road is near, and are rejected for an unknown prefab", async () => {
     const { client } = bridge;
     const far = { position: { x: -4000, z: 4000 }, suggest: true };
     expect(

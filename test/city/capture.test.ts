@@ -4,7 +4,7 @@ import { setBuildingActive } from "../../src/city/commands/set-building-active.j
 import { bridgeForEach } from "./bridge.js";
 import { advance, fingerprint, place, smallTown } from "./simulation/towns.js";
 
-/** Colours of the palette. */
+/** Palette colours of the map as "red,green,blue". */
 const OFF_MAP = "40,44,42";
 const PLAIN = "238,240,233";
 const SMALL_ROAD = "163,166,163";
@@ -64,7 +64,7 @@ describe("GET /capture", () => {
     expect(Number(headers.get("x-bridge-distinct-colors"))).to.be.above(5);
   });
 
-  it("draws data layers and changes nothing", async () => {
+  it("draws data layers without changing the city", async () => {
     smallTown(bridge.city);
     advance(bridge.city, 8192);
     const before = fingerprint(bridge.city);
@@ -84,7 +84,7 @@ describe("GET /capture", () => {
     expect((await bridge.client.state("/overlay")).messages[0]).to.equal("API OK: Capture map");
   });
 
-  it("covers areas beyond the map and rejects blank images", async () => {
+  it("draws areas beyond the map, but rejects images without any map", async () => {
     const edge = await picture("x=8640&z=0&size=1000&pixels=100");
     expect(edge.colorAt(90, 10)).to.equal(OFF_MAP);
     expect(edge.colorAt(10, 10)).to.not.equal(OFF_MAP);

@@ -95,7 +95,7 @@ describe("new-city", () => {
     expect(game.city?.clock.paused).to.equal(true);
   });
 
-  it("works without a loaded city, and once per opId", async () => {
+  it("works without a loaded city, and runs once per opId", async () => {
     const { client, game } = bridge;
     game.unloadCity();
     const first = await client.run("new-city", { seed: 2, opId: "episode 1" });

@@ -1,4 +1,4 @@
-/** A process that starts the city like `carillon serve` and sends its address, until it is killed. */
+/** Starts the city as a child process, like `carillon serve`, and sends the city's address to the test that forked this one. */
 import { fileURLToPath } from "node:url";
 import { startCityProcess } from "../../src/city/process.js";
 import { createLogger } from "../../src/system/log.js";

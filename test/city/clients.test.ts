@@ -1,4 +1,4 @@
-/** Requests of the public clients of the bridge, and known results of its starter script. */
+/** Sends the requests of public clients of the bridge, and checks the published results of its starter script. */
 import { expect } from "chai";
 import { type Answer, bridgeForEach, eventually } from "./bridge.js";
 

@@ -68,7 +68,7 @@ describe("carillon city", () => {
     return ((await ended) as [number | null])[0];
   }
 
-  /** Builds a street, stops the clock and saves; resolves with the file. */
+  /** Builds a street, stops the clock and saves; resolves with the path of the save. */
   async function saveStreet(client: BridgeClient, name: string): Promise<string> {
     await client.run("set-simulation-speed", { paused: true });
     await client.road(0, 0, 80, 0, { name: "Agent Street" });
@@ -126,7 +126,7 @@ describe("carillon city", () => {
     expect(saves.map(({ name }: Answer) => name)).to.include("Street");
   });
 
-  it("rejects a truncated, foreign or missing file with the reason", async () => {
+  it("rejects a truncated, foreign or missing save with the reason", async () => {
     const { child: saver, client } = await served();
     const path = await saveStreet(client, "Street");
     await end(saver, "SIGTERM");
@@ -229,7 +229,7 @@ describe("carillon city", () => {
     }
   });
 
-  it("survives stalled readers and names of megabytes in a small heap @slow", async () => {
+  it("survives stalled readers and names of 4 MB with a small heap @slow", async () => {
     settings = { NODE_OPTIONS: "--max-old-space-size=192" };
     const { client } = await served();
     const { hostname, port } = new URL(client.url);

@@ -31,7 +31,7 @@ const paint = fc.record({
   preserveOccupied: fc.boolean(),
 });
 
-/** Commands that honour a dry run: name and body without it. */
+/** Commands that support dry runs: name, and body without `dryRun`. */
 const command = fc.oneof(
   fc.tuple(fc.constantFrom("build-network", "build-road"), road),
   fc.tuple(fc.constant("set-zone"), paint),
@@ -140,7 +140,7 @@ describe("any sequence of commands", () => {
     for (const { path } of READ_ROUTES) expect((await bridge.client.state(path)).ok).to.equal(true);
   });
 
-  it("is accepted by dry runs exactly if the city executes it", async () => {
+  it("is accepted in a dry run if and only if the city executes it", async () => {
     await fc.assert(
       fc.asyncProperty(command, async ([name, body]) => {
         const dry = await bridge.client.post(name, { ...body, dryRun: true });

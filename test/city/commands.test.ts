@@ -24,7 +24,7 @@ describe("unknown fields of a command", () => {
     expect((await client.run("set-simulation-speed", many)).warnings).to.have.length(20);
   });
 
-  it("are listed in objects that may also be text or null", async () => {
+  it("are listed for a field that takes an object, text or null", async () => {
     const { client } = bridge;
     await client.road(-160, -40, -160, 40);
     const body = { cols: 1, rows: 1, zoneMix: { Office: 1 }, dryRun: true };
@@ -78,7 +78,7 @@ describe("commands over HTTP", () => {
     expect((await bridge.client.road(80, 2.5, 160, 80)).startNodeId).to.equal(4);
   });
 
-  it("rejects roads that are too short, unknown, crowded or off the map", async () => {
+  it("rejects roads that are too short, off the map, of an unknown prefab or at a full node", async () => {
     const { client } = bridge;
     const to = (x: number) => ({ end: { x, z: 0 } });
     expect(await client.refusal("build-road", to(3.9)))

@@ -7,7 +7,7 @@ const near = { x: 320, z: 200 };
 describe("snapDistance", () => {
   const bridge = bridgeForEach();
 
-  it("reuses the nearest node within it; the game's bridge takes the first within 2 m", async () => {
+  it("makes a road start at the nearest node in range; the default is the first node within 2 m", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.road(86, 0, 160, 0);
@@ -146,7 +146,7 @@ describe("composite commands", () => {
     expect((await client.state("/state/external-connections")).roadComponents).to.equal(1);
   });
 
-  it("clear a circle only", async () => {
+  it("clear only the given circle", async () => {
     const { client, city } = bridge;
     await client.run("build-grid", { cols: 4, rows: 1 });
     await client.run("place-building", { buildingPrefab: "Water Tower", position: { x: 40, z: 40 } });

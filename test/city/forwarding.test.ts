@@ -131,7 +131,7 @@ describe("a bridge in front of a game that checks requests or does not answer", 
     }
   });
 
-  it("forwards reads of any page but no command of a foreign page", async () => {
+  it("forwards reads from any page, but commands only from its own page", async () => {
     const front = await startForwarding(url);
     const ask = (path: string, method: string, origin: string) =>
       fetch(front.url + path, { method, headers: { Origin: origin, "Content-Type": "text/plain" } });

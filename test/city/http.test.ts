@@ -143,7 +143,7 @@ describe("the city bridge over HTTP", () => {
     expect(fingerprint(bridge.city)).to.equal(before);
   });
 
-  it("reads an empty body as no fields and tolerates invalid UTF-8", async () => {
+  it("treats an empty body as an empty object and tolerates invalid UTF-8", async () => {
     expect((await bridge.client.postText("set-simulation-speed", "")).body).to.include({ paused: false });
     const latin1 = Buffer.from('{"zone":"Büro"}', "latin1");
     const response = await fetch(`${bridge.client.url}/commands/set-zone`, { method: "POST", body: latin1 });
@@ -244,7 +244,7 @@ describe("the city bridge over HTTP", () => {
     }
   });
 
-  it("parses numbers of a megabyte quickly", async () => {
+  it("parses numbers with a million digits quickly", async () => {
     const digits = "1".repeat(2 ** 20);
     for (const rate of [`${digits}x`, `${digits}.${digits}x`, `.${digits}e${digits}x`]) {
       expect(await bridge.client.refusal("set-tax-rate", { rate })).to.match(/^rate must be a number/);
@@ -403,7 +403,7 @@ describe("access to the bridge", () => {
     expect((await ask(`${url}/commands/build-road`, rebound, "POST", road)).status).to.equal(403);
   });
 
-  it("accepts only the configured origins and its own page if configured", async () => {
+  it("accepts commands only from its own page and configured origins", async () => {
     const { url } = strict.client;
     for (const origin of ["https://friend.example", url, "http://localhost:5173"]) {
       const answer = await ask(`${url}/state/demand`, { Origin: origin });
@@ -430,7 +430,7 @@ describe("access to the bridge", () => {
     expect(anonymous.headers).to.not.have.property("access-control-allow-origin");
   });
 
-  it("accepts commands of any page if configured", async () => {
+  it("accepts commands from any page if configured", async () => {
     for (const origin of ["https://any.example", "null"]) {
       const { url } = open.client;
       const answer = await ask(`${url}/commands/set-simulation-speed`, { Origin: origin }, "POST", "{}");

@@ -8,7 +8,7 @@ import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
 import { bridgeForEach, eventually, SILENT } from "./bridge.js";
 
 describe("the overlay", () => {
-  it("keeps the last five lines for six seconds and 120 in the console", () => {
+  it("shows the last five lines for six seconds, and 120 in the console", () => {
     let nowMs = new Date(2026, 0, 2, 3, 4, 5).getTime();
     const overlay = new Overlay(() => nowMs);
     for (let i = 1; i <= 130; i++) overlay.notify(`line ${i}`);
@@ -176,7 +176,7 @@ describe("readers of the overlay", () => {
         received = received.slice(-text.length) + Buffer.from((await reader.read()).value ?? []).toString();
       }
     };
-    // More than the system itself holds for a connection.
+    // More than the operating system buffers for a connection.
     for (let i = 0; i < 200; i++) {
       for (let j = 0; j < 300; j++) overlay.notify("x".repeat(200));
       overlay.notify(`round ${i} ends`);
@@ -187,7 +187,7 @@ describe("readers of the overlay", () => {
     expect(await text(idle).catch(() => "reset")).to.not.include("round 199 ends");
   });
 
-  it("are limited in number and free their place when they leave", async () => {
+  it("are limited in number; a place is free again when a reader leaves", async () => {
     const streams = await Promise.all(Array.from({ length: MAX_READERS }, follow));
     expect(new Set(streams.map(({ status }) => status))).to.deep.equal(new Set([200]));
     const refused = await follow();

@@ -1,4 +1,4 @@
-/** The page in a real browser, before a real bridge with a small town. */
+/** Tests the city page in a real browser, served by a real bridge with a small town. */
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -17,7 +17,7 @@ const TWO_WEEKS_FRAMES = 8192;
 const SMALL_ROAD = [0xa3, 0xa6, 0xa3];
 const HIGHWAY = [0xe0, 0x91, 0x3a];
 const HOME = [0x2e, 0x7d, 0x32];
-/** Colour of power. */
+/** Colour of power plants. */
 const SERVICE = [0x8a, 0x6d, 0x00];
 const MARK = [0xc2, 0x18, 0x5b];
 const WATER_PIPE = [0x16, 0x66, 0xc5];
@@ -56,7 +56,7 @@ describe("the city page", function () {
     );
   });
 
-  /** Number of pixels of the map with a colour. */
+  /** Counts the map's pixels of one colour. */
   async function count(color: readonly number[]): Promise<number> {
     return page.evaluate(`(() => {
       const canvas = document.getElementById("map");
@@ -102,7 +102,7 @@ describe("the city page", function () {
     await page.getByRole("button", { name: "Pause", pressed: true }).waitFor();
   });
 
-  it("shows messages and buildings of other clients", async () => {
+  it("shows the requests and roads of other clients", async () => {
     const roads = await count(SMALL_ROAD);
     await bridge.client.road(400, 300, 520, 300, { roadPrefab: "Basic Road" });
     await bridge.client.refusal("place-building", { buildingPrefab: "<img src=x onerror=alert(1)>" });
@@ -117,7 +117,7 @@ describe("the city page", function () {
     );
   });
 
-  it("recovers by itself when the city is back", async () => {
+  it("recovers without a reload when the bridge is back", async () => {
     const { port } = new URL(bridge.client.url);
     const status = () => page.locator("#status").textContent();
     await bridge.restart(Number(port), async () => {
@@ -202,7 +202,7 @@ describe("the city page", function () {
     );
   });
 
-  it("builds a road, a zone and a service after a dry run, and undoes with bulldoze", async () => {
+  it("builds a road, a zone and a service after a dry run, and undoes by bulldozing", async () => {
     const { city } = bridge;
     const plan = page.getByRole("region", { name: "Plan" });
     const build = plan.getByRole("button", { name: "Build" });
@@ -253,11 +253,11 @@ describe("the city page", function () {
     await clickAt(502, 80);
     await page.getByRole("region", { name: "Plan" }).getByText(/m/).waitFor();
     expect(await page.getByRole("button", { name: "Build", exact: true }).count()).to.equal(0);
-    // The browser reports every refused request.
+    // The browser logs every rejected request as an error.
     complaints = complaints.filter((text) => !text.includes("500"));
   });
 
-  it("moves to clicked problems, commands and citizens", async () => {
+  it("moves to clicked problems and commands", async () => {
     const turbine = facility("Wind Turbine");
     setBuildingActive.act(bridge.city, { id: turbine, active: false });
     await page.getByRole("button", { name: "Turned off: 1" }).click();
@@ -271,7 +271,7 @@ describe("the city page", function () {
     await page.getByText(/\(Segment \d+\)$/).waitFor();
   });
 
-  it("shows reads on request and has lists reachable by keyboard", async () => {
+  it("shows reads on request, and its lists can be reached by keyboard", async () => {
     await bridge.client.state("/state/economy");
     const line = page.getByText("API OK: Read economy state");
     await line.waitFor({ state: "attached" });
@@ -316,7 +316,7 @@ describe("the city page", function () {
     const before = await good();
     await page.getByRole("combobox", { name: "Data" }).selectOption("power");
     await eventually(good, (pixels) => pixels > before + 500);
-    expect(await count(HOME), "what stands there fades behind the data").to.equal(0);
+    expect(await count(HOME), "buildings fade behind the data").to.equal(0);
     expect(await page.locator("#scale").isVisible()).to.equal(true);
     for (const name of ["landValue", "pollution", "water", "fire"]) {
       const answered = page.waitForResponse((response) => response.url().includes(`layer=${name}`));
@@ -403,7 +403,7 @@ describe("the city page", function () {
     expect(await page.getByLabel("Zones").isVisible()).to.equal(false);
     expect(await page.getByLabel("Services").isVisible()).to.equal(true);
     await page.getByText("A running game shows its messages itself.").waitFor();
-    // Only then does the page stop sending requests and reporting errors.
+    // Otherwise the page would go on sending requests and logging errors.
     await page.goto("about:blank");
     expect(complaints.every((text) => text.includes("404"))).to.equal(true);
     complaints = [];
@@ -411,7 +411,7 @@ describe("the city page", function () {
     await game.close();
   });
 
-  /** Clicks on a place of the city, which the page shows whole. */
+  /** Zooms out to the whole city and clicks on a point of it. */
   async function clickAt(x: number, z: number): Promise<void> {
     const box = (await page.locator("#map").boundingBox()) as { width: number; height: number };
     const places = [
@@ -445,7 +445,7 @@ describe("the city page", function () {
   }
 });
 
-/** Counts pixels with a tint, however faint: green of homes or of high values. */
+/** Counts pixels with a green tint, however faint: homes, or high values of a data layer. */
 function hueCount(what: "Residential" | "Good"): string {
   const least = what === "Good" ? 30 : 12;
   return `(() => {
@@ -499,7 +499,7 @@ describe("endpoints for the page", () => {
   });
 });
 
-/** A bridge like that of a running game: the same responses, without endpoints that only Carillon has. */
+/** Imitates the bridge of a running game: the same responses, without the endpoints that only Carillon has. */
 async function startPlainGame(cityUrl: string): Promise<{ url: string; close: () => Promise<unknown> }> {
   const server = createServer(async (request, response) => {
     const url = request.url ?? "";

@@ -131,7 +131,7 @@ describe("the city in its own process", function () {
     const client = new BridgeClient(url);
     await client.road(0, 0, 80, 0, { name: "Agent Orphan" });
     parent.kill("SIGKILL");
-    // Waits for the other to end.
+    // The new city waits until the orphaned one has ended.
     expect(await roads(await start())).to.include("Agent Orphan");
     expect(await answers(client)).to.equal(false);
     expect(readdirSync(directory).filter((name) => name.endsWith(".part"))).to.deep.equal([]);

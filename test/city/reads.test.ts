@@ -203,7 +203,7 @@ describe("reading a town", () => {
     );
   });
 
-  it("lists current growables after earlier reads", async () => {
+  it("lists current growables, never a cached list", async () => {
     const { client } = bridge;
     const before = await client.state("/state/growables");
     const { id } = before.growables[0];
@@ -390,7 +390,7 @@ describe("reading a town", () => {
     expect(zones.zonedCells).to.equal(zones.totalCells - unzoned.cells);
   });
 
-  it("reports problems structured, with the exact bits", async () => {
+  it("reports problems as names and as the game's exact bit mask", async () => {
     for (const { id } of bridge.city.buildings().filter(({ prefab }) => prefab.service === "Electricity")) {
       await bridge.client.run("bulldoze", { entityType: "building", id });
     }

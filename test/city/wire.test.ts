@@ -67,7 +67,7 @@ describe("JSON of the bridge", () => {
 describe("queries of the bridge", () => {
   const query = (text: string) => new Query(`/state/networks?${text}`);
 
-  it("use the first valid pair, otherwise the default", () => {
+  it("use the first valid value of a parameter, otherwise its default", () => {
     expect(query("limit=7").integer("limit", 500)).to.equal(7);
     expect(query("limit=abc&limit=1.5&limit=9&limit=4").integer("limit", 500)).to.equal(9);
     expect(query("limit=1=2&Limit=3").integer("limit", 500)).to.equal(500);
@@ -78,7 +78,7 @@ describe("queries of the bridge", () => {
     expect(new Query("/state/networks").integer("limit", 500)).to.equal(500);
   });
 
-  it("are true for the exact text true only", () => {
+  it("read a flag as true only if its text is exactly true", () => {
     expect(query("").flag("includeDeadEnds", true)).to.equal(true);
     expect(query("includeDeadEnds=true").flag("includeDeadEnds", false)).to.equal(true);
     for (const text of ["True", "1", "yes", "", "false"]) {

@@ -214,7 +214,7 @@ describe("any sequence of commands", () => {
     );
   }).timeout(120_000);
 
-  it("can be bulldozed to bare land if it only builds", () => {
+  it("leaves a city that can be bulldozed to bare land", () => {
     fc.assert(
       fc.property(fc.array(command, { maxLength: 40 }), (commands) => {
         const city = newTown();

@@ -141,7 +141,7 @@ describe("decline in the embedded city", () => {
     expect(dear.citizens).to.be.within(1, fair.citizens / 2);
   });
 
-  it("follows unpopular homes", () => {
+  it("follows homes that nobody wants to live in", () => {
     const city = newCity("empty");
     smallTown(city);
     zone(city, "Unzoned", 360, 40, 30);
@@ -154,7 +154,7 @@ describe("decline in the embedded city", () => {
     expect(city.messages().some(({ text }) => text.includes("nobody wanted to move in"))).to.equal(true);
   });
 
-  it("follows fires out of reach of a fire house", () => {
+  it("follows fires in a town without a fire house", () => {
     const burn = (withEngines: boolean) => {
       const city = grownTown();
       if (withEngines) place(city, "Fire House", 370, -30);

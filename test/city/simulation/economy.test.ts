@@ -20,8 +20,8 @@ const everything = {
   level: "" as string | number,
 };
 
-describe("the embedded city's taxes", () => {
-  it("list the rows that each filter reaches", () => {
+describe("the embedded city's finances", () => {
+  it("list the tax rows that each filter selects", () => {
     const city = newCity("empty");
     const rows = (filter: Partial<typeof everything>) =>
       setTaxRate.act(city, { ...everything, ...filter, dryRun: true }).rows.length;
@@ -33,7 +33,7 @@ describe("the embedded city's taxes", () => {
     expect(() => rows({ service: "Road" })).to.throw(CommandRefusedError, /Road/);
   });
 
-  it("change only the selected rows, never in a dry run, and only to 0..29", () => {
+  it("change only the selected tax rates, never in a dry run, and only to 0..29", () => {
     const city = newCity("empty");
     setTaxRate.act(city, { ...everything, service: "Commercial", dryRun: true });
     expect(city.taxRate("CommercialEco", 3)).to.equal(9);
@@ -53,7 +53,7 @@ describe("the embedded city's taxes", () => {
     }
   });
 
-  it("collect income in proportion to the rate", () => {
+  it("collect income in proportion to the tax rate", () => {
     const income = (rate: number) => {
       const city = newCity();
       smallTown(city);
@@ -63,11 +63,11 @@ describe("the embedded city's taxes", () => {
       return incomeCents - (totals.Milestones ?? 0);
     };
     expect(income(0)).to.equal(0);
-    // Tolerated rates: above 10 some citizens leave.
+    // Citizens tolerate these rates; above 10 some leave.
     expect(income(9)).to.be.greaterThan(2 * income(3));
   });
 
-  it("and costs sum to the balance", () => {
+  it("sum income and costs to the balance", () => {
     const city = newCity();
     const { ledger } = city.world;
     expect(ledger.balanceCents).to.equal(START_MONEY * 100);
@@ -116,7 +116,7 @@ describe("the embedded city's taxes", () => {
     expect(city.budget.balance).to.equal(-800_000);
   });
 
-  it("price placed growables at their worth: they earn less in a year than they cost", () => {
+  it("price placed growables so that they earn less in a year than they cost", () => {
     const play = (towers: number) => {
       const city = newCity();
       smallTown(city);
@@ -134,7 +134,7 @@ describe("the embedded city's taxes", () => {
     expect(bought.ended).to.be.lessThan(without.ended);
   });
 
-  it("lose buildings in another zone, which are torn down", () => {
+  it("give no refund for a growable that is torn down for standing in the wrong zone", () => {
     const city = newCity();
     buildNetwork.act(city, road(0, 0, 160, 0));
     zone(city, "ResidentialHigh", 120, 0, 20);
@@ -155,7 +155,7 @@ describe("the embedded city's taxes", () => {
   it("allow one loan per bank, repaid weekly or at once", () => {
     const city = newCity();
     const [offer] = city.budget.loanOffers;
-    if (!offer) throw new Error("nobody lends");
+    if (!offer) throw new Error("the city has no loan offers");
     const loan = { dryRun: false, lender: offer.lender, repay: false };
     takeLoan.act(city, { ...loan, dryRun: true });
     expect(() => takeLoan.act(city, { ...loan, repay: true })).to.throw(CommandRefusedError, /owes/);

@@ -23,7 +23,7 @@ import {
 } from "./towns.js";
 
 const WEEK = 4096;
-/** Within a week no more than this share of the people may leave. */
+/** Largest share of the people who may leave within a week. */
 const STEEPEST_WEEK = 0.15;
 
 describe("the population of a town with all services", () => {
@@ -36,12 +36,12 @@ describe("the population of a town with all services", () => {
     const city = servedTown();
     advance(city, 26 * WEEK);
     grown = fingerprint(city);
-    const same = again();
+    const same = grownCopy();
     untouched = course(same, 26);
     untouchedHappiness = happinessOf(same);
   });
 
-  function again(): SimulatedCity {
+  function grownCopy(): SimulatedCity {
     const city = cityOf(restoreSnapshot(JSON.parse(grown)));
     city.world.unlimitedMoney = true;
     return city;
@@ -56,7 +56,7 @@ describe("the population of a town with all services", () => {
   it("falls with the tax rate, smoothly from 0 to 29 percent @slow", () => {
     const rates = [0, 9, 14, 19, 29];
     const ends = rates.map((rate) => {
-      const city = again();
+      const city = grownCopy();
       const everything = { service: "", subService: "", level: "" };
       setTaxRate.act(city, { dryRun: false, rate, ...everything });
       const citizens = course(city, 30);
@@ -77,7 +77,7 @@ describe("the population of a town with all services", () => {
 
   for (const prefab of new Set(TOWN_SERVICES.map(([name]) => name))) {
     it(`suffers from the loss of every ${prefab}, but people leave gradually @slow`, () => {
-      const city = again();
+      const city = grownCopy();
       bulldozeAll(city, prefab);
       const citizens = course(city, 13);
       expect(citizens.at(-1), `${citizens}`).to.be.greaterThan(0.1 * (citizens[0] as number));
@@ -89,7 +89,7 @@ describe("the population of a town with all services", () => {
   }
 
   it("spreads abandonment over days", () => {
-    const city = again();
+    const city = grownCopy();
     bulldozeAll(city, "Wind Turbine");
     const fellDown = new Map<number, number>();
     const gaveUp = new Map<number, number>();
@@ -110,7 +110,7 @@ describe("the population of a town with all services", () => {
   });
 
   it("recovers once the cause of its decline is gone @slow", () => {
-    const city = again();
+    const city = grownCopy();
     const pump = city.world.buildings.all().find(({ prefab }) => prefab.name === "Water Tower");
     if (!pump) throw new Error("the town has no water");
     setBuildingActive.act(city, { id: pump.id, active: false });
@@ -159,7 +159,7 @@ describe("a town with all services over two years", () => {
     });
   }
 
-  it("fills the cemetery, which serves again once emptied @slow", () => {
+  it("fills the cemetery, which takes the dead again once emptied @slow", () => {
     const city = servedTown();
     const [cemetery] = city.world.providers.get("death")?.items ?? [];
     if (!cemetery) throw new Error("the town has no cemetery");
@@ -178,7 +178,7 @@ describe("a town with all services over two years", () => {
       const { deaths, weeksOfUnburied } = liveAYear();
       dead += deaths;
       expect(cemetery.stored).to.be.greaterThan(before);
-      expect(cemetery.stored, "each of the dead has one grave").to.be.within(0.8 * dead, dead);
+      expect(cemetery.stored, "one grave for each of the dead").to.be.within(0.8 * dead, dead);
       expect(weeksOfUnburied).to.be.lessThan(5);
     }
     const graves = 3000;

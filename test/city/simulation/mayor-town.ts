@@ -9,14 +9,15 @@ import type { GroundPoint } from "../../../src/city/terms.js";
 import { connectToHighway, road } from "./towns.js";
 
 const BLOCK_METERS = 80;
-/** The corner of the town nearest to the highway. */
+/** The town's corner nearest to the highway. */
 export const ORIGIN = { x: 400, z: 300 };
+/** Plants, industry and polluting services are built near this place. */
 export const WORKS = { x: -200, z: 260 };
-/** The middle one of every three by three blocks has parks and other small services, in walking distance of all nine. */
+/** In every three by three blocks, the middle one is a square: parks and other small services, within a walk of all nine. */
 const SQUARE_BLOCKS = 3;
 const PARK_METERS = 200;
 
-/** Place of a block in the grid. */
+/** Grid coordinates of a block. */
 interface Spot {
   readonly column: number;
   readonly row: number;
@@ -24,7 +25,7 @@ interface Spot {
 
 interface Block extends Spot {
   readonly center: GroundPoint;
-  /** A zone, `square` with small services, or `civic` with a large one. */
+  /** Name of a zone, `square` for small services, or `civic` for a large one. */
   readonly use: string;
   readonly freeQuarters: GroundPoint[];
 }
@@ -34,7 +35,7 @@ export class Town {
   readonly #blocks = new Map<string, Block>();
   readonly #built = new Set<string>();
 
-  /** @param reserve money that commands leave */
+  /** @param reserve money that is never spent */
   constructor(
     readonly city: SimulatedCity,
     readonly reserve: number,
@@ -44,7 +45,7 @@ export class Town {
     return this.city.budget.balance - this.reserve;
   }
 
-  /** Joins the highway. */
+  /** Connects the first block to the highway. */
   found(): void {
     connectToHighway(this.city, ORIGIN.x, ORIGIN.z);
     this.#open({ column: 0, row: 0 }, "square");
@@ -60,7 +61,7 @@ export class Town {
     setZone.act(this.city, { dryRun: false, preserveOccupied: false, zone, center, radius: 40 });
   }
 
-  /** Blocks of a zone on which something may still grow. */
+  /** Number of blocks of a zone with room for more growables. */
   unfinished(zone: string): number {
     return this.blocksOf(zone).filter(({ center }) => {
       const ids = this.city.world.buildings.near(squareAround(center, BLOCK_METERS / 2 - 8));
@@ -75,7 +76,7 @@ export class Town {
     }).length;
   }
 
-  /** Builds a service near a place if there is money for it. */
+  /** Builds a service near a place. Returns false if the money does not suffice. */
   build(prefabName: string, near: GroundPoint): boolean {
     const prefab = findBuildingPrefab(prefabName);
     if (!prefab || prefab.cost + 2_000 > this.funds) return false;
@@ -97,7 +98,7 @@ export class Town {
     return true;
   }
 
-  /** The nearest place for a small service: a square with room, or ground for one. */
+  /** The nearest square with a free quarter, or free block that may become a square. */
   #squareNear(near: GroundPoint): Spot {
     const open = this.blocksOf("square").filter(({ freeQuarters }) => freeQuarters.length > 0);
     const free = [...this.#frontier()].filter(isForSquare);
@@ -107,7 +108,7 @@ export class Town {
     return best ?? this.#nearestFree(near);
   }
 
-  /** The free block nearest to a place and the highway that is not meant for a square. */
+  /** The free block, other than a future square, that is nearest to a place and to the highway. */
   #nearestFree(near: GroundPoint): Spot {
     const metersTo = (spot: Spot) =>
       metersBetween(centerOf(spot), near) + 0.3 * metersBetween(centerOf(spot), ORIGIN);
@@ -115,7 +116,7 @@ export class Town {
     return free.reduce((best, spot) => (metersTo(spot) < metersTo(best) ? spot : best));
   }
 
-  /** Free blocks beside existing ones. */
+  /** Free blocks next to existing ones. */
   *#frontier(): Generator<Spot> {
     for (const { column, row } of this.#blocks.values()) {
       const beside = [

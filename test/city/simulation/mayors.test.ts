@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { lastYear, MAYORS, type Mayor, play } from "./mayors.js";
 
-describe("a mayor", () => {
+describe("a scripted mayor", () => {
   for (const seed of [1, 2, 3]) {
     it(`reaches 400 citizens and a positive week in a year with utilities alone, for seed ${seed}`, () => {
       const city = play(MAYORS.starter as Mayor, seed, 1, () => undefined);

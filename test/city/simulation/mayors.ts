@@ -1,4 +1,4 @@
-/** Scripted mayors, who play a city through its commands and reads. The measure script and the tests share them. */
+/** Scripted mayors that play a city through its commands and reads, for tests and the measure script. */
 import { buildNetwork } from "../../../src/city/commands/build-network.js";
 import { placeBuilding } from "../../../src/city/commands/place-building.js";
 import { takeLoan } from "../../../src/city/commands/take-loan.js";
@@ -13,7 +13,7 @@ import { ORIGIN, Town, WORKS } from "./mayor-town.js";
 import { advance, newCity, road, starterTown } from "./towns.js";
 
 export interface Mayor {
-  /** Begins the city. */
+  /** Starts a new city. */
   readonly found: (seed: number) => SimulatedCity;
   /** Called once a week. */
   readonly govern: (city: SimulatedCity, week: number) => void;
@@ -31,17 +31,17 @@ const PROVIDERS: Readonly<Record<Coverage, string>> = {
   university: "University",
   leisure: "Regular Park",
 };
-/** Number of citizens from which solar plants are built. */
+/** Power comes from solar plants instead of wind turbines above this number of citizens. */
 const LARGE_TOWN_CITIZENS = 8_000;
 
-/** Another building of a service is built from this load on, as a share of the capacity of all. */
+/** Load of a service, as a share of its total capacity, above which another building is added. */
 const BUSY = 1.3;
-/** A lack that costs more happiness than this is mended before the town grows on. */
+/** The town does not grow while a missing service costs more points of happiness than this. */
 const TOLERABLE_POINTS = 1;
 
 const towns = new WeakMap<SimulatedCity, Town>();
 
-/** Money that weekly commands leave; running costs and loans exceed the taxes of a fast-growing town. */
+/** Money that weekly commands never spend, because running costs and loans exceed the taxes of a fast-growing town. */
 const RESERVE = 4_000;
 const RESERVE_WITH_LOANS = 30_000;
 
@@ -57,7 +57,7 @@ function foundTown(seed: number, reserve = RESERVE): SimulatedCity {
   return city;
 }
 
-/** Builds a plant before a network runs short; electric heating asks half as much again in winter. Returns whether all networks suffice. */
+/** Adds plants before a network runs short: electric heating needs half as much again in winter. Returns false if money is short. */
 function keepUtilities(town: Town): boolean {
   const { city } = town;
   const power = city.citizenCount > LARGE_TOWN_CITIZENS ? "Solar Power Plant" : "Advanced Wind Turbine";
@@ -98,8 +98,8 @@ function zoneByBars(town: Town): void {
 
 /**
  * Builds the services that many households lack, and those whose capacity is nearly used.
- * @param most buildings a week
- * @returns whether no lack that costs much happiness waits for money
+ * @param most maximum number of new buildings
+ * @returns false if money is short for a missing service that costs much happiness
  */
 function serveWishes(town: Town, most: number): boolean {
   const { city } = town;
@@ -135,7 +135,7 @@ function manage(city: SimulatedCity, serve: (town: Town) => boolean): void {
   }
 }
 
-/** The mod's second script: a grid of pipes, utilities, services and heating over the starter town. */
+/** Services that the game mod's second script adds to the starter town: a name and coordinates. */
 const SCRIPTED_SERVICES = [
   ["711884134.Koban Police Box_Data", 300, 180],
   ["Fire House", 360, 180],
@@ -147,6 +147,7 @@ const SCRIPTED_SERVICES = [
   ["Boiler Station", 360, 220],
 ] as const;
 
+/** The neglectful mayor builds no services before this week. */
 const NEGLECT_WEEKS = 6 * 52;
 
 export const MAYORS: Readonly<Record<string, Mayor>> = {
@@ -194,7 +195,7 @@ export const MAYORS: Readonly<Record<string, Mayor>> = {
   },
 };
 
-/** Plays some years; calls back after each week. */
+/** Plays some years and calls `afterWeek` after each week. */
 export function play(
   mayor: Mayor,
   seed: number,
@@ -210,7 +211,7 @@ export function play(
   return city;
 }
 
-/** Figures of the latest year of a city. */
+/** Statistics of a city's latest year. */
 export function lastYear(city: SimulatedCity) {
   const weeks = city.statistics().slice(-52);
   const now = weeks.at(-1);
@@ -247,7 +248,7 @@ export function lastYear(city: SimulatedCity) {
   };
 }
 
-/** Adults who went to school at all. */
+/** Percentage of adults who finished a school. */
 function educatedPercent({ world }: SimulatedCity): number {
   const adults = world.citizens.all().filter((citizen) => ageOf(citizen, world.frame) >= AGE.adult);
   return (100 * adults.filter(({ education }) => education > 0).length) / Math.max(adults.length, 1);

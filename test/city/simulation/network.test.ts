@@ -7,7 +7,7 @@ import { CommandRefusedError } from "../../../src/city/refusal.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { advance, connectToHighway, fingerprint, layLattice, newCity, place, road, zone } from "./towns.js";
 
-describe("the embedded city's networks", () => {
+describe("the embedded city's network", () => {
   it("adds two nodes, one segment, four zone blocks and four to the build index for a first road", () => {
     const city = newCity("empty");
     const { built } = buildNetwork.act(city, road(0, 0, 80, 0));
@@ -107,7 +107,7 @@ describe("the embedded city's networks", () => {
       expect(tower(10 * dx, 10 * dz, angle), `${angle}`).to.throw(CommandRefusedError, /on building 1/);
     }
     expect(fingerprint(city)).to.equal(before);
-    // The corner of its rectangle is beyond the school's edge, though both lie within the other's radius.
+    // A rotated school whose corner just clears the first one's edge; circles around both would overlap.
     const { width } = city.world.buildings.at(first).prefab;
     const away = width * 4 + 8;
     expect(tower(away * Math.cos(Math.PI / 6), away * Math.sin(Math.PI / 6), 30)).to.throw(

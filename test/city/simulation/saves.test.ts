@@ -53,7 +53,7 @@ describe("saves of the embedded city", () => {
     expect(fingerprint(restored)).to.equal(fingerprint(city));
   });
 
-  it("restore records with fields in the order of new ones, for speed", async () => {
+  it("restore records with the field order of new ones, for speed", async () => {
     const { city, path } = await savedTown(9_137);
     const restored = await loadWorld(path);
     for (const kind of ["nodes", "segments", "blocks", "buildings", "households", "citizens"] as const) {
@@ -350,7 +350,7 @@ describe("automatic saves over a long life", () => {
     return new Map(await Promise.all(paths.map(async (path) => [path, await stamp(path)] as const)));
   }
 
-  /** Different after every write, even of the same bytes: a reloaded city may reach the same state again. */
+  /** Identifies one write of a file: comparing bytes would miss a rewrite by a reloaded city in the same state. */
   async function stamp(path: string): Promise<string> {
     const { ino, mtimeNs } = await stat(path, { bigint: true });
     return `${ino} ${mtimeNs}`;

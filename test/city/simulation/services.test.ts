@@ -9,7 +9,7 @@ import { advance, newCity, place, road, smallTown } from "./towns.js";
 
 const CYCLE = 256;
 
-/** A town with one fire house that has all it needs. */
+/** A town with one working fire house. */
 function town(): { city: SimulatedCity; fireHouse: number } {
   const city = newCity();
   smallTown(city);

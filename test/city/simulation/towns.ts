@@ -16,7 +16,7 @@ import { World } from "../../../src/city/simulation/state/world.js";
 import { tick } from "../../../src/city/simulation/tick.js";
 import { type BuildingFlag, FLAG, type ProblemName, ZONES, type Zone } from "../../../src/city/terms.js";
 
-/** A new city without money worries that cannot save, advanced by `advance` only. */
+/** A new city with unlimited money and without saves. Only `advance` moves its clock. */
 export function newCity(map: "highway" | "empty" = "highway", seed = 7): SimulatedCity {
   const world = new World(seed);
   world.unlimitedMoney = true;
@@ -26,7 +26,7 @@ export function newCity(map: "highway" | "empty" = "highway", seed = 7): Simulat
 
 export function cityOf(world: World): SimulatedCity {
   return new SimulatedCity(world, () => {
-    throw new Error("this city has nowhere to be saved");
+    throw new Error("this city has no directory for saves");
   });
 }
 
@@ -63,7 +63,7 @@ export function place(
   return placeBuilding.act(city, fields).buildingId as number;
 }
 
-/** Sets the zones of the first cells of a block, which no command can do. */
+/** Sets the zones of a block's first cells; no command zones single cells. */
 export function paintCells({ world }: SimulatedCity, block: SimZoneBlock, zones: readonly number[]): void {
   setCells(
     world,
@@ -83,7 +83,7 @@ export function zone(city: SimulatedCity, name: string, x: number, z: number, ra
   return setZone.act(city, fields).changedCells;
 }
 
-/** Square blocks of 80 m between crossings; the first crossing at (x0, z0). */
+/** Lays a grid of streets with crossings every 80 m, the first at (x0, z0). */
 export function layLattice(city: SimulatedCity, x0: number, z0: number, columns: number, rows: number): void {
   const step = 80;
   for (let row = 0; row <= rows; row++) {
@@ -149,7 +149,7 @@ const STARTER_ZONES = [
   ["Industrial", 480, 0, 36],
 ] as const;
 
-/** The town of the public starter script, with plants, pipes and power lines, since it builds none, and money that counts. */
+/** The town of the public starter script with limited money, plus the plants, pipes and power lines that the script lacks. */
 export function starterTown(seed = 7): SimulatedCity {
   const city = newCity("highway", seed);
   city.world.unlimitedMoney = false;
@@ -171,7 +171,7 @@ export function bulldozeAll(city: SimulatedCity, prefab: string): void {
   }
 }
 
-/** Buildings that a town of a thousand needs. */
+/** Buildings that a town of a thousand citizens needs. */
 export const TOWN_SERVICES = [
   ["Wind Turbine", -120, 20],
   ["Wind Turbine", -120, 60],
@@ -224,12 +224,12 @@ const CITY_SERVICES = [
   "Regular Park",
   "University",
 ];
-/** The zones of every ten blocks in a row. */
+/** Zones that repeat along the blocks of the large city; Industrial and Office follow them. */
 const CITY_ZONES = "ResidentialHigh ResidentialHigh ResidentialLow ResidentialHigh CommercialHigh ".repeat(2);
 
 /**
- * 5,000 segments, 12,000 growables and more, and so many people: supplied, served and connected as one by the public
- * commands, then grown and filled by force, since years of growth take hours.
+ * A connected city with all services, over 5,000 segments and 12,000 growables, built with the public commands. Growth
+ * and moving in are forced, because simulating the years would take hours.
  */
 export function largeCity(citizens = 100_000): SimulatedCity {
   const city = newCity();
@@ -261,7 +261,7 @@ export function largeCity(citizens = 100_000): SimulatedCity {
   return city;
 }
 
-/** Builds on every zoned lot. */
+/** Fills all zoned land with growables at once. */
 export function growByForce(city: SimulatedCity): void {
   const { world } = city;
   for (let round = 0; round < 40; round++) {
@@ -273,7 +273,7 @@ export function growByForce(city: SimulatedCity): void {
   advance(city, 2 * 4096);
 }
 
-/** Fills homes evenly up to a number of citizens. */
+/** Moves households in at once, evenly over the homes, up to a number of citizens. */
 export function settleByForce(city: SimulatedCity, citizens: number): void {
   const { world } = city;
   const homes = world.buildings.all().filter((each) => each.homes > 0);

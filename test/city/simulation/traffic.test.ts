@@ -1,4 +1,4 @@
-/** Traffic of people and wares, and its effect on a town. */
+/** Traffic of people and goods, and its effect on a town. */
 
 import { expect } from "chai";
 import { buildNetwork } from "../../../src/city/commands/build-network.js";
@@ -11,7 +11,7 @@ import { advance, connectToHighway, layLattice, newCity, place, road, supply, zo
 
 const WEEK = 4096;
 
-/** Homes in the west, work and shops in the east, and one road of a prefab between them. */
+/** Homes in the west, jobs and shops in the east, joined by one road of the given prefab. */
 function twoTowns(between: string): { city: SimulatedCity; bridgeId: number } {
   const city = newCity();
   layLattice(city, -640, 0, 4, 2);
@@ -39,12 +39,12 @@ function meanCommute(city: SimulatedCity): number {
 }
 
 describe("traffic in the embedded city", () => {
-  it("fills the needed road, slows down there, and eases on a wider one @slow", () => {
+  it("crowds and slows the only road to work, and flows better on a wider one @slow", () => {
     const [narrow, wide] = ["Gravel Road", "Large Road"].map((prefab) => {
       const { city, bridgeId } = twoTowns(prefab);
       advance(city, 26 * WEEK);
       const traffic = city.traffic(bridgeId);
-      if (!traffic) throw new Error("nothing is known of the road");
+      if (!traffic) throw new Error("the road has no traffic data");
       expect(city.world.citizens.all().filter(({ workId }) => workId !== 0).length).to.be.greaterThan(20);
       expect(findFaults(city.world)).to.deep.equal([]);
       return { city, traffic };
@@ -73,7 +73,7 @@ describe("traffic in the embedded city", () => {
     expect(speed(jammed)).to.be.closeTo(speed(calm), 0.3 * speed(calm));
   });
 
-  it("loses jobs with the road to them and restores both", () => {
+  it("costs people their jobs when the road to work is removed, until it is rebuilt", () => {
     const { city, bridgeId } = twoTowns("Basic Road");
     advance(city, 20 * WEEK);
     const workers = () => city.world.citizens.all().filter(({ workId }) => workId !== 0).length;

@@ -34,7 +34,7 @@ function homes(city: SimulatedCity): number {
 }
 
 describe("the embedded city's utilities", () => {
-  it("leave homes without plants unserved", () => {
+  it("serve no homes while there are no plants", () => {
     const city = bareStreet();
     advance(city, WEEK);
     expect(homes(city)).to.be.greaterThan(3);
@@ -104,7 +104,7 @@ describe("the embedded city's utilities", () => {
     expect(dryHomes(bank - 200)).to.equal(1);
   });
 
-  it("leave the farthest unserved in a shortage", () => {
+  it("leave the farthest homes unserved in a shortage", () => {
     const city = newCity();
     layLattice(city, 0, 0, 12, 4);
     connectToHighway(city, 400, 320);

@@ -111,7 +111,7 @@ describe("the embedded city's zones", () => {
     expect(repairZonesToGrowables.act(city, preview).skippedMixedUseBlocks).to.equal(1);
   });
 
-  it("are unified by cluster", () => {
+  it("get the main zone of their cluster when clusters are repaired", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     zone(city, "ResidentialLow", 40, 0, 100);
@@ -128,7 +128,7 @@ describe("the embedded city's zones", () => {
     expect(repairZoneClusters.act(city, { ...repair, gridSize: 160 }).repairableClusters).to.equal(0);
   });
 
-  it("are blocked under overlaps and roads", () => {
+  it("grow no buildings that overlap each other or a road", () => {
     const city = newCity("empty");
     layLattice(city, 0, 0, 3, 3);
     for (const block of city.world.blocks.all()) paintCells(city, block, Array(32).fill(2));
@@ -147,7 +147,7 @@ describe("the embedded city's zones", () => {
     }
   });
 
-  it("remove growables of another zone", () => {
+  it("remove growables that were built for another zone", () => {
     const city = newCity();
     smallTown(city);
     advance(city, 4096);
