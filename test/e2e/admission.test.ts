@@ -32,7 +32,7 @@ describe("recordings that take long to check", () => {
     startLiveServer(join(directory, name), { SVC_SOURCE_MAX_SECONDS: "1000000" });
 
   before(async () => {
-    // Six days of 8 bits at 8 kHz: too long for a test to wait. All but the header is a hole that takes no disk space.
+    // Six days of 8-bit audio at 8 kHz, so decoding outlasts any test. All but the header is a hole of a sparse file.
     writeFileSync(long, Buffer.concat([Buffer.from(".snd"), auHeader(24, 0xffffffff, 2, 8000, 1)]));
     truncateSync(long, 4e9);
     writeRecording(short, { seconds: 1 });
@@ -51,7 +51,7 @@ describe("recordings that take long to check", () => {
           isFfmpeg && readlinkSync(join("/proc", pid, "fd", `${INPUT_DESCRIPTOR}`)).startsWith(directory)
         );
       } catch {
-        return false; // It has exited.
+        return false; // The process has exited.
       }
     }).length;
   }

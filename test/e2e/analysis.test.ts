@@ -21,7 +21,7 @@ describe("tasks that only analyse", () => {
 
   after(() => server.close());
 
-  /** The only record, checked for the fields that every record has. */
+  /** Returns the only record of a task after checking the fields that every record has. */
   function recordOf({ item, records }: FinishedTask): Record<string, unknown> {
     expect(item.status, item.error).to.equal(1);
     expect(records).to.have.length(1);

@@ -16,7 +16,7 @@ import { temporaryDirectory } from "../music/tasks.js";
 
 const cover = { prompt: "a song", task_type: "cover", inference_steps: 1, batch_size: 1 };
 
-describe("recordings of requests", () => {
+describe("recordings sent with a task", () => {
   const directory = temporaryDirectory();
   const uploads = join(directory, "server", "uploads");
   let server: LiveServer;
@@ -132,7 +132,7 @@ describe("recordings of requests", () => {
     expect(((await untouched.json()) as { detail: string }).detail).to.include("needs a source");
   });
 
-  it("are written only to their folder for any file name", async () => {
+  it("are written only into the uploads folder, whatever their file name", async () => {
     const before = readdirSync(directory, { recursive: true }).length;
     const answer = await sendUpload(recording, "../../x.exe");
     expect(answer.status).to.equal(200);
@@ -168,7 +168,7 @@ describe("recordings of requests", () => {
     rmSync(path);
   });
 
-  it("are rejected if a reference is silent", async () => {
+  it("are rejected if a silent one is the reference", async () => {
     const ref_audio = uploadOf(writeSilence(join(directory, "silence.flac"), 6));
     const answer = await client.postForm("/release_task", { prompt: "a song", ref_audio });
     expectRefusal(answer, /^reference_audio is silent/);
@@ -258,7 +258,7 @@ describe("recordings of requests", () => {
   }
 });
 
-describe("recordings that other machines name by path", () => {
+describe("recordings that another machine names by path", () => {
   const directory = temporaryDirectory();
   let server: LiveServer;
 
@@ -310,7 +310,7 @@ describe("recordings uploaded to a server with a key", () => {
 
   after(() => server.close());
 
-  it("are stored only if the key comes first", async () => {
+  it("are stored only if the key precedes them in the form", async () => {
     const src_audio = uploadOf(writeRecording(join(directory, "a.wav"), { seconds: 3 }));
     const send = (fields: Record<string, string | File>) =>
       server.client.postForm("/release_task", fields as never);

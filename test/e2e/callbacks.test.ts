@@ -8,7 +8,7 @@ import { type Client, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess } from "./served-process.js";
 
-/** Renders longer than any of these tests takes. */
+/** Rendering time that exceeds the duration of every test here. */
 const ENDLESS_MS = 3_600_000;
 const LISTED = { SVC_CALLBACK_HOSTS: "127.0.0.1" };
 

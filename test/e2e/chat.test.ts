@@ -119,7 +119,7 @@ describe("chat completions", () => {
     expect(body.warnings.join()).to.include("the source sets the length");
   });
 
-  it("return errors in the format of chat servers, with a detail", async () => {
+  it("return errors in the chat format, with an additional detail field", async () => {
     const refusals: [body: object, headers: Record<string, string>, status: number, mentions: string][] = [
       [shortChat, {}, 401, "Authorization"],
       [{ model: "x" }, key, 400, "messages must be a list of messages, got null"],

@@ -5,7 +5,7 @@ import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess } from "./served-process.js";
 
-describe("the city beside the music", () => {
+describe("the city next to the music service", () => {
   const segmentNames = async (city: BridgeClient) =>
     (await city.state("/state/networks")).segments.map(({ name }: Answer) => name as string);
   const answers = (city: BridgeClient) =>
@@ -16,7 +16,7 @@ describe("the city beside the music", () => {
 
   afterEach(endServed);
 
-  it("crashes without affecting the music, and restarts at its address @slow", async () => {
+  it("crashes without affecting the music service, and restarts at its address @slow", async () => {
     const server = await ServedProcess.startWithCity(temporaryDirectory());
     const city = new BridgeClient(server.cityUrl);
     await city.run("set-simulation-speed", { paused: true });

@@ -44,7 +44,7 @@ async function makeSong(url: string, client: PublicClient): Promise<[SongRecord[
 }
 
 function works(client: PublicClient, server: () => LiveServer): void {
-  it(`${client.name} gets its songs`, async () => {
+  it(`${client.name} makes and downloads its songs`, async () => {
     const url = server().url + (client.base ?? "");
     await client.asks(new Client(url), client.headers);
     const [songs, item] = await makeSong(url, client);
@@ -60,7 +60,7 @@ function works(client: PublicClient, server: () => LiveServer): void {
 }
 
 for (const { what, settings, clients } of [
-  // studio.html is opened from a file.
+  // The client studio.html is opened as a local file, so its origin is "null".
   { what: "without a key", settings: { SVC_ALLOWED_ORIGINS: "null" }, clients: OPEN_SERVER_CLIENTS },
   { what: "with a key", settings: { SVC_API_KEY: "k1" }, clients: KEYED_SERVER_CLIENTS },
 ]) {

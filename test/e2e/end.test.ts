@@ -18,7 +18,7 @@ describe("a server that exits", () => {
     const halfSent = connect(Number(new URL(server.client.url).port), "127.0.0.1");
     halfSent.on("error", () => {});
     halfSent.write("POST /release_task HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{");
-    // Without the time limit this takes half a minute. If the watchdog killed it, there would be no exit code.
+    // Exit code 0 means a clean exit within the time limit: the watchdog's kill would leave no exit code.
     expect(await server.end("SIGTERM")).to.equal(0);
 
     const second = await ServedProcess.startStub(directory, 60_000);

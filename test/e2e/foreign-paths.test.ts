@@ -17,7 +17,7 @@ const symlinkTo =
 const fifo = (path: string) => void execFileSync("mkfifo", [path]);
 const socket = (path: string) => void sockets.push(createServer().listen(path));
 
-/** Creates something at a path that is not a readable file. */
+/** Functions that put something other than a readable file at a path. */
 const KINDS: Readonly<Record<string, (path: string) => void>> = {
   "a FIFO": fifo,
   "a socket": socket,
@@ -157,7 +157,7 @@ describe("paths in requests", () => {
 
   for (const [what, { files, beside = {}, ask, statuses = [400, 500] }] of Object.entries(ENDPOINTS)) {
     it(`block nothing if ${what} is not a readable file`, async () => {
-      // Concurrent requests, more than there are threads to block.
+      // More concurrent requests than the server has threads that could block.
       const answers = await Promise.all(
         Object.entries(KINDS).map(async ([kind, make]) => {
           const folder = mkdtempSync(join(root, "folder-"));
@@ -182,7 +182,7 @@ describe("paths in requests", () => {
     });
   }
 
-  it("do not keep the server from making songs, cancelling one, and stopping", async () => {
+  it("leave the server able to make songs, cancel one, and stop", async () => {
     const { client } = server;
     const id = await client.submit(longSong);
     await client.untilStarted(id);

@@ -36,7 +36,7 @@ describe("a machine with GPUs", () => {
       text(child.stderr as NodeJS.ReadableStream),
       once(child, "exit"),
     ]);
-    // Warning of Node: a thread has no room for the thread-local variables of a preloaded libtorch.
+    // Node warns that a thread has no room for the thread-local variables of a preloaded libtorch.
     const lines = stderr.split("\n").filter((line) => !line.includes("pthread_create"));
     return {
       code,
@@ -45,7 +45,7 @@ describe("a machine with GPUs", () => {
     };
   }
 
-  /** A machine with two GPUs; the second has more free memory. */
+  /** Settings of a machine with two GPUs; the second has more free memory. */
   function machineOfTwo(): Record<string, string> {
     const tool = join(directory, "nvidia-smi");
     const rows = ["0, GPU-aaaa, 900, 24576, Test GPU", "1, GPU-bbbb, 20000, 24576, Test GPU"];

@@ -55,7 +55,7 @@ describe("a submission with an Idempotency-Key", () => {
     expect(await submit()).to.not.equal(first);
   });
 
-  it("is identified by its files too, and does not keep the files of a repetition", async () => {
+  it("is recognised with the same files, and rejected with others", async () => {
     const headers = key();
     const recording = (seconds: number) =>
       uploadOf(writeRecording(join(directory, `recording-${seconds}.mp3`), { seconds }));
@@ -68,7 +68,7 @@ describe("a submission with an Idempotency-Key", () => {
     expect((await submit(3)).status).to.equal(422);
   });
 
-  it("frees the key if the first submission was rejected", async () => {
+  it("leaves the key unused if the first submission was rejected", async () => {
     const headers = key();
     expect((await server.client.post("/release_task", { task_type: "cover" }, headers)).status).to.equal(400);
     expect((await server.client.post("/release_task", shortSong, headers)).status).to.equal(200);

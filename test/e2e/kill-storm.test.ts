@@ -23,11 +23,11 @@ async function submitUntilGone(client: Client, accepted: string[]): Promise<void
       await sleep(Math.random() * 100);
     }
   } catch {
-    // Killed, or its queue is full.
+    // The server was killed, or its queue is full.
   }
 }
 
-/** Returns the ids of all acknowledged tasks. */
+/** Starts servers, submits tasks and kills them, in turn. Returns the ids of all acknowledged tasks. */
 async function storm(directory: string, { kills, maxLifeMs, start }: Storm): Promise<string[]> {
   const accepted: string[] = [];
   for (let kill = 0; kill < kills; kill++) {
@@ -76,7 +76,7 @@ async function expectNothingLost(
   expect(readdirSync(directory)).to.not.include("quarantine");
 }
 
-describe("a storm of kills", function () {
+describe("a server killed again and again at random times", function () {
   this.timeout(600_000);
   afterEach(endServed);
 

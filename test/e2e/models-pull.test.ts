@@ -13,6 +13,7 @@ import { canMountDisks, type ProcessLimits, spawnCli } from "./served-process.js
 
 const WEIGHTS = "model.safetensors";
 const WEIGHTS_BYTES = 3_000_000;
+/** The test server stops sending after this many bytes. */
 const CUT_BYTES = 1_000_000;
 
 describe("carillon models", () => {
@@ -48,7 +49,7 @@ describe("carillon models", () => {
 
   const incomplete = (root = checkpoints) => join(root, ".incomplete", "someone--small", WEIGHTS);
 
-  /** Resolves when the download has reached the point where the hub hangs. */
+  /** Resolves when the download has reached the point where the test server stops sending. */
   async function hanging(root?: string): Promise<void> {
     while (statSync(incomplete(root), { throwIfNoEntry: false })?.size !== CUT_BYTES) await sleep(20);
   }

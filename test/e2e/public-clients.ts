@@ -1,6 +1,6 @@
 /**
- * Requests of public clients of the ACE-Step 1.5 API server, as data, and the fields that they read. Only the length of
- * songs is changed.
+ * Requests that public clients of the ACE-Step 1.5 API server send, as data, and the response fields that they read.
+ * Only the lengths of songs differ from the originals.
  */
 import { existsSync } from "node:fs";
 import { expect } from "chai";
@@ -10,16 +10,16 @@ import { type Client, type SongRecord, shortSong } from "../music/live-server.js
 export interface PublicClient {
   name: string;
   headers: Record<string, string>;
-  /** Appended by its user to the server's address; absent: nothing. */
+  /** Path that the client's user appends to the server's address. */
   base?: string;
   /** Multipart clients send every value as text, and files as Blob. */
   encoding: "json" | "multipart";
   song: Record<string, unknown>;
-  /** Its other requests. */
+  /** Sends the client's other requests. */
   asks: (client: Client, headers: Record<string, string>) => Promise<void>;
-  /** Path from which it downloads a song; absent: the song's `file`. */
+  /** Path from which the client downloads a song; the song's `file` by default. */
   download?: (song: SongRecord) => string;
-  /** Checks the fields of a finished task that it reads. */
+  /** Checks the fields of a finished task that the client reads. */
   reads: (songs: readonly SongRecord[], item: TaskStatusItem) => void;
 }
 
@@ -47,7 +47,7 @@ function pathOf({ file }: SongRecord): string {
   return decodeURIComponent(file.slice("/v1/audio?path=".length));
 }
 
-/** Stereo, 16 bit, 48 kHz; a tenth of a second of silence. */
+/** A tenth of a second of silence: 16-bit stereo at 48 kHz. */
 function silentWav(): Blob {
   const dataBytes = 4800 * 4;
   const wav = Buffer.alloc(44 + dataBytes);
@@ -93,11 +93,11 @@ const acestepShell: PublicClient = {
   },
   asks: async (client, headers) => {
     expect((await client.get("/health")).status).to.equal(200);
-    // Its random mode. The model decides the length, so the task is cancelled.
+    // The client's random mode. The model decides the length, so the task is cancelled.
     const random = await client.post("/release_task", { sample_mode: true, thinking: true }, headers);
     expect(random.status).to.equal(200);
     await client.post("/cancel_task", { task_id: random.body.data.task_id }, headers);
-    // Its default: it uses the first id of the list, or its own model name if the list is empty.
+    // By default the client uses the first id of the list, or its own model name if the list is empty.
     const list = (await client.get("/v1/models", headers)).body.data;
     expect(Array.isArray(list)).to.equal(false);
     const { status, body } = await client.post(
@@ -214,7 +214,7 @@ const daw: PublicClient = {
       ...["caption", "lyrics", "bpm", "keyscale", "timesignature", "duration", "vocal_language"],
     );
     expect(sheet.body.data.caption).to.not.equal("");
-    // A new project, a short clip in it, and a slow clip.
+    // The client's values for a new project with a short, slow clip.
     const fresh = { task_type: "text2music", prompt: "drums", thinking: "true", shift: "3", batch_size: "1" };
     await isAdjusted(
       client,
@@ -261,7 +261,7 @@ const plugin: PublicClient = {
   },
   asks: async (client) => {
     expect((await client.get("/health")).body.data.status).to.equal("ok");
-    // It shows `error`, or only the status if there is none.
+    // The client shows `error`, or only the status if there is none.
     const refused = await client.post("/release_task", { task_type: "cover", prompt: "strings" });
     expect(refused.status).to.equal(400);
     expect(refused.body.error).to.be.a("string").that.includes("src_audio_path");
@@ -276,7 +276,7 @@ const plugin: PublicClient = {
 const wrangler: PublicClient = {
   name: "Ace-Step-Wrangler",
   headers: {},
-  // Its port setting is the end of the address, so it may include a path.
+  // The client puts its port setting at the end of the address, so it may include a path.
   base: "/openrouter",
   encoding: "json",
   song: {
@@ -314,7 +314,7 @@ const wrangler: PublicClient = {
   },
 };
 
-/** The version that used this API. */
+/** The version of the client that used this API. */
 const stepUi: PublicClient = {
   name: "ace-step-ui",
   headers: {},
@@ -340,14 +340,14 @@ const stepUi: PublicClient = {
   },
   asks: async (client, headers) => {
     expect((await client.get("/health")).body.data.status).to.equal("ok");
-    // The limits of its sliders.
+    // The limits of the client's sliders.
     await isAdjusted(
       client,
       { body: { prompt: "city pop", batch_size: 16, inference_steps: 60, audio_duration: 5 } },
       headers,
       ["batch_size must be from 1 to 8", "inference_steps must be from 1 to 20", "audio_duration must be"],
     );
-    // It shows the error text unchanged.
+    // The client shows the error text unchanged.
     const refused = await client.post("/release_task", { prompt: "city pop", task_type: "audio2audio" });
     expect(refused.status).to.equal(400);
     expect(refused.body.detail).to.include("audio2audio");
@@ -359,7 +359,7 @@ const stepUi: PublicClient = {
   },
 };
 
-/** It sends every control of its window; most are known only to its own server. */
+/** Sends the values of all its controls; most are known only to its own server. */
 const hotStep: PublicClient = {
   name: "HOT-Step",
   headers: { "x-api-key": "k1" },

@@ -6,7 +6,7 @@ import { longSong, type SongRecord, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess } from "./served-process.js";
 
-/** Leftover temporary files below the server's directory. */
+/** Temporary files and uploads left in the server's directory. */
 function leftovers(directory: string, finished: readonly string[]): string[] {
   const audio = readdirSync(join(directory, "api_audio")).filter((name) => !finished.includes(name));
   return [...audio, ...readdirSync(join(directory, "uploads"))];

@@ -13,7 +13,7 @@ export const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.u
 /** Compiled stub-server.ts. */
 export const stub = await compileStub();
 
-/** Compiles the stub server over `dist`: with tsx, each start would take two seconds of processor time more. */
+/** Compiles the stub server against `dist`, because each start with tsx would take two more seconds of processor time. */
 async function compileStub(): Promise<string> {
   const outfile = fileURLToPath(new URL(`../../build/test/stub-server-${process.pid}.mjs`, import.meta.url));
   const dist = fileURLToPath(new URL("../../dist/", import.meta.url));
@@ -88,7 +88,6 @@ function spawnScript(
   return spawn(program as string, rest, { env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
-/** Running servers. */
 const served = new Set<ChildProcess>();
 
 /**
@@ -113,7 +112,7 @@ export class ServedProcess {
     readonly cityUrl: string,
   ) {}
 
-  /** Starts music only. Resolves when it is serving. */
+  /** Starts only the music service. Resolves when it is serving. */
   static start(
     directory: string,
     settings: Record<string, string> = {},
@@ -126,7 +125,7 @@ export class ServedProcess {
     );
   }
 
-  /** Starts music, and the city in a process of its own. */
+  /** Starts the music service, and the city in its own process. */
   static startWithCity(directory: string, settings: Record<string, string> = {}): Promise<ServedProcess> {
     return ServedProcess.start(directory, settings, {}, ["serve"]);
   }
@@ -162,7 +161,7 @@ export class ServedProcess {
     return this.child.pid;
   }
 
-  /** Its stderr so far. */
+  /** The process's standard error output so far. */
   get log(): string {
     return this.lines.join("");
   }
@@ -190,7 +189,7 @@ export class ServedProcess {
     return ended;
   }
 
-  /** Resolves with the exit code when it exits. */
+  /** Resolves with the exit code when the process exits. */
   async ended(): Promise<number | null> {
     const { exitCode } = this.child;
     if (exitCode !== null) return exitCode;

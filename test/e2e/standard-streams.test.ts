@@ -35,7 +35,7 @@ describe("blocked standard streams", () => {
     return port;
   }
 
-  /** Starts the program, waits for its responses, stops it. @returns its metrics and exit code */
+  /** Starts a server, waits until it responds, and stops it. @returns its metrics and exit code */
   async function serve(home: string, command: readonly string[], stdout: Target, stderr: Target) {
     const port = await freePort();
     const script = `${WITH_FULL_PIPE}exec "$@" >${TARGETS[stdout]} 2>${TARGETS[stderr]}`;

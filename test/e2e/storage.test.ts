@@ -167,7 +167,7 @@ describe("songs and uploads of a fleet", function () {
     await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
   });
 
-  it("cause a one-line start error if the other servers use another storage @slow", async () => {
+  it("need one storage for all servers: a server with another fails to start, with one line @slow", async () => {
     const [shared, elsewhere] = [temporaryDirectory(), temporaryDirectory()].map(
       (path) => pathToFileURL(path).href,
     );
@@ -185,7 +185,7 @@ describe("songs and uploads of a fleet", function () {
     }
   });
 
-  it("cause a one-line start error if the bucket does not exist @slow", async () => {
+  it("need an existing bucket: a server without it fails to start, with one line @slow", async () => {
     const settings = { ...s3.environment, SVC_STORAGE: "s3://no-such-bucket" };
     const child = spawnCli(["serve", "--port", "0", "--home", temporaryDirectory()], settings);
     let stderr = "";

@@ -76,7 +76,7 @@ describe("a server on ::1", () => {
   });
 });
 
-describe("a server under strain", () => {
+describe("a server under load", () => {
   const directory = temporaryDirectory();
   let client: Client;
   before(async () => {
@@ -89,7 +89,7 @@ describe("a server under strain", () => {
     return existsSync(uploads) ? readdirSync(uploads) : [];
   };
 
-  it("makes ten conversions at once, and leaves no files of disconnected clients @slow", async () => {
+  it("converts ten downloads at once, and leaves no files of disconnected clients @slow", async () => {
     const { file } = await client.makeOne({ ...shortSong, audio_format: "wav" });
     const convert = (signal: AbortSignal | null = null) =>
       fetch(`${client.url}${file}&format=flac`, { signal }).then(async (response) => {
@@ -110,7 +110,7 @@ describe("a server under strain", () => {
     while (leftOver().length > 0) await sleep(20);
   });
 
-  it("answers others while slow bodies arrive, and after a thousand rejections", async () => {
+  it("answers other clients during a hundred slow uploads, and after a thousand rejections", async () => {
     const { port } = new URL(client.url);
     const slow = Array.from({ length: 100 }, (): Socket => {
       const socket = connect(Number(port), "127.0.0.1").on("error", () => {});

@@ -119,7 +119,7 @@ describe("the six task types over HTTP", () => {
     });
   }
 
-  it("names the stems of a task @slow", async () => {
+  it("makes different songs for different stems @slow", async () => {
     for (const [task_type, ...variants] of [
       ["extract", { track_name: "bass" }, { track_name: "drums" }],
       ["lego", { track_name: "bass" }, {}],

@@ -21,7 +21,7 @@ describe("a server that trains", () => {
   });
   afterEach(endServed);
 
-  /** Size of an adapter of the run in float32. */
+  /** Size in KiB of a run's adapter in float32. */
   function adapterKiB({ lora_rank }: { lora_rank: number }): number {
     return (
       attentionProjections().reduce((sum, shape) => sum + (shape.in + shape.out) * lora_rank * 4, 0) / 1024
