@@ -1,4 +1,4 @@
-/** Launches Chromium without windows for page tests. Pages of whole Chromium need three times the processor time. */
+/** Launches headless Chromium for page tests. Pages in full Chromium need three times the processor time. */
 import { existsSync } from "node:fs";
 import { type Browser, chromium } from "playwright-core";
 
@@ -11,7 +11,7 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
-  // A microphone that beeps once a second, and that every page may use.
+  // A fake microphone that beeps once a second, with permission for every page.
   "--use-fake-device-for-media-stream",
   "--use-fake-ui-for-media-stream",
 ];

@@ -61,7 +61,7 @@ describe("configuration", () => {
     }
   });
 
-  it("reads the idle time of models in minutes; unset: depends on the device", () => {
+  it("reads the idle time of models in minutes; the default depends on the device", () => {
     expect(loadConfig({}).modelIdleSeconds).to.equal(null);
     expect(loadConfig({ SVC_MODEL_IDLE_MINUTES: "Auto" }).modelIdleSeconds).to.equal(null);
     expect(loadConfig({ SVC_MODEL_IDLE_MINUTES: "0" }).modelIdleSeconds).to.equal(0);
@@ -69,7 +69,7 @@ describe("configuration", () => {
     expect(refusal({ SVC_MODEL_IDLE_MINUTES: "-1" }).message).to.include("SVC_MODEL_IDLE_MINUTES");
   });
 
-  it("reads the maximum number of songs planned at once; unset: limited by memory", () => {
+  it("reads the maximum number of songs planned at once; by default memory limits it", () => {
     expect(loadConfig({}).batchMax).to.equal(null);
     expect(loadConfig({ SVC_BATCH_MAX: "3" }).batchMax).to.equal(3);
     for (const wrong of ["0", "9", "many", "1.5"])
@@ -158,7 +158,7 @@ describe("configuration", () => {
     expect(config.audioMaxAgeSeconds).to.equal(7200);
   });
 
-  it("reduces hosts with ports and origins with paths", () => {
+  it("strips ports from allowed hosts and paths from allowed origins", () => {
     const config = loadConfig({
       SVC_ALLOWED_HOSTS: "Host.Docker.Internal:8001, fd00::1, [fd00::2]:80, *",
       SVC_ALLOWED_ORIGINS:
@@ -174,7 +174,7 @@ describe("configuration", () => {
     ]);
   });
 
-  it("trusts no other web page and host name by default", () => {
+  it("trusts no other web page or host name by default", () => {
     expect(loadConfig({})).to.deep.include({ allowedOrigins: [], allowedHosts: [], allowsNoKey: false });
     const none = loadConfig({ SVC_ALLOWED_ORIGINS: "none", SVC_ALLOWED_HOSTS: "none" });
     expect(none).to.deep.include({ allowedOrigins: [], allowedHosts: [] });

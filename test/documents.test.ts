@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const files = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8", maxBuffer: 1e8 })
   .split("\0")
   .filter((file) => /\.(md|ts|js|mjs|cjs|py|cpp|h|cu|cmake|txt|html|css|yml|json|sh)$/.test(file));
-/** Documents written by programs, and one of a package. */
+/** Documents that are cited but not in the repository: two that scripts generate, and one of a package. */
 const ELSEWHERE = new Set(["table.md", "tasks.md", "FluidR3Mono_License.md"]);
 
 function exists(path: string): boolean {
@@ -33,7 +33,7 @@ describe("documents", () => {
     ).to.deep.equal([]);
   });
 
-  it("exist wherever sources cite them", () => {
+  it("exist if a source file cites them", () => {
     const citations = /(?<![\w./:{}[-])((?:\.{1,2}\/)*[\w./-]*\w\.md)\b/g;
     const sources = files.filter((file) => file !== "test/documents.test.ts");
     const places = (file: string) => (name: string) => [join(dirname(file), name), name];
@@ -48,11 +48,11 @@ describe("documents", () => {
         if (!/^https?:/.test(link as string)) reached.add(join(dirname(file), link as string));
       }
     }
-    const rooms = files.filter((file) => file.endsWith("README.md") && !/(^|\/)test\//.test(file));
-    expect(rooms.filter((room) => !reached.has(room))).to.deep.equal([]);
+    const readmes = files.filter((file) => file.endsWith("README.md") && !/(^|\/)test\//.test(file));
+    expect(readmes.filter((readme) => !reached.has(readme))).to.deep.equal([]);
   });
 
-  it("have a front page that takes a few minutes to read", () => {
+  it("have a front page of at most 8 KiB, a few minutes of reading", () => {
     expect(readFileSync(join(root, "README.md")).byteLength).to.be.at.most(8 * 1024);
   });
 });

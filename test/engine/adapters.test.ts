@@ -100,7 +100,7 @@ describe("the base model's song", () => {
   ];
 
   for (const [kind, weights, options] of cases) {
-    it(`has the same bytes before, beside and after a ${kind}, with weights ${weights}`, async () => {
+    it(`has the same bytes before loading a ${kind}, without using it, and after unloading it, with weights ${weights}`, async () => {
       const engine = new Engine({ ...engineOptions, ...options }, () => {});
       const song = async (adapters?: SongAdapter[]) => {
         const { audio } = await engine.render({ ...shortSong, adapters }, {});
@@ -131,7 +131,7 @@ describe("the base model's song", () => {
     });
   }
 
-  it("has the same bytes after its model was unloaded as idle, and in a slot that had another", async () => {
+  it("has the same bytes after its model with an adapter was unloaded as idle or replaced in its slot", async () => {
     const engine = new Engine({ ...engineOptions, idleSeconds: 0.2 }, () => {});
     const song = async () => (await engine.render(shortSong, {})).audio[0] as Float32Array;
     try {

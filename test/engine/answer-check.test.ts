@@ -53,21 +53,21 @@ describe("check of language model output", () => {
   }
 
   const goodLyrics: [what: string, own: string, lyrics: string][] = [
-    ["the person's words as they are", own, own],
+    ["the user's words unchanged", own, own],
     [
-      "the words under other tags",
+      "the user's words under other tags",
       own,
       "[Verse 1 - soft, piano only]\nI left the key beneath the stone,\nWhere the ivy learned to climb\n\n[Pre-Chorus]\n[Chorus: full band]\nLeave a light on!\n[Guitar Solo]\n[Outro]\nLeave a light on",
     ],
     ["words in Japanese", "[Verse]\n夜の街を歩いていく", "[Verse 1]\n夜の街を\n歩いていく"],
     [
-      "nonsense that the person wrote",
+      "nonsense that the user wrote",
       "[Hook]\nna na na na hey hey",
       "[Chorus]\nNa na na na, hey hey\nNa na na na, hey hey",
     ],
-    ["a tag of the person's own", "[Gregorian]\nkyrie eleison", "[Intro]\n[Gregorian]\nKyrie eleison"],
+    ["a tag that the user invented", "[Gregorian]\nkyrie eleison", "[Intro]\n[Gregorian]\nKyrie eleison"],
     [
-      "new words where there were none",
+      "new words if the user wrote none",
       "",
       "[Verse 1]\nThe kettle kept the morning warm\nFor one more borrowed time\n[Chorus]\nLeave a light, leave a light\nOn the sill above the sea",
     ],
@@ -80,27 +80,27 @@ describe("check of language model output", () => {
 
   const badLyrics: [what: string, own: string, lyrics: string, fault: RegExp][] = [
     [
-      "others",
+      "other words than the user's",
       own,
       "[Verse]\nThe kettle kept the morning warm\nFor one more borrowed time",
       /keeps only \d+ of 17 words/,
     ],
-    ["half of them", own, "[Verse]\nI left the key beneath the stone", /keeps only 7 of 17 words/],
-    ["none", own, "[Instrumental]", /keeps only 0 of 17/],
+    ["half of the words", own, "[Verse]\nI left the key beneath the stone", /keeps only 7 of 17 words/],
+    ["no words", own, "[Instrumental]", /keeps only 0 of 17/],
     [
-      "under a tag that is none",
+      "words under a meaningless tag",
       own,
       own.replace("[Chorus]", "[keyscale organ 4]"),
       /"keyscale organ 4" is not a section tag/,
     ],
-    ["with metadata among them", own, `${own}\nkeyscale: D major\ntimesignature: 4`, /metadata/],
+    ["metadata among the words", own, `${own}\nkeyscale: D major\ntimesignature: 4`, /metadata/],
     [
-      "of no language",
+      "words of no language",
       "",
       "funkea walk en ollerg vastes Oelegant oonde ageh basedor ynths ndlldow onc istfult rea",
       /language/,
     ],
-    ["in circles", "", "[Verse]\n".concat("saw wave ".repeat(60)), /repeats itself/],
+    ["endless repetition", "", "[Verse]\n".concat("saw wave ".repeat(60)), /repeats itself/],
   ];
   for (const [what, before, after, fault] of badLyrics) {
     it(`rejects lyrics: ${what}`, async () => {

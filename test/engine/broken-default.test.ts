@@ -34,7 +34,7 @@ describe("a broken checkpoint under a default name", () => {
       expect(engine.loadedLanguageModel()).to.equal("carillon-nano/lm");
       expect(lines.filter((line) => line.includes("IS BROKEN"))).to.have.length(2);
       const failure = await engine.loadSlot(1, "acestep-v15-turbo").catch((error: Error) => error.message);
-      expect(failure, "asked for by its name").to.include("acestep-v15-turbo");
+      expect(failure, "requested by name").to.include("acestep-v15-turbo");
     } finally {
       await engine.close();
     }

@@ -53,7 +53,7 @@ describe("checkpoints", () => {
     expect(new Set([first, ...others]).size).to.equal(4);
   });
 
-  it("finds the parts of a model beside it, as published", async () => {
+  it("finds the parts of a model in sibling folders, as published", async () => {
     await write("acestep-v15-turbo/config.json", { is_turbo: true });
     await write("vae/config.json");
     await write("Qwen3-Embedding-0.6B/config.json");
@@ -71,7 +71,7 @@ describe("checkpoints", () => {
     expect(new Checkpoints("/nowhere").renderer(path)).to.deep.equal(expected);
   });
 
-  it("prefers the parts inside a model", async () => {
+  it("prefers parts inside the model's folder", async () => {
     for (const part of ["vae", "text_encoder", "tokenizer", "transformer"]) {
       await write(`mine/${part}/config.json`, { is_turbo: false });
     }
@@ -86,7 +86,7 @@ describe("checkpoints", () => {
     });
   });
 
-  it("lists models of both kinds, including the embedded ones", async () => {
+  it("lists renderers and language models, including the embedded ones", async () => {
     await write("acestep-v15-turbo/config.json", { is_turbo: true });
     await write("acestep-v15-base/config.json", { is_turbo: false });
     await write("in-diffusers-layout/transformer/config.json", { is_turbo: true });

@@ -20,7 +20,7 @@ const usualOf = (caption: string) => readCaption(caption).usualTempo?.value ?? n
 const keyOf = (caption: string) => readCaption(caption).keyScale?.value ?? null;
 const metreOf = (caption: string) => readCaption(caption).timeSignature?.value ?? null;
 
-/** "statement = fact | ..." */
+/** Parses "statement = fact | statement = fact | ..." */
 const pairs = (text: string) =>
   text.split(" | ").map((pair) => pair.split(" = ") as [statement: string, fact: string]);
 
@@ -122,7 +122,7 @@ describe("captions", () => {
     expect(bpmOf("tempo: 120–125")).to.deep.equal({ min: 120, max: 125 });
   });
 
-  it("state a bound of the tempo", () => {
+  it("state an upper or lower limit of the tempo", () => {
     const below = "under 100 bpm|tempo: no more than 100|nothing over there, at most 100 BPM|unter 100 bpm";
     const above = "over 120 bpm|techno, at least 120 bpm|a tempo above 120|plus de 120 bpm";
     for (const [captions, range] of [
@@ -136,7 +136,7 @@ describe("captions", () => {
     expect(readCaption("under 1000 bpm").remarks.join()).to.include("was ignored");
   });
 
-  it('state no bound where "over" is a place', () => {
+  it('state no limit if "over" describes a place', () => {
     for (const caption of ["rapping over 90 bpm drums", "flute over 90bpm breakbeats", "über 90 BPM beats"]) {
       expect(bpmOf(caption), caption).to.equal(90);
     }
@@ -165,7 +165,7 @@ describe("captions", () => {
     );
   });
 
-  it("use major and minor in other senses", () => {
+  it("state no key with chords or words that only look like one", () => {
     for (const caption of [
       ...[
         "a minor setback in a major city",
@@ -246,7 +246,7 @@ describe("captions", () => {
     ]);
   });
 
-  it("without facts state none, with any numbers", () => {
+  it("state no facts if they contain only other numbers and words", () => {
     fc.assert(
       fc.property(plain, (caption) => {
         expect(readCaption(caption), caption).to.deep.equal(NOTHING);
@@ -282,8 +282,8 @@ describe("captions", () => {
     );
   });
 
-  // Takes minutes if it is not linear.
-  it("are found after 100,000 characters of repeated words", () => {
+  // Takes minutes if the time is not linear in the length.
+  it("state a tempo even after 100,000 characters of repeated words", () => {
     for (const unit of [
       "no ",
       "1",

@@ -1,4 +1,4 @@
-/** Sentences with words that look like facts of a song, whether they are or not. */
+/** Sentences with words that look like facts of a song, and the facts that they state, if any. */
 
 export interface Sentence {
   language: "en" | "de" | "fr" | "es" | "pt" | "it" | "zh" | "ja" | "ko";
