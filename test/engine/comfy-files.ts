@@ -82,8 +82,8 @@ function tensorsOf(part: Part): StoredTensors {
 }
 
 /**
- * Renames the tensors of an autoencoder decoder with `blocks` blocks to stable-audio-tools names with flat snakes.
- * The embedded model's encoder is unaffected.
+ * Renames the tensors of the autoencoder's decoder as in stable-audio-tools, and flattens the snake parameters. The
+ * encoder is unaffected.
  */
 function inStableAudioNames(tensors: StoredTensors): StoredTensors {
   const blocks =
@@ -116,7 +116,7 @@ function inStableAudioNames(tensors: StoredTensors): StoredTensors {
   );
 }
 
-/** All parts in one file, with the tokenizers in a folder of the same name. */
+/** Writes parts, by default all, into one file. */
 export function writeAllInOne(path: string, parts: readonly Part[] = Object.keys(PARTS) as Part[]): string {
   const tensors: StoredTensors = {};
   for (const part of parts) {
@@ -126,7 +126,7 @@ export function writeAllInOne(path: string, parts: readonly Part[] = Object.keys
   return writeTensors(path, tensors, { config: JSON.stringify(config) });
 }
 
-/** One file per part in folders below `root`; `named` is the file name of the DiT. */
+/** Writes one file per part in folders below `root`. The DiT's tensor names get the prefix. */
 export function writeSplit(root: string, prefix = ""): Record<Part, string> {
   const entries = (Object.keys(PARTS) as Part[]).map((part) => {
     const own = part === "transformer" ? prefix : part === "vae" ? "" : "model.";
@@ -139,7 +139,7 @@ export function writeSplit(root: string, prefix = ""): Record<Part, string> {
   return Object.fromEntries(entries) as Record<Part, string>;
 }
 
-/** Copies the tokenizer of text encoder or language model into a folder: ComfyUI files have none. */
+/** Copies a tokenizer into a folder, because ComfyUI files contain none. */
 export function writeTokenizer(folder: string, part: "text_encoder" | "language_model"): void {
   mkdirSync(folder, { recursive: true });
   for (const name of ["tokenizer.json", "tokenizer_config.json"]) {
@@ -147,7 +147,7 @@ export function writeTokenizer(folder: string, part: "text_encoder" | "language_
   }
 }
 
-/** Copies the silence table beside a file: ComfyUI files have none. */
+/** Copies the silence table into a folder, because ComfyUI files contain none. */
 export function writeSilence(folder: string): void {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "silence_latent.pt"), readFileSync(join(NANO, "silence_latent.pt")));

@@ -38,7 +38,7 @@ describe("task instructions", () => {
     [{ task: "complete" }, "Complete the input track:"],
   ];
   for (const [change, instruction] of derived) {
-    it(`are, for ${JSON.stringify(change)}: ${instruction}`, () => {
+    it(`are "${instruction}" for ${JSON.stringify(change)}`, () => {
       expect(instructionOf({ ...plain, ...change })).to.equal(instruction);
     });
   }
@@ -48,7 +48,7 @@ describe("task instructions", () => {
     expect(TEXT_TO_MUSIC_INSTRUCTION).to.equal(instructionOf(plain));
   });
 
-  it("have captions in parts for checkpoints trained on stems", () => {
+  it("come with a caption of labelled parts for checkpoints trained on stems", () => {
     expect(legoCaption("slap", "funk", "Generate the BASS track:", "explicit")).to.equal(
       "Global: funk\nLocal: slap\nMask Control: true",
     );

@@ -42,7 +42,7 @@ const planRequest: PlanRequest = {
   sampling,
   seeds: [1, 2],
 };
-/** Planar stereo. */
+/** A tone in planar stereo. */
 const tone = (seconds: number): Float32Array =>
   Float32Array.from({ length: 2 * 48_000 * seconds }, (_, i) => 0.3 * Math.sin(i / 40));
 const secondsToSamples = (seconds: number): number => Math.round(seconds * 48_000);
@@ -131,7 +131,7 @@ describe("engine on the embedded model", () => {
     expect(other.audioCodes).to.not.deep.equal(first.audioCodes);
   });
 
-  it("plans eight songs together, each with the plan that it has alone", async function () {
+  it("plans eight songs in one batch, each with the same plan as alone", async function () {
     if (testDevice !== "cpu") this.skip();
     this.timeout(120_000);
     const requests = [1, 2, 3, 4, 5, 6, 7, 8].map((seed) => ({
@@ -171,7 +171,7 @@ describe("engine on the embedded model", () => {
     }
   });
 
-  it("renders eight songs together, each with the bytes that it has alone", async function () {
+  it("renders eight songs in one batch, each with the same bytes as alone", async function () {
     if (testDevice !== "cpu") this.skip();
     const words = ["calm piano", "loud drums and a long bass line", "a waltz"];
     const lyrics = ["[Instrumental]", "[verse]\nla la la\n\n[chorus]\noh what a night"];
@@ -196,7 +196,7 @@ describe("engine on the embedded model", () => {
     }
   });
 
-  it("renders songs of one length together, batchMax at most, and yields them in order", async () => {
+  it("batches up to batchMax songs of one length, and yields all songs in order", async () => {
     const lengths = [1, 1, 1, 2, 2, 1];
     const songs = lengths.map((seconds, index) => ({ ...plainSongOf(seconds), seeds: [index] }));
     const limited = new Engine({ ...options, batchMax: 2 }, () => undefined);
@@ -255,7 +255,7 @@ describe("engine on the embedded model", () => {
     expect(await codeOf(engine.plan({ ...planRequest, sampling: wild }, {}))).to.equal("LM_OUTPUT");
   });
 
-  it("renders planned codes to stereo of their length, the same for the same seed", async () => {
+  it("renders planned codes to stereo of the codes' length, the same for the same seed", async () => {
     const { audioCodes } = await engine.plan(planRequest, {});
     const request = { ...plainSongOf(2), audioCodes, seeds: [7, 8] };
     const first = await engine.render(request, {});
@@ -280,7 +280,7 @@ describe("engine on the embedded model", () => {
     expect(engine.slots()[1]?.model).to.equal("carillon-nano");
   });
 
-  it("encodes a recording to codes, five a second, and describes it", async () => {
+  it("encodes a recording to five codes per second, and describes it", async () => {
     const audio = tone(3);
     const audioCodes = await engine.encodeCodes(1, audio, {});
     expect(audioCodes).to.have.length(15);
@@ -294,7 +294,7 @@ describe("engine on the embedded model", () => {
     expect(await engine.understand({ ...request, seed: 2 }, {})).to.not.deep.equal(sheet);
   });
 
-  it("renders every task to the length of its source, and a repaint to that of its window", async () => {
+  it("renders every task to the length of its source, and a repaint to the length of its window", async () => {
     const source = { audio: tone(2), window: null };
     for (const task of ["cover", "repaint", "lego", "extract", "complete"] as const) {
       const result = await engine.render({ ...plainSongOf(9), task, source }, {});
@@ -329,7 +329,7 @@ describe("engine on the embedded model", () => {
     }
   });
 
-  it("crops codes to the shortest item, and rejects codes beyond the codebook", async () => {
+  it("crops the audio codes of a batch to the shortest song's, and rejects codes outside the codebook", async () => {
     const render = (...second: number[]) =>
       engine.render(
         { ...plainSong, audioCodes: [Int32Array.of(1, 2, 3, 4, 5), Int32Array.from(second)], seeds: [7, 8] },
@@ -339,7 +339,7 @@ describe("engine on the embedded model", () => {
     for (const stray of [4096, -3]) expect(await codeOf(render(1, stray, 3))).to.equal("BAD_ARGUMENT");
   });
 
-  it("cuts a song of codes to the exact requested length", async () => {
+  it("cuts a song made from audio codes to the exact requested length", async () => {
     const request = { ...plainSongOf(0.9001), audioCodes: [Int32Array.of(1, 2, 3, 4, 5)] };
     expect((await engine.render(request, {})).samplesPerChannel).to.equal(43_205);
   });
@@ -416,7 +416,7 @@ describe("engine on the embedded model", () => {
     const loaded = () => [...idle.models(), ...idle.languageModels()].filter(({ isLoaded }) => isLoaded);
     await idle.loadSlot(1, "mine");
     await idle.loadLanguageModel(null);
-    // Logged once their memory is free.
+    // The unloading is logged once the memory is free.
     const hasSaid = (name: string) =>
       messages.some((line) => line.startsWith("Unloaded idle model") && line.includes(name));
     while (loaded().length > 0 || !hasSaid("mine") || !hasSaid("carillon-nano/lm")) await sleep(20);

@@ -37,7 +37,7 @@ function floatsOf(bytes: Buffer, dtype: string): Float32Array {
   return new Float32Array(Uint32Array.from(upper, (half) => half << 16).buffer);
 }
 
-/** Blocks of a float16 scale and 32 int8 values. */
+/** Quantizes to blocks of a float16 scale and 32 int8 values. */
 function q8Of(numbers: Float32Array): Buffer {
   const blocks = Array.from({ length: numbers.length / CODES_PER_BLOCK }, (_, index) => {
     const block = numbers.subarray(index * CODES_PER_BLOCK, (index + 1) * CODES_PER_BLOCK);

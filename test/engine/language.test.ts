@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { parseQueryHints, writtenLanguage } from "../../src/engine/language.js";
 
 describe("language detection", () => {
-  it("answers concurrent calls for their own text, and null for too little text", async () => {
+  it("finds the language of each text in concurrent calls, and null for too short a text", async () => {
     const detected = await Promise.all(
       [
         "[verse] I walk along the river tonight and think of you",

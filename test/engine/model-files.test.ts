@@ -338,7 +338,7 @@ describe("ComfyUI files", () => {
       .and.to.contain("put the tokenizer.json of Qwen3-Embedding-0.6B into one of these folders");
   });
 
-  describe("render the song of the original layout", function () {
+  describe("make the same song as the original layout", function () {
     this.timeout(300_000);
     let expected: Buffer;
     const root = join(folder, "ComfyUI", "models");
@@ -415,7 +415,7 @@ describe("ComfyUI files", () => {
       expect((await song("nano_turbo", other)).bytes.equals(expected)).to.equal(true);
     });
 
-    it("with a plan by a language model file", async () => {
+    it("with the same plan from a language model file", async () => {
       const engine = new Engine({ ...engineOptions, checkpointsDirectory: root }, () => {});
       const plans = [];
       for (const languageModel of ["carillon-nano/lm", "nano_turbo_aio/lm", "nano_lm"]) {
@@ -427,7 +427,7 @@ describe("ComfyUI files", () => {
       expect(plans[2]?.audioCodes).to.deep.equal(plans[0]?.audioCodes);
     });
 
-    it("except for silence, computed by the VAE without a table", async () => {
+    it("except for silence, which the VAE computes if the silence table is missing", async () => {
       const other = join(folder, "without-silence");
       writeAllInOne(join(other, "nano.safetensors"));
       mkdirSync(join(other, "nano"), { recursive: true });

@@ -34,14 +34,14 @@ export const plainSong: RenderRequest = {
 
 const { denoise, guidance, edit } = plainSong;
 
-/** The same as a job of the addon. */
+/** `plainSong` as an addon job. */
 export const plainJob: RenderJob = {
   ...{ task: "text2music", denoise, guidance, edit, seeds: [1n], samples: 48_000, adapters: [] },
   ...{ audioCodes: null, source: null, referenceAudio: null },
   prompts: [{ text: Int32Array.of(1), lyrics: Int32Array.of(1), plainText: null, timedLyrics: null }],
 };
 
-/** The same with another length. */
+/** `plainSong` with another duration. */
 export function plainSongOf(durationSeconds: number): RenderRequest {
   return { ...plainSong, metadata: { ...plainSong.metadata, durationSeconds } };
 }

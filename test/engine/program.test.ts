@@ -12,7 +12,7 @@ const everything: ThinkProgram = {
   textAfterwards: true,
 };
 
-describe("think block program", () => {
+describe("sampling program of a think block", () => {
   let tokenizer: Tokenizer;
 
   let segments: Segment[];
@@ -22,7 +22,7 @@ describe("think block program", () => {
     segments = await thinkProgram(tokenizer, everything);
   });
 
-  /** Text of a program: forced text as it is, other segments as `{kind}`. */
+  /** Shows a program as text: forced text unchanged, other segments as `{kind}`. */
   async function outline(program: ThinkProgram): Promise<string> {
     return (await thinkProgram(tokenizer, program))
       .map((segment) => (segment.kind === "tokens" ? tokenizer.decode(segment.ids) : `{${segment.kind}}`))

@@ -66,7 +66,7 @@ describe("quantized weights", () => {
     expect(likeness[1]).to.be.within(0.9, likeness[0] as number);
   });
 
-  it("are the same from a .gguf file as when quantized from its source", async () => {
+  it("are the same from a .gguf file as when the engine quantizes the source", async () => {
     const { path: nano } = new Checkpoints(directory).languageModel("carillon-nano/lm").model;
     const copy = join(directory, "acestep-5Hz-lm-gguf");
     await cp(nano, copy, { recursive: true });
@@ -98,7 +98,7 @@ describe("quantized weights", () => {
     expect(await refusal()).to.match(/^BAD_CHECKPOINT: .*not a GGUF file/);
   });
 
-  it("have no other bit widths", async () => {
+  it("are rejected with any other bit width", async () => {
     const wrong = engineWith("int5" as Quantization);
     const code = await wrong.render(plainSong, {}).then(
       () => "",

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { LANGUAGES } from "../../src/engine/metadata.js";
 import { parseOutput, parseThinkFields, serializeThinkFields } from "../../src/engine/think-block.js";
 
-/** Input and PyYAML's output, from the reference. */
+/** Captions, and what PyYAML writes for them in the reference implementation. */
 const captions: [input: string, output: string][] = [
   ["plain words", "plain words"],
   [`${"x".repeat(71)} yy zz`, `${"x".repeat(71)} yy\n  zz`],
@@ -113,7 +113,7 @@ describe("think block YAML", () => {
   });
 });
 
-/** As parsed captions: with single spaces. */
+/** Collapses whitespace, as parsing a caption does. */
 function singleSpaced(text: string): string {
   return text.replace(/[\s\p{C}]+/gu, " ").trim();
 }
@@ -153,7 +153,7 @@ describe("language model output", () => {
     expect(fieldsOf("<reasoning>\nbpm: 77\n</reasoning>bpm: 99")).to.deep.equal({ bpm: 77 });
   });
 
-  it("tolerates other formats", () => {
+  it("tolerates other spellings, unknown and repeated fields", () => {
     expect(fieldsOf("BPM : 90\r\nKeyScale: A minor\r\nmood: sad\r\nnonsense\r\nbpm: 91\r\n")).to.deep.equal({
       bpm: 91,
       keyscale: "A minor",

@@ -132,7 +132,7 @@ describe("tokenizer", () => {
     }
   });
 
-  it("merges across the border of adjacent texts", async () => {
+  it("merges tokens across the border of adjacent texts", async () => {
     expect(await qwen3.encode([{ text: "conditions:" }, { text: "\n\n" }])).to.deep.equal(
       await qwen3.encodeText("conditions:\n\n"),
     );
@@ -158,7 +158,7 @@ describe("tokenizer", () => {
     expect(parity.vocabulary(676, 64).audioCodeCount).to.equal(64);
   });
 
-  it("handles the published number of audio codes", async () => {
+  it("handles the 64,000 audio codes of the published models", async () => {
     const document = await readJson<TokenizerJson>("qwen3", "tokenizer.json");
     for (let code = 0; code < 65_535; code++) {
       document.added_tokens.push({ id: 151_669 + code, content: audioCodeToken(code) });

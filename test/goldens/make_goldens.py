@@ -33,7 +33,7 @@ sys.path.insert(0, str(PROJECT / "scripts/nano/training"))
 from latent_space import FIRST_FLOOR, FIRST_LOUDEST, LatentSpace  # noqa: E402
 from semitones import GOLDEN, hertz_of  # noqa: E402
 
-LEAST_MARGIN = 1e-3  # of a decision that rounding must not flip
+LEAST_MARGIN = 1e-3  # between the two best options of a decision, so that rounding cannot flip it
 ATTENTION_NAMES = {"q_proj": "to_q", "k_proj": "to_k", "v_proj": "to_v", "o_proj": "to_out.0", "q_norm": "norm_q",
                    "k_norm": "norm_k", "proj_in.1": "proj_in_conv", "proj_out.1": "proj_out_conv"}
 CAPTION = "A calm bossa nova with nylon guitar, in F minor at 84 bpm"
@@ -63,7 +63,7 @@ def draw(seed, *shape, scale=1.0):
 
 
 def save(case, module, checkpoint, inputs, outputs, params=None):
-    """Floating inputs hold bfloat16 values; an input that does not is stored in float32."""
+    """Stores inputs in bfloat16 if that is exact, otherwise in float32."""
     def stored(tensor):
         return tensor.bfloat16() if tensor.is_floating_point() and torch.equal(tensor.bfloat16().float(), tensor) else tensor
 
@@ -75,7 +75,7 @@ def save(case, module, checkpoint, inputs, outputs, params=None):
 
 def require_margin(what, margins):
     if float(margins.min()) < LEAST_MARGIN:
-        raise SystemExit(f"{what}: a margin of {float(margins.min()):.1e}, so that rounding could flip it; use another seed")
+        raise SystemExit(f"{what}: the margin {float(margins.min()):.1e} is so small that rounding could flip a decision; use another seed")
 
 
 def qwen3(folder, kind):
@@ -155,7 +155,7 @@ class Dit:
 
 
 def condition_inputs(items):
-    """Outputs of the text encoder, and timbre of 12 frames; the second item is padded."""
+    """Text encoder outputs and a timbre of 12 frames. The second item is padded."""
     model = qwen3("text_encoder", Qwen3Model)
 
     def masked(states):
@@ -178,7 +178,7 @@ def condition_encoder(dit):
 
 
 def velocities(dit):
-    """One song longer than the attention window, and two of an odd length with a second time."""
+    """One song longer than the attention window, and a batch of two songs of odd length with two timesteps each."""
     for case, (items, frames, times, earlier) in {"dit_long": (1, 290, [0.6], [0.6]),
                                                   "dit_odd": (2, 23, [0.9, 0.3], [0.5, 0.1])}.items():
         inputs = {"hidden_states": draw(2, items, frames, dit.channels), "timestep": torch.tensor(times),
@@ -216,7 +216,7 @@ def codes(dit):
 
 
 def sampler(dit):
-    """All eight steps of a song of one second."""
+    """All eight steps of a one-second song."""
     frames, seed, steps, shift = 25, 11, 8, 3.0
     source = dit.silence[:, :frames].bfloat16().float()
     noise = torch.randn(source.shape, generator=torch.Generator().manual_seed(seed))

@@ -1,8 +1,8 @@
-"""Makes the goldens of solvers, of the wavelet correction and of noise from their published formulas, in float64.
+"""Makes the goldens of solvers, wavelet correction and noise from the published formulas, in float64.
 
     python3 test/goldens/make_solver_goldens.py        # needs numpy
 
-The solvers integrate dx/dt = tanh(x A) + t b from t = 1 to 0. A golden holds the field, the times and where each ends."""
+The solvers integrate dx/dt = tanh(x A) + t b from t = 1 to 0. A golden holds the state at t = 1, A, b, the noise and the solver's end point."""
 import json
 import struct
 from pathlib import Path
@@ -27,7 +27,7 @@ def save(case, module, tensors, params):
 
 
 def drawn(random, *shape):
-    """Values that float32 holds."""
+    """Normal values rounded to float32."""
     return random.standard_normal(shape).astype(np.float32).astype(np.float64)
 
 
@@ -62,8 +62,8 @@ def dpm3m(x, steps, velocity, _):
 
 
 def stork4(x, steps, velocity, _):
-    """Virtual stages: a Runge-Kutta method of fourth order over velocities that a polynomial in time predicts. Here the
-    classical method in 50 sub-steps, and the polynomial in Lagrange's form."""
+    """Fourth-order Runge-Kutta with virtual stages: a polynomial in time extrapolates the velocities of the last steps.
+    Uses the classical method in 50 sub-steps and the polynomial in Lagrange form."""
     past = []
     for t, following in steps:
         past = [(t, velocity(x, t)), *past][:3]
@@ -131,7 +131,7 @@ def philox(seed, subsequence):
 
 
 def normal(seed, k):
-    """u and v in float32, as a GPU has them, the rest in float64."""
+    """Box-Muller transform with u and v in float32, as on a GPU, and the rest in float64."""
     x, y, _, _ = philox(seed, k)
     turn = np.float32(2.3283064e-10) * np.float32(6.2831855)
     u = np.float32(x) * np.float32(2.0**-32) + np.float32(2.0**-33)
