@@ -52,7 +52,7 @@ describe("connections", () => {
     server.close();
   });
 
-  it("are closed when idle to make room for a request", async () => {
+  it("are closed if idle when a new request needs a connection", async () => {
     await start({ total: 8, perAddress: 4 });
     const idle = Array.from({ length: 40 }, () => open("GET /hea"));
     await Promise.all(idle.slice(0, 36).map(({ reply }) => reply));
@@ -60,7 +60,7 @@ describe("connections", () => {
     expect(await connections()).to.be.at.most(4);
   });
 
-  it("of one address leave room for others", async () => {
+  it("of one address cannot take all, so that other addresses can connect", async () => {
     await start({ total: 8, perAddress: 4 });
     for (let i = 0; i < 10; i++) open();
     const friend = open("", "127.0.0.2");
@@ -83,7 +83,7 @@ describe("connections", () => {
     expect(await open(request("/")).reply).to.match(/^HTTP\/1.1 200 /);
   });
 
-  it("are limited below the system's file descriptors", () => {
+  it("are limited to fewer than the process's file descriptors", () => {
     expect(connectionLimits(1024)).to.deep.equal({ total: 384, perAddress: 192 });
     expect(connectionLimits(100)).to.deep.equal({ total: 16, perAddress: 8 });
     expect(connectionLimits(Number.POSITIVE_INFINITY)).to.deep.equal({ total: 1024, perAddress: 512 });

@@ -1,4 +1,4 @@
-/** CUDA libtorch without pip: wheels from a local host. */
+/** Installs libtorch for CUDA without pip, from wheels on a local server. */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
@@ -27,7 +27,7 @@ describe("libtorch for CUDA without pip", () => {
   const wheels = join(directory, "wheels");
   let server: Server;
   let list: Wheels;
-  /** Changes the content of a wheel that the host sends. */
+  /** Changes the content of a wheel before the server sends it. */
   let damage: (content: Buffer) => Buffer = (content) => content;
   let asked: string[] = [];
 
@@ -117,7 +117,7 @@ describe("libtorch for CUDA without pip", () => {
     expect(existsSync(join(target, "torch/lib/libtorch_cpu.so"))).to.equal(true);
   });
 
-  it("says what to do if no host answers, or the wrong one does", async () => {
+  it("reports an unreachable server with a hint, and a server without the wheel", async () => {
     const target = join(directory, "offline");
     const offline = await failureOf(install(target, { host: "http://127.0.0.1:1" }), "UNREACHABLE");
     expect(offline).to.match(/cannot be reached .*CARILLON_WHEELS sets a mirror/);

@@ -42,7 +42,7 @@ describe("GPUs", () => {
     ]);
   });
 
-  it("have no idle time if large, and a default idle time if small", () => {
+  it("keep idle models loaded if large, and unload them after 600 seconds if small", () => {
     const card = (gib: number) => ({
       ...{ device: "cuda:0", name: "card", freeBytes: 0 },
       totalBytes: gib * 1024 * MEBIBYTE,

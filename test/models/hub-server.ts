@@ -1,5 +1,5 @@
 /**
- * Local model hub. Serves repositories with the paths, redirects, headers and errors of the public hub: file lists
+ * Local imitation of Hugging Face. Serves repositories with the same paths, redirects, headers and errors: file lists
  * in pages, small files as git blobs, large ones (LFS) from a storage host with byte ranges.
  */
 import { createHash } from "node:crypto";
@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** Path in the repository to content. */
+/** Contents by path in the repository. */
 export type Repository = Record<string, Buffer>;
 
 export interface DownloadRequest {
@@ -39,7 +39,7 @@ export class HubServer {
   storageHost: string | null = null;
   /** Replaces the link to the next page of a list. */
   nextPage: string | null = null;
-  /** Status of every response. */
+  /** If set, status of every response. */
   brokenStatus: number | null = null;
   /** Whether the hub advertises a chunk store for large files. */
   hasChunkStore = true;

@@ -146,7 +146,7 @@ describe("pulling a model", () => {
     expect(existsSync(inModel(WEIGHTS))).to.equal(false);
   });
 
-  it("follows redirects only to the hub's hosts", async () => {
+  it("follows redirects only to hosts of Hugging Face", async () => {
     serveModel();
     server.storageHost = "http://files.example.org";
     expect(await failureOf(pull("someone/small"), "HUB")).to.include("redirects to http://files.example.org");
@@ -168,12 +168,12 @@ describe("pulling a model", () => {
     expect(existsSync(join(directory, "someone--pipeline", "transformer", "config.json"))).to.equal(true);
   });
 
-  it("does not contact the hub for an installed model", async () => {
+  it("does not contact Hugging Face for an installed model", async () => {
     mkdirSync(join(directory, "acestep-5Hz-lm-0.6B"));
     expect(await pull("acestep-5Hz-lm-0.6B", { url: await unusedUrl() })).to.deep.equal([]);
   });
 
-  it("can be cancelled just before a file", async () => {
+  it("can be cancelled just before a file starts", async () => {
     serveModel();
     const cancelling = new AbortController();
     const options = { signal: cancelling.signal, onProgress: () => cancelling.abort() };
@@ -287,7 +287,7 @@ describe("pulling a model", () => {
     expect(refused).to.throw(PullError, "hub tokens begin with hf_").and.not.include({ message: "secret" });
   });
 
-  it("reports an unreachable hub, and an address that is not a hub", async () => {
+  it("reports an HF_ENDPOINT that is unreachable, out of order, or no model hub", async () => {
     const url = await unusedUrl();
     const unreachable = await failureOf(pull(MAIN, { url }), "UNREACHABLE");
     expect(unreachable).to.include(url).and.include("ECONNREFUSED").and.include("HF_ENDPOINT");

@@ -1,4 +1,4 @@
-/** The embedded model in the layout of the public ones. */
+/** The embedded model, in the layout of the public repositories. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,7 @@ function filesOf(folder: string, prefix: string): Repository {
   return Object.fromEntries(names.map((name) => [`${prefix}${name}`, readFileSync(join(folder, name))]));
 }
 
-/** With the default model, its parts, and a language model that no test loads. */
+/** Repository with the default model, its parts, and a language model that no test loads. */
 export function mainRepository(): Repository {
   return {
     "README.md": Buffer.from("# Music\n"),

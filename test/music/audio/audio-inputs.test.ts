@@ -66,12 +66,12 @@ describe("input recordings of tasks", () => {
       () => at("songs", "a b.wav"),
     ],
     [
-      "the whole URL of a result, with a key",
+      "a complete result URL with a key",
       () =>
         `http://127.0.0.1:8001/v1/audio?ai_token=k&path=${encodeURIComponent(at("songs", "a b.wav"))}#t=1`,
       () => at("songs", "a b.wav"),
     ],
-    ["the URL of a relative result", () => "/v1/audio?path=a%20b.wav", () => at("songs", "a b.wav")],
+    ["a result URL with a relative path", () => "/v1/audio?path=a%20b.wav", () => at("songs", "a b.wav")],
   ];
   for (const [what, path, real] of accepted) {
     it(`are accepted from ${what}`, async () => {
@@ -89,7 +89,7 @@ describe("input recordings of tasks", () => {
     ["a path with .. out of a root", () => at("music", "..", "outside", "a b.wav"), outside],
     ["a relative path with .. out of the folder", () => "../outside/a b.wav", outside],
     ["a missing file outside the roots", () => "/no/such/file.wav", outside],
-    ["a result's URL that points elsewhere", () => "/v1/audio?path=%2Fetc%2Fpasswd", outside],
+    ["a result URL with a path outside", () => "/v1/audio?path=%2Fetc%2Fpasswd", outside],
     ["the system's own files", () => "/etc/passwd", outside],
     ["a missing file", () => at("music", "absent.wav"), /names a path that does not exist$/],
     ["a folder", () => at("songs", "nested"), /names a path that is a directory$/],
@@ -166,7 +166,7 @@ describe("input recordings of tasks", () => {
     rmSync(at("music", "long.flac"));
   });
 
-  it("are rejected if a reference is silent, or a source is shorter than a latent frame", async () => {
+  it("are rejected if the reference is silent, or the source is shorter than a latent frame", async () => {
     const inputs = new AudioInputs(limits);
     const silence = writeSilence(at("music", "silence.flac"), 3);
     expect(await refusalOf(parse({ reference_audio_path: silence }))).to.match(/^reference_audio is silent/);

@@ -83,7 +83,7 @@ describe("GET /v1/audio", () => {
   const refusals: [what: string, path: () => string, status: number][] = [
     ["a path with .. out of the folder", () => "../secret.mp3", 403],
     ["an absolute path outside", () => "/etc/hostname", 403],
-    ["a result's URL of a path outside", () => "/v1/audio?path=%2Fetc%2Fhostname", 403],
+    ["a result URL with a path outside", () => "/v1/audio?path=%2Fetc%2Fhostname", 403],
     ["a symbolic link to a file outside", () => "link.mp3", 403],
     ["a sibling with the same prefix", () => join(`${audioDirectory}_evil`, "secret.mp3"), 403],
     ["a missing file outside", () => "/no/such/file.mp3", 403],

@@ -177,7 +177,7 @@ describe("decoding recordings", () => {
   it("rejects headers that demand more memory or time than any song", async () => {
     const others = childrenNow();
     for (const [sampleRate, channels] of [
-      [1, 2], // Gigabytes, without a limit.
+      [1, 2], // Would decode to gigabytes without a limit.
       [0x7fffffff, 2],
       [1_999_999_973, 1],
       [48_000, 65_535],

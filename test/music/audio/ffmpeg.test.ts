@@ -38,7 +38,7 @@ describe("a system short of descriptors, processes or memory", () => {
   });
 
   for (const code of ["EMFILE", "ENFILE", "EAGAIN", "ENOMEM"]) {
-    it(`is retried after ${code}, and reported as busy if it persists`, async () => {
+    it(`retries after ${code}, and reports a busy server if the error persists`, async () => {
       const lacking = Object.assign(new Error(`spawn ${code}`), { code });
       let attempts = 0;
       const work = async () => {
@@ -54,7 +54,7 @@ describe("a system short of descriptors, processes or memory", () => {
     });
   }
 
-  it("is no longer waited for after an abort", async () => {
+  it("stops retrying after an abort", async () => {
     const controller = new AbortController();
     const reason = new Error("enough");
     const lacking = Object.assign(new Error("spawn EMFILE"), { code: "EMFILE" });
@@ -196,7 +196,7 @@ describe("limits of ffmpeg", () => {
     return { code, signal };
   }
 
-  it("include CPU time, which ends an endless search of a file", async () => {
+  it("include CPU time, which ends an endless search through a file", async () => {
     const bomb = writeRecording(at("bomb.mp3"), { seconds: 1 });
     truncateSync(bomb, 4e10);
     const { signal } = await run(["-i", `file:${bomb}`, "-f", "null", "-"], { cpuSeconds: 1 });
