@@ -13,7 +13,7 @@ export interface ReceivedCallback {
 
 export class CallbackReceiver {
   readonly received: ReceivedCallback[] = [];
-  /** A redirect points to /elsewhere. */
+  /** Status of every response. A redirect points to /elsewhere. */
   status = 200;
   private constructor(
     private readonly server: Server,
@@ -33,7 +33,7 @@ export class CallbackReceiver {
     return receiver;
   }
 
-  /** Resolves with the requests to this path when there are `count`. */
+  /** Resolves with the requests to a path once there are at least `count`. */
   async until(path: string, count: number): Promise<ReceivedCallback[]> {
     for (;;) {
       const own = this.received.filter((received) => received.path === path);

@@ -116,7 +116,7 @@ describe("callbacks", () => {
     });
   }
 
-  it("are taken once until they are rescheduled", () => {
+  it("are taken from the schedule once, unless they are rescheduled", () => {
     const schedule = new CallbackSchedule();
     for (const id of ["a", "b", "c"]) schedule.set(id, 0);
     schedule.set("later", 60_000);

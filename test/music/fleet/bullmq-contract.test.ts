@@ -1,4 +1,4 @@
-/** The parts of BullMQ without a public interface that the fleet uses. */
+/** Tests internals of BullMQ that the fleet relies on although they are not documented. */
 import { createRequire } from "node:module";
 import { Queue, Worker } from "bullmq";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** Reads of one fleet process after writes of others. */
+/** Reads in one process of a fleet after writes by other processes. */
 import { expect } from "chai";
 import type { Redis } from "ioredis";
 import { pino } from "pino";

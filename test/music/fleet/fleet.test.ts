@@ -1,4 +1,4 @@
-/** Tests of shared queues only: workers that start, stop, crash and differ. */
+/** Tests of the shared queue without servers: workers that start, stop, crash and differ. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { pino } from "pino";
@@ -138,7 +138,7 @@ describe("a fleet", () => {
     const { workers } = await first.queue.statistics();
     expect(workers?.map(({ models }) => models.length)).to.deep.equal([1, 0]);
     await die(first);
-    // Normally expires once no worker renews it.
+    // This key normally expires once no worker renews it.
     await server.forget("carillon:checkpoint:stub");
     expect((await other.bench.startedAtLeast(1)).task.id).to.be.oneOf(tasks.map(({ task }) => task.id));
   });
@@ -209,7 +209,7 @@ describe("a fleet", () => {
     expect(last.bench.started).to.deep.equal([]);
   });
 
-  it("runs an interrupted task alone", async () => {
+  it("runs a task that was interrupted without other tasks beside it", async () => {
     const doomed = await join({});
     const { queue } = await join();
     const suspect = (await queue.submit(request)).task;
@@ -270,7 +270,7 @@ describe("a fleet", () => {
     expect(worker.bench.started).to.have.length(2);
   });
 
-  it("without Redis rejects new tasks and shows ended ones, and later records tasks that ended meanwhile", async () => {
+  it("rejects new tasks while Redis is down, shows ended ones, and records later what ended meanwhile", async () => {
     const gateway = await join();
     const worker = await join({});
     const done = (await gateway.queue.submit(request)).task.id;
@@ -293,7 +293,7 @@ describe("a fleet", () => {
     expect(ends).to.deep.equal([task.id]);
   });
 
-  it("gives a call to another worker if one dies, and returns its result or error", async () => {
+  it("passes a call to another worker if the first dies, and returns the result or error", async () => {
     const fleets: Fleet[] = [];
     const open = async () => {
       const fleet = await Fleet.open(server.url, "", log, LEASE_MS);

@@ -1,4 +1,4 @@
-/** Foreign writes in the fleet's Redis: on its channel, and over every key. */
+/** Foreign data in the fleet's Redis: messages on its channels, and values in all of its keys. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { Redis } from "ioredis";
@@ -127,7 +127,7 @@ describe("a fleet with foreign data in Redis", () => {
     await neighbour.close();
   });
 
-  /** Foreign value for a key, by kind; null if the kind does not apply. */
+  /** Overwrites a key with one kind of foreign value; null if the kind does not apply to the key. */
   const KINDS: Record<string, (key: string, type: string) => Promise<unknown>> = {
     // In one step: a heartbeat may write the key again after it is deleted.
     "another type": (key, type) => {

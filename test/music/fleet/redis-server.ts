@@ -1,4 +1,4 @@
-/** A Redis for tests that can be killed and restarted with its data. */
+/** Redis server for tests, which can kill it and restart it with its data. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ export class RedisServer {
   private constructor(
     private readonly directory: string,
     private readonly port: number,
-    /** Null: no password and no TLS. */
+    /** Null means no password and no TLS. */
     private readonly password: string | null = null,
   ) {}
 
@@ -25,7 +25,7 @@ export class RedisServer {
     return server;
   }
 
-  /** A Redis with TLS only, a self-signed certificate and a password. */
+  /** Starts a Redis that accepts only TLS, with a self-signed certificate and a password. */
   static async startSecured(password: string): Promise<RedisServer> {
     const server = new RedisServer(temporaryDirectory(), await freePort(), password);
     const written = ["-keyout", server.#keyFile, "-out", server.certificateFile];
@@ -56,7 +56,7 @@ export class RedisServer {
     return ["--port", "0", "--tls-port", String(this.port), ...own, ...clients];
   }
 
-  /** Resolves when it responds. */
+  /** Resolves when Redis responds. */
   async start(): Promise<void> {
     const options = ["--dir", this.directory, "--appendonly", "yes", "--save", ""];
     this.#child = spawn("redis-server", [...this.#listening, ...options], { stdio: "ignore" });
@@ -70,7 +70,7 @@ export class RedisServer {
     const trust = this.password === null ? {} : { tls: { ca: readFileSync(this.certificateFile) } };
     const redis = new Redis(this.url, { maxRetriesPerRequest: null, retryStrategy: () => 20, ...trust });
     redis.on("error", () => {});
-    // It answers LOADING until it has read its file.
+    // Redis answers LOADING until it has read its file.
     while ((await redis.ping().catch(() => "")) !== "PONG") await sleep(20);
     redis.disconnect();
   }
@@ -85,7 +85,7 @@ export class RedisServer {
     await ended;
   }
 
-  /** All write commands since its first start. */
+  /** All write commands since the first start. */
   get written(): string {
     const folder = join(this.directory, "appendonlydir");
     return readdirSync(folder)

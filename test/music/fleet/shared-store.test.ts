@@ -1,4 +1,4 @@
-/** Tests that the servers of a fleet check that they see the same store. */
+/** Tests how the servers of a fleet check that all of them use the same storage. */
 import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -46,7 +46,7 @@ describe("the store of a fleet", () => {
     for (const fleet of fleets.splice(0)) await fleet.close();
   });
 
-  it("is the same if servers mount the same directory, also after all have stopped", async () => {
+  it("is recognised if servers mount the same directory, also after all have stopped", async () => {
     const directory = temporaryDirectory();
     await enter(directory);
     await enter(directory);
@@ -64,12 +64,12 @@ describe("the store of a fleet", () => {
     );
     expect(other).to.include("which uses s3://songs");
     expect(await refusal(enter(second, "s3://songs"))).to.include("this server sees other files there");
-    // Normally expires soon after the last server has stopped.
+    // This key normally expires soon after the last server has stopped.
     await server.forget("carillon:store");
     await enter(second, "s3://other");
   });
 
-  it("is checked again after a reconnect; without it no task is taken or accepted", async () => {
+  it("is checked again after a reconnect; while it is missing, no task is taken or accepted", async () => {
     const directory = join(temporaryDirectory(), "mount");
     mkdirSync(directory);
     const { fleet } = await enter(directory, "file:///mount");

@@ -19,7 +19,7 @@ interface Limits {
   jobTimeoutSeconds?: number;
 }
 
-/** A queue implementation. Its tasks persist from `open` to `open` until `clear`. */
+/** A queue implementation. Its tasks persist across `open` calls until `clear`. */
 interface Kind {
   open(bench: Bench, limits: Required<Limits>): Promise<{ queue: TaskQueue; close(): Promise<void> }>;
   clear(): Promise<void>;
@@ -180,7 +180,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await counts()).to.include({ running: 2, queued: 1 });
     });
 
-    it("alternates between shares, with the tasks of each share in order of acceptance", async () => {
+    it("alternates between fair-share groups, and runs the tasks of a group in order of acceptance", async () => {
       await reopen({ capacity: 0 });
       const first = await submit("a");
       await bench.startedAtLeast(1);

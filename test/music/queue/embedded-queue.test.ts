@@ -39,7 +39,7 @@ describe("EmbeddedQueue", () => {
     await store.close();
   });
 
-  it("averages the last jobs only", () => {
+  it("averages the durations of the last jobs only", () => {
     const average = new JobStatistics(5, 3);
     expect(average.averageJobSeconds).to.equal(5);
     for (const seconds of [100, 1, 2, 3]) average.jobFinished(seconds);

@@ -19,18 +19,18 @@ const ACCESS = {
 };
 
 export interface S3Server {
-  /** Environment variables that point the SDK to it. */
+  /** Environment variables that point the AWS SDK to this server. */
   environment: Record<string, string>;
-  /** Whether it checks signatures, as S3 does. It then rejects all requests for a bucket. */
+  /** Sets whether signatures are checked, as S3 does. With the check, every request for a bucket is rejected. */
   checkSignatures(isChecking: boolean): void;
   close(): Promise<void>;
 }
 
-/** @param port 0: any free port */
+/** @param port 0 for any free port */
 export async function startS3(port = 0): Promise<S3Server> {
   const directory = await mkdtemp(join(tmpdir(), "carillon-s3-"));
   const configureBuckets = [{ name: BUCKET }];
-  // It computes signatures of bucket requests differently from S3.
+  // s3rver computes signatures of bucket requests differently from S3.
   const allowMismatchedSignatures = true;
   const server = new S3rver({
     ...{ address: "127.0.0.1", port, directory, silent: true, configureBuckets },
