@@ -14,7 +14,7 @@ describe("the API documentation", function () {
     const page = await studio.open("This server asks for a key");
     await page.goto(`${studio.server.url}/docs`);
     await page.locator(".opblock").first().waitFor();
-    // The studio's, which has no key here.
+    // Ignores the errors of the studio, which has no key in this test.
     studio.complaints.splice(0);
     return page;
   }

@@ -1,4 +1,4 @@
-/** The studio in a real browser, with a real server. */
+/** Tests the studio in a real browser, with a real server. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -58,7 +58,7 @@ describe("the studio", function () {
     expect((await answered).status()).to.equal(200);
   }
 
-  /** Fastest settings. */
+  /** Chooses the fastest settings. */
   async function settle(): Promise<void> {
     await page.getByLabel("Length s").fill("10");
     await page.getByLabel("Versions").fill("2");

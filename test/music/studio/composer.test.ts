@@ -49,7 +49,7 @@ describe("the form of the studio", function () {
       await page.getByLabel("What to do").selectOption({ index });
       await tick();
     }
-    // Parts of a repaint are selected in the waveform; every language model runs in the one backend.
+    // These have no control: repaint windows are selected in the waveform, and there is only one language model backend.
     expect([...wanted]).to.have.members(["repainting_windows", "lm_backend"]);
   });
 

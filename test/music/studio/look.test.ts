@@ -6,8 +6,8 @@ import { LANGUAGES } from "../../../src/web/studio/language.js";
 import { button, Studio } from "./studio-fixture.js";
 
 const PHONE = { width: 390, height: 800 };
-const ROOM = fileURLToPath(new URL("../../../src/web/studio/", import.meta.url));
-/** English texts in the source. */
+const STUDIO = fileURLToPath(new URL("../../../src/web/studio/", import.meta.url));
+/** Matches the English texts in the source. */
 const TEXT = /\bt\(\s*"((?:[^"\\]|\\.)*)"/g;
 
 describe("the look of the studio", function () {
@@ -30,7 +30,7 @@ describe("the look of the studio", function () {
     expect(await ground()).to.equal(dark);
   });
 
-  it("shows Make or Songs on a phone, and the songs after Make", async () => {
+  it("shows either form or songs on a phone, and the songs after Make", async () => {
     const page = await studio.open();
     await page.setViewportSize(PHONE);
     await page.getByRole("heading", { name: "Songs" }).waitFor({ state: "hidden" });
@@ -44,7 +44,7 @@ describe("the look of the studio", function () {
     await page.getByLabel("Sound").waitFor();
   });
 
-  it("sends no lyrics with the Instrumental switch, and keeps the words", async () => {
+  it("sends no lyrics with the Instrumental switch, and keeps them in the form", async () => {
     const page = await studio.open();
     await page.getByLabel("Sound").fill("strings alone");
     await page.getByLabel("Lyrics").fill("la la");
@@ -61,14 +61,14 @@ describe("the look of the studio", function () {
     expect(await page.getByLabel("Lyrics").inputValue()).to.equal("la la");
   });
 
-  it("has every text in every language, with the same values in it", () => {
-    const sources = readdirSync(ROOM).filter((name) => /\.tsx?$/.test(name));
+  it("has every text in every language, with the same placeholders", () => {
+    const sources = readdirSync(STUDIO).filter((name) => /\.tsx?$/.test(name));
     const texts = sources.flatMap((name) =>
-      [...readFileSync(ROOM + name, "utf8").matchAll(TEXT)].map(([, text]) => text as string),
+      [...readFileSync(STUDIO + name, "utf8").matchAll(TEXT)].map(([, text]) => text as string),
     );
     const wanted = [...new Set(texts)].toSorted();
     const placeholders = (text: string) => (text.match(/\{\w+\}/g) ?? []).toSorted();
-    const files = readdirSync(`${ROOM}languages`);
+    const files = readdirSync(`${STUDIO}languages`);
     expect(files.toSorted()).to.deep.equal(
       Object.keys(LANGUAGES)
         .filter((code) => code !== "en")
@@ -76,7 +76,9 @@ describe("the look of the studio", function () {
         .toSorted(),
     );
     for (const file of files) {
-      const translated: Record<string, string> = JSON.parse(readFileSync(`${ROOM}languages/${file}`, "utf8"));
+      const translated: Record<string, string> = JSON.parse(
+        readFileSync(`${STUDIO}languages/${file}`, "utf8"),
+      );
       expect(Object.keys(translated).toSorted(), file).to.deep.equal(wanted);
       for (const [text, words] of Object.entries(translated)) {
         expect(words, `${file}: ${text}`).not.to.equal("");

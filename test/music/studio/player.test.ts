@@ -41,12 +41,12 @@ describe("the player of the studio", function () {
     }, before - 2);
   });
 
-  it("takes short titles from the words", async () => {
+  it("shortens a long prompt to a title", async () => {
     const page = await studio.open();
     await button(page, "Play oldest tune").waitFor();
   });
 
-  it("goes to the next and the previous song, by button and by media session", async () => {
+  it("goes to the next and the previous song, and sets the title of the media session", async () => {
     const page = await studio.open();
     await button(page, "Play newest tune").click();
     await button(page, "Next song").click();
@@ -56,7 +56,7 @@ describe("the player of the studio", function () {
     expect(await page.evaluate(() => navigator.mediaSession.metadata?.title)).to.equal("newest tune");
   });
 
-  it("obeys Space, and keeps its volume over a reload", async () => {
+  it("pauses with Space, and keeps its volume over a reload", async () => {
     const page = await studio.open();
     await button(page, "Play newest tune").click();
     await button(page, "Pause").waitFor();
@@ -69,7 +69,7 @@ describe("the player of the studio", function () {
     expect(await page.getByLabel("Volume").inputValue()).to.equal("0.3");
   });
 
-  it("stars, packs and deletes several songs at once", async () => {
+  it("adds several songs to favourites, downloads them as a zip, and deletes them", async () => {
     const page = await studio.open();
     await button(page, "Select").click();
     await page.getByLabel("Select newest tune").check();

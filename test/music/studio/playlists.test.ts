@@ -29,7 +29,7 @@ describe("the order of the studio's library", function () {
   });
 
   for (const [width, place] of PLACES) {
-    it(`keeps playlists in an order of their own, ${place}`, async () => {
+    it(`keeps songs of a playlist in the user's order, ${place}`, async () => {
       const page = await studio.open();
       await page.setViewportSize({ width, height: 800 });
       if (width === 390) await button(page, "Songs").click();

@@ -5,7 +5,7 @@ import { launchBrowser } from "../../browser.js";
 import { type LiveServer, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
-/** Page widths in pixels, with the end of a test's title. A phone's test is slow, as it repeats the desk's. */
+/** Page widths in pixels, with a suffix for test titles. Phone tests repeat desktop tests, so they count as slow. */
 export const PLACES = [
   [1280, "on a desk"],
   [390, "on a phone @slow"],

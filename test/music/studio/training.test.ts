@@ -1,4 +1,4 @@
-/** Training in the studio: songs are dropped, labelled and learnt, and two songs show the difference. */
+/** Training in the studio: choose songs, describe them, train, and compare a song before and after. */
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

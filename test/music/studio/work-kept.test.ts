@@ -1,4 +1,4 @@
-/** Words are not lost in the studio. */
+/** What the user writes in the studio is not lost. */
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
@@ -12,7 +12,7 @@ describe("work in the studio", function () {
   const sound = (page: Page) => page.getByLabel("Sound", { exact: true });
 
   for (const [width, place] of PLACES) {
-    it(`is taken back by Ctrl+Z and in the toast, ${place}`, async () => {
+    it(`is restored by Ctrl+Z and by Undo in the notification, ${place}`, async () => {
       const page = await studio.open();
       await page.setViewportSize({ width, height: 800 });
       await sound(page).fill("my own words");
