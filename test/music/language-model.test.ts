@@ -33,7 +33,7 @@ describe("songs without a loaded language model", () => {
     expect((await client.get("/health")).body.data.llm_initialized).to.equal(false);
   });
 
-  it("last thirty seconds without a length", async () => {
+  it("last thirty seconds if the request sets no length", async () => {
     const record = await client.makeOne({ ...shortSong, audio_duration: null });
     expect(record.metas).to.include({ duration: 30 });
   });
@@ -60,7 +60,7 @@ describe("songs with the language model", () => {
 
   const seeded = { ...shortSong, use_random_seed: false, seed: 11 };
 
-  it("fill empty metadata and keep fields of the client", async () => {
+  it("get metadata from the model where the client set none", async () => {
     const record = await client.makeOne({ ...seeded, bpm: 123 });
     expect(record.lm_model).to.equal(languageModel);
     expect(record.metas).to.include({ bpm: 123, duration: 10 });
@@ -69,7 +69,7 @@ describe("songs with the language model", () => {
     expect(record.prompt).to.equal(shortSong.prompt);
   });
 
-  it("log constrained and written text with constrained_decoding_debug", async () => {
+  it("log the constraints and the model's text with constrained_decoding_debug", async () => {
     const debugLines = async (parameters: object) => {
       messages.length = 0;
       await client.makeOne({ ...seeded, bpm: 123, ...parameters });
@@ -87,7 +87,7 @@ describe("songs with the language model", () => {
     expect((await debugLines(free))[0]).to.match(/metadata: unconstrained, wrote "/);
   });
 
-  it("are planned as codes with thinking: of the requested length, equal for equal seeds", async () => {
+  it("are planned with thinking as audio codes of the requested length, equal for equal seeds", async () => {
     const wav = { ...seeded, thinking: true, audio_format: "wav" };
     const one = await client.makeOne(wav);
     const two = await client.makeOne(wav);
@@ -135,7 +135,7 @@ describe("songs with the language model", () => {
     );
   });
 
-  it("use codes of the client with use_audio_codes", async () => {
+  it("use the client's audio codes with use_audio_codes", async () => {
     const codes = Array.from({ length: 75 }, (_, i) => i % 100);
     const record = await client.makeOne({
       ...seeded,
@@ -148,7 +148,7 @@ describe("songs with the language model", () => {
     expect(ignored.warnings.join()).to.include("audio_code_string");
   });
 
-  it("are written from nothing with sample_mode, keeping fields of the client", async () => {
+  it("get a caption and lyrics from sample_mode, and keep fields of the client", async () => {
     const record = await client.makeOne({
       ...seeded,
       prompt: "",
@@ -199,7 +199,7 @@ describe("songs with the language model", () => {
     expect(await client.makeOne(seeded)).to.include({ vocal_language: "en" });
   });
 
-  it("are planned freely without constrained_decoding, with a warning if that yields nothing", async () => {
+  it("are planned without constraints if constrained_decoding is off, and fail if the model writes no metadata", async () => {
     const wild = { ...seeded, thinking: true, lm_temperature: 2, lm_top_p: 1 };
     const held = await client.makeOne(wild);
     expect(held.metas.timesignature).to.be.oneOf(["2", "3", "4", "6"]);
@@ -209,7 +209,7 @@ describe("songs with the language model", () => {
     else expect((records as SongRecord[])[0]?.metas).to.not.deep.equal(held.metas);
   });
 
-  it("are refused at submission if the words are too long for a required language model", async () => {
+  it("are refused at submission if lyrics or query are too long for a required language model", async () => {
     const tooLong = { ...seeded, lyrics: "na ".repeat(10_000) };
     const refusal = await client.post("/release_task", { ...tooLong, thinking: true });
     expect(refusal.status).to.equal(400);
@@ -229,7 +229,7 @@ describe("songs with the language model", () => {
     expect(record.warnings.join()).to.include("acestep-5Hz-lm-4B");
   });
 
-  it("are made by two workers at once", async () => {
+  it("can be made by two workers at once", async () => {
     const two = await startLiveServer(temporaryDirectory(), { SVC_QUEUE_WORKERS: "2" });
     const ids = await Promise.all(
       [1, 2, 3].map((seed) => two.client.submit({ ...seeded, seed, thinking: seed > 1 })),
@@ -307,7 +307,7 @@ describe("POST /format_input", () => {
     expect((await server.client.post("/format_input", fields)).status).to.equal(200);
   });
 
-  it("does not delay a song by queued texts, and answers 429 if too many wait", async () => {
+  it("does not keep a song waiting behind queued texts, and answers 429 if too many wait", async () => {
     const client = new AbortController();
     let answered = 0;
     const ask = async (): Promise<number | null> => {
@@ -331,7 +331,7 @@ describe("POST /format_input", () => {
     await server.client.finished(song, ({ records }) => {
       if (/music|inputs|Decoding/.test(records[0]?.stage ?? "")) answeredBefore.push(answered);
     });
-    // The song's calls of the language model ran between the texts queued before it.
+    // The song called the language model between texts that were queued before it.
     expect(answeredBefore[0]).to.be.lessThan(64);
     client.abort();
     const refused = (await Promise.all(asked)).filter((status) => status === 429);

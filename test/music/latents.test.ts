@@ -29,7 +29,7 @@ describe("latents of songs", function () {
   const wav = async (parameters: object) =>
     (await server.client.download(await server.client.makeOne(parameters))).toString("base64");
 
-  /** The song's latents, changed and written again. */
+  /** Uploadable file of the song's latents after a change. */
   async function changed(
     change: (latents: Awaited<ReturnType<typeof readLatents>>) => object,
   ): Promise<File> {
@@ -49,7 +49,7 @@ describe("latents of songs", function () {
     expect(header.__metadata__.samples).to.equal("480000");
   });
 
-  it("are a source: uploaded or by URL, they make the same cover", async () => {
+  it("serve as the source of a cover, with the same result uploaded and by URL", async () => {
     const cover = { ...edit, task_type: "cover" };
     const uploaded = await server.client.makeOne({ ...cover, src_latents: upload(file) });
     expect(uploaded.metas.duration).to.equal(10);
@@ -87,7 +87,7 @@ describe("latents of songs", function () {
     expect(isSame(110)).to.equal(false);
   });
 
-  it("are a timbre reference", async () => {
+  it("serve as a timbre reference", async () => {
     const plain = { ...seeded, seed: 5 };
     const referred = await wav({ ...plain, ref_latents: upload(file) });
     expect(referred === (await wav(plain))).to.equal(false);
@@ -135,7 +135,7 @@ describe("latents of songs", function () {
     expect(await refusal(longer)).to.equal("src_latents states a length that its frames do not hold");
   });
 
-  it("of another shape or VAE fail the task by name", async () => {
+  it("of another shape or VAE fail the task with an error that names them", async () => {
     const failure = async (src_latents: File) => {
       const id = await server.client.submit({ ...edit, task_type: "cover", src_latents });
       return (await server.client.finished(id)).item.error;

@@ -5,14 +5,14 @@ import { type LiveServer, shortSong, startLiveServer } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
 const HEADER_BYTES = 44;
-/** Available early and slow to finish, because its songs are made one after another. */
+/** Its preview starts early and lasts long, because its songs are made one after another. */
 const LONG = { prompt: "a long waltz", audio_duration: 30, inference_steps: 1, batch_size: 8 };
 
 async function readAll(stream: ReadableStream<Uint8Array>): Promise<Buffer> {
   return Buffer.from(await new Response(stream).arrayBuffer());
 }
 
-/** Samples of the chunk `data`, without tags. */
+/** Samples of a WAV file's `data` chunk. */
 function samplesOf(wav: Buffer): Int16Array {
   const begin = wav.indexOf("data") + 8;
   const samples = wav.subarray(begin, begin + wav.readUInt32LE(begin - 4));

@@ -19,7 +19,7 @@ async function makeOne(client: Client, parameters: object): Promise<string> {
 }
 
 describe("the same request", function () {
-  // Makes many songs, also on slow machines.
+  // Each test makes many songs, which takes long on slow machines.
   this.timeout(600_000);
 
   for (const initLanguageModel of ["false", "true"]) {

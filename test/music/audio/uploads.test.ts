@@ -24,7 +24,7 @@ describe("uploads", () => {
     ).to.deep.equal(["referenceAudio", "referenceAudio", "sourceAudio", "sourceAudio", null, null]);
   });
 
-  it("are stored in their directory for any client file name", () => {
+  it("are stored in the uploads directory, whatever the client's file name", () => {
     fc.assert(
       fc.property(
         fc.oneof(fc.string(), fc.constantFrom("../../x.exe", "a/../../b.wav", "..", "\0.wav")),

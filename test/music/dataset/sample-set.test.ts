@@ -68,7 +68,7 @@ describe("sample set", () => {
     expect((await discoverSamples(tensors, root)).samples).to.deep.equal([join(tensors, "a.pt")]);
   });
 
-  it("skips entries that are missing, not samples, or out of reach", async () => {
+  it("skips entries that are missing, are not samples, or lie outside the training root", async () => {
     const outside = await realpath(await mkdtemp(join(tmpdir(), "outside-")));
     await writeFile(join(outside, "secret.pt"), "tensors");
     await symlink(join(outside, "secret.pt"), join(tensors, "link.pt"));

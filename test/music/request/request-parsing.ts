@@ -27,5 +27,5 @@ export const refusal = (fields: Fields, context: Partial<GenerationContext> = {}
     expect((error as RequestError).status).to.equal(400);
     return (error as RequestError).detail;
   }
-  throw new Error(`nothing was refused in ${JSON.stringify(fields)}`);
+  throw new Error(`no RequestError for ${JSON.stringify(fields)}`);
 };

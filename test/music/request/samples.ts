@@ -2,7 +2,7 @@
 import type { Fields } from "../../../src/parameters.js";
 import { DRAWN } from "./request-parsing.js";
 
-/** Values that differ from the default, with the parsed value, per parameter. */
+/** For each parameter, a value that differs from the default, and its parsed value if that differs. */
 export const SAMPLES: Record<string, { value: unknown; key: string; read?: unknown }> = {
   prompt: { value: "jazz", key: "prompt" },
   lyrics: { value: "la la", key: "lyrics" },

@@ -119,7 +119,7 @@ describe("format input", () => {
 });
 
 describe("random sample requests", () => {
-  it("mean a simple sample by default, and a custom one for any other value", () => {
+  it("ask for a simple sample by default, and for a custom one with any other value", () => {
     expect(parseRandomSample({}).sampleType).to.equal("simple_mode");
     expect(parseRandomSample({ sample_type: "" }).sampleType).to.equal("simple_mode");
     expect(parseRandomSample({ sample_type: "custom_mode" }).sampleType).to.equal("custom_mode");

@@ -7,7 +7,7 @@ const extract = { task_type: "extract", src_audio_path: "/a.mp3" };
 const lego = { task_type: "lego", src_audio_path: "/a.mp3" };
 const complete = { task_type: "complete", src_audio_path: "/a.mp3" };
 
-describe("stems of a request", () => {
+describe("a request with stems", () => {
   it("makes one song per stem of track_classes, in any list form", () => {
     for (const track_classes of [
       ["drums", "bass"],
@@ -37,7 +37,7 @@ describe("stems of a request", () => {
     expect(both.warnings).to.deep.equal(["track_classes was ignored: replaced by track_name"]);
   });
 
-  it("extracts all stems with `all`, from the single seed or from one each", () => {
+  it("extracts all stems with `all`, with one seed for all or one for each", () => {
     const request = parse({ ...extract, track_classes: "all", use_random_seed: false, seed: 5 });
     expect(request.trackClasses).to.deep.equal(STEMS);
     expect(parse({ ...extract, track_name: "All" })).to.deep.include({ trackName: "", trackClasses: STEMS });

@@ -556,7 +556,7 @@ describe("values of generation requests", () => {
         expect(refusal({ task_type })).to.match(
           new RegExp(`^task_type ${task_type} needs a source: .*src_audio_path`),
         );
-        // A length is not a source.
+        // A duration does not replace a source.
         expect(refusal({ task_type, src_audio_path: " ", audio_duration: 2 })).to.include("needs a source");
         expect(parse({ task_type, src_audio_path: "a.wav" }).sourceAudio).to.deep.equal({
           path: "a.wav",
@@ -733,7 +733,7 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("for analysis need a source except for metadata; the cheapest flag wins", () => {
+    it("for analysis need a source, except analysis_only; of several flags, the cheapest analysis is made", () => {
       expect(refusal({ extract_codes_only: true })).to.match(/^extract_codes_only needs a source/);
       expect(refusal({ full_analysis_only: true })).to.match(/^full_analysis_only needs a source/);
       const source = { src_audio_path: "a.wav" };

@@ -5,17 +5,17 @@ import { songFileName, titleOf } from "../../../src/music/song/title.js";
 describe("the title of a song", () => {
   const request = { prompt: "", lyrics: "", taskType: "cover" as const };
   const cases: [string, Parameters<typeof titleOf>[0], string][] = [
-    ["is the user's", { title: " Evening ", request: { ...request, prompt: "a waltz" } }, "Evening"],
-    ["is the prompt without one", { title: "", request: { ...request, prompt: "a waltz" } }, "a waltz"],
-    ["is the written caption", { request, result: { prompt: "slow blues" } }, "slow blues"],
+    ["is the user's title", { title: " Evening ", request: { ...request, prompt: "a waltz" } }, "Evening"],
+    ["is the prompt without a title", { title: "", request: { ...request, prompt: "a waltz" } }, "a waltz"],
+    ["is the caption without a prompt", { request, result: { prompt: "slow blues" } }, "slow blues"],
     [
-      "is the first line that is sung",
+      "is the first sung line without a caption",
       { request: { ...request, lyrics: "[Verse]\n\nby the sea\nla" } },
       "by the sea",
     ],
-    ["is the task without words", { request }, "cover"],
+    ["is the task type without any text", { request }, "cover"],
     [
-      "ends at a word of a long prompt",
+      "is a long prompt cut at the end of a word",
       { request: { ...request, prompt: `${"slow bossa nova, nylon guitar, ".repeat(4)}end` } },
       "slow bossa nova, nylon guitar, slow bossa nova, nylon",
     ],

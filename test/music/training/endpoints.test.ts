@@ -153,7 +153,7 @@ describe("the training endpoints", () => {
   }
 
   const broken: [what: string, change: (tensors: SampleTensors) => SampleTensors, mentions: string][] = [
-    ["a tensor too few", ({ context_latents: _, ...rest }) => rest, "context_latents"],
+    ["a missing tensor", ({ context_latents: _, ...rest }) => rest, "context_latents"],
     [
       "latents of another width",
       (tensors) => ({
@@ -174,7 +174,7 @@ describe("the training endpoints", () => {
       "encoder_hidden_states",
     ],
     [
-      "a rank too many",
+      "latents with a superfluous dimension",
       (tensors) => ({ ...tensors, target_latents: { shape: [1, 2, 3], values: new Float32Array(6) } }),
       "target_latents",
     ],

@@ -47,7 +47,7 @@ describe("the export of adapters", () => {
     return failure as HttpError;
   }
 
-  it("copies the final adapter to both folder levels, without the trainer's state", async () => {
+  it("copies the final adapter into the export folder and its subfolder adapter, without the trainer's state", async () => {
     writeLora("out/checkpoints/epoch_5_loss_0.1000", "five");
     writeLora("out/final", "final");
     expect(await run()).to.deep.equal({
@@ -63,7 +63,7 @@ describe("the export of adapters", () => {
     expect(readdirSync(directory).sort()).to.deep.equal(["mine", "out"]);
   });
 
-  it("takes the highest epoch without a final adapter", async () => {
+  it("takes the checkpoint of the last epoch if there is no final adapter", async () => {
     for (const epoch of [2, 10, 9]) {
       write(`out/checkpoints/epoch_${epoch}_loss_0.1000/lokr_weights.safetensors`, `epoch ${epoch}`);
     }
@@ -83,7 +83,7 @@ describe("the export of adapters", () => {
       expect(await exported()).to.equal("stopped_epoch_1_step_3");
     });
 
-    it("prefers the checkpoint of the stop to the epoch before it", async () => {
+    it("prefers the checkpoint written at the stop to the epoch before it", async () => {
       checkpoint("epoch_10_loss_0.1000");
       checkpoint("stopped_epoch_11_step_9");
       checkpoint("stopped_epoch_11_step_40");
@@ -96,7 +96,7 @@ describe("the export of adapters", () => {
       expect(await exported()).to.equal("epoch_11_loss_0.1000");
     });
 
-    it("prefers the checkpoint of the stop to the final adapter of an earlier run", async () => {
+    it("prefers the checkpoint written at the stop to the final adapter of an earlier run", async () => {
       write("out/final/lokr_weights.safetensors", "final");
       utimesSync(join(directory, "out/final"), 1_700_000_000, 1_700_000_000);
       checkpoint("stopped_epoch_21_step_90");

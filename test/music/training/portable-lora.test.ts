@@ -58,12 +58,12 @@ describe("adapters exported for other programs", () => {
 
   const configOf = (folder: string) => JSON.parse(readFileSync(trainer.path(folder, CONFIG), "utf8"));
 
-  it("act at reduced strength in a plain copy", async () => {
+  it("act differently in a plain copy if a program reads only the weights file", async () => {
     expect((await exportTo("plain")).status).to.equal(200);
     expect((await songOfFileAlone(`plain/${WEIGHTS}`)).equals(styled)).to.equal(false);
   });
 
-  it("act at full strength with fold_alpha, at both folder levels", async () => {
+  it("act the same with fold_alpha if a program reads only the weights file", async () => {
     const { status, body } = await exportTo("folded", { fold_alpha: true });
     expect(status, body.detail).to.equal(200);
     expect(body.data).to.deep.equal({
@@ -83,7 +83,7 @@ describe("adapters exported for other programs", () => {
     expect((await songUnder("folded")).equals(styled)).to.equal(true);
   });
 
-  it("are one file with its alpha with comfy_single_file", async () => {
+  it("are exported with comfy_single_file as one file that contains alpha", async () => {
     const { status, body } = await exportTo("single", { comfySingleFile: "true" });
     expect(status, body.detail).to.equal(200);
     expect(readdirSync(trainer.path("single"))).to.deep.equal([SINGLE_FILE]);
@@ -135,19 +135,19 @@ describe("adapters exported for other programs", () => {
   const config = { peft_type: "LORA", r: RANK, lora_alpha: ALPHA };
   const refusals: [what: string, write: (folder: string) => void, mentions: string][] = [
     ["a LoKr", (folder) => writeLokr(join(folder, "lokr_weights.safetensors")), "a LoKr is already one file"],
-    ["a scale by the root of the rank", writePeft({ ...config, use_rslora: true }), "use_rslora"],
+    ["use_rslora", writePeft({ ...config, use_rslora: true }), "use_rslora"],
     [
-      "an alpha of its own for a module",
+      "a separate alpha for one module",
       writePeft({ ...config, alpha_pattern: { q_proj: 1 } }),
       "alpha_pattern",
     ],
     [
-      "a rank that is not the config's",
+      "a rank other than the configured one",
       writePeft({ ...config, r: 2 }),
       "q_proj.lora_A.weight has another rank",
     ],
     [
-      "tensors of another kind",
+      "DoRA tensors",
       writePeft(config, { ...matrices, [`${module}.lora_magnitude_vector`]: someValues([8], 3) }),
       "lora_magnitude_vector",
     ],
@@ -164,7 +164,7 @@ describe("adapters exported for other programs", () => {
   }
 
   for (const [index, [what, write, mentions]] of refusals.entries()) {
-    it(`are rejected with 400 and write nothing with ${what}`, async () => {
+    it(`are rejected with 400, and not written, for ${what}`, async () => {
       const outputDir = `refused-${index}`;
       mkdirSync(trainer.path(outputDir, "final"), { recursive: true });
       write(trainer.path(outputDir, "final"));

@@ -79,7 +79,7 @@ export function writeSample(path: string, tensors: SampleTensors): void {
   writeFileSync(path, storedZip(files.map(([name, bytes]) => [`sample/${name}`, bytes])));
 }
 
-/** The sample as a safetensors file; masks become floats. */
+/** Writes a sample as a safetensors file. Masks become floats. */
 export function writeSafetensorsSample(path: string, tensors: SampleTensors): void {
   mkdirSync(join(path, ".."), { recursive: true });
   const entries = Object.entries(tensors).map(([name, { shape, values }]) => [
@@ -89,7 +89,7 @@ export function writeSafetensorsSample(path: string, tensors: SampleTensors): vo
   writeSafetensors(path, Object.fromEntries(entries));
 }
 
-/** Pickle protocol 2 of a dictionary of tensors. */
+/** Pickles a dictionary of tensors with protocol 2. */
 function pickled(entries: [string, SampleTensor][]): Buffer {
   const int = (value: number) => Buffer.concat([Buffer.from("J"), uint32(value)]);
   const text = (value: string) => {

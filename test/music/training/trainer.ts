@@ -1,4 +1,4 @@
-/** A server for training tests with its own folder. */
+/** A server and a client for training tests. */
 import { mkdirSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,7 +20,7 @@ export const shortRun = {
   learning_rate: 0.01,
 };
 
-/** Practically endless: runs until it is stopped. */
+/** A run that is practically endless until it is stopped. */
 export const longRun = { ...shortRun, train_epochs: 1_000_000, save_every_n_epochs: 1_000_000 };
 
 export type Kind = "start" | "start_lokr";
