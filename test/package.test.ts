@@ -1,4 +1,4 @@
-/** Published packages, installed as by applications on a machine without Python, CMake and a compiler. */
+/** Tests the published packages, installed into an application on a machine without Python, CMake and a compiler. */
 import { execFile, type SpawnSyncReturns, spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -34,7 +34,7 @@ const npmProgram = join(dirname(realpathSync(process.execPath)), "../lib/node_mo
 const packages = ["carillon", platform, `${platform}-cuda`];
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
-/** Version installed by set-up. */
+/** Version of libtorch that set-up installs. */
 const PINNED = "2.13.0";
 
 /** Loads the addon and prints the libtorch in the process. */
@@ -42,7 +42,7 @@ const LOAD = `require("carillon/native").loadAddon(console.log);
   const maps = require("fs").readFileSync("/proc/self/maps", "utf8");
   console.log(new Set(maps.match(/\\/.*libtorch_cpu\\.so$/gm)))`;
 
-/** Whether the named addon is in the process. */
+/** Loads the addon and prints whether the named file is in the process. */
 const LOADED = `require("carillon/native").loadAddon();
   console.log(require("fs").readFileSync("/proc/self/maps", "utf8").includes(process.argv[1]))`;
 
@@ -98,7 +98,7 @@ describe("packages", () => {
 
   const carillon = (...args: string[]) => run([join(installed, "dist/cli/main.js"), ...args]);
 
-  /** Creates a user's own libtorch: a copy of the package's. */
+  /** Imitates a user's own installation of libtorch with links to the package's libraries. */
   function layLibtorch(at: string, libtorch: string) {
     mkdirSync(join(at, "include/ATen"), { recursive: true });
     mkdirSync(join(at, "lib"));
@@ -108,7 +108,7 @@ describe("packages", () => {
       linkSync(join(prebuilt, name), join(at, "lib", name));
   }
 
-  /** Runs a test with a replaced file in the installed packages. */
+  /** Runs a test while a file of the installed packages is replaced. */
   function replaced(path: string, by: (path: string) => void, test: () => void) {
     renameSync(path, `${path}.whole`);
     try {
@@ -180,7 +180,7 @@ describe("packages", () => {
     expect(install.status, install.stderr).to.equal(0);
   });
 
-  it("contain what runs, in one version, and require no newer system than documented", () => {
+  it("have one version, and contain neither source maps nor paths of the build machine", () => {
     const read = (path: string) => JSON.parse(readFileSync(join(path, "package.json"), "utf8"));
     const [ours, native] = [read(installed), read(prebuilt)];
     expect(ours.optionalDependencies).to.deep.equal({
@@ -537,7 +537,7 @@ describe("packages", () => {
     expect(stdout, stderr).to.contain("libtorch_cpu.so");
   });
 
-  it("work in yarn's layout, also with only the package for other libtorches @slow", function () {
+  it("work in yarn's layout, also with only the cuda package and a libtorch installed elsewhere @slow", function () {
     this.timeout(600_000);
     const [tools, other] = [join(directory, "yarn"), join(directory, "with yarn")];
     for (const folder of [tools, other]) makeApplication(folder);

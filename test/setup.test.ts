@@ -1,4 +1,4 @@
-/** Choice of libtorch and core in set-up, on machines simulated by programs. */
+/** Tests which libtorch and core set-up chooses, on machines that scripts simulate. */
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -94,7 +94,7 @@ describe("libtorch in set-up", () => {
     );
   });
 
-  it("is the CPU build with a loud warning if no build supports the GPU", () => {
+  it("is the CPU build, with a warning, if no build supports the GPU", () => {
     const { directory, stderr } = provide({ gpu: "470.10, 3.5, Tesla K40", wheels: ["torch==2.13.0+cpu"] });
     expect(directory).to.contain("+cpu");
     expect(stderr).to.match(/THE GPU IS NOT USED: Tesla K40.*driver 470\.10.*Install driver 525/);
