@@ -166,7 +166,7 @@ describe("an opId", () => {
     expect(city.world.frame).to.equal(FRAMES_PER_WEEK);
   });
 
-  it("stays unused after dry runs and rejected commands, and must be text", async () => {
+  it("can be used again after a dry run or a rejected command, and must be text", async () => {
     const { client, city } = bridge;
     const commands = [{ type: "build-road", end: { x: 80, z: 0 } }];
     expect((await client.run("batch", { commands, opId: "one" })).dryRun).to.equal(true);
@@ -178,7 +178,7 @@ describe("an opId", () => {
     expect(await client.refusal("save", { opId: 7 })).to.include("opId");
   });
 
-  it("is remembered after a restart; after load-city only those in the save are", async () => {
+  it("is remembered after a restart, and after load-city if the save contains its command", async () => {
     const { client, game, savesDirectory } = bridge;
     const road = { start: { x: 0, z: 0 }, end: { x: 80, z: 0 }, opId: "road" };
     const other = { start: { x: 0, z: 200 }, end: { x: 80, z: 200 }, opId: "other" };

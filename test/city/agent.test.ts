@@ -12,7 +12,7 @@ const ROWS = 5;
 const MAX_STEPS = 100;
 const FRAMES_PER_WEEK = 4096;
 
-/** Building that fixes each problem or lack, with a place along the eastern or southern street. */
+/** The building that fixes each problem or missing service, with a place on the eastern or southern street. */
 const REMEDIES = {
   CHIRP_NO_SCHOOLS: { buildingPrefab: "Elementary School", position: { x: 300, z: -195 } },
   CHIRP_NO_HEALTHCARE: { buildingPrefab: "Medical Clinic", position: { x: 220, z: -195 } },

@@ -68,10 +68,10 @@ describe("the starter script on empty land", () => {
   });
 });
 
-describe("public clients on the starter map", () => {
+describe("the bridge with public clients on the starter map", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
-  it("connects to the highway where the starter script ends", async () => {
+  it("connects the town of the starter script to the highway", async () => {
     const { client } = bridge;
     const { nodes } = (await client.state("/state/summary")).network;
     for (const road of [...latticeRoads(), ...LINKS]) await client.run("build-road", road);
@@ -85,7 +85,7 @@ describe("public clients on the starter map", () => {
     expect(town).to.include({ agentNamedSegments: 43, nonHighwaySegments: 43, outsideNodes: 4 });
   });
 
-  it("passes the smoke test", async () => {
+  it("passes the smoke test of a client", async () => {
     const { client } = bridge;
     expect(await client.state("/health")).to.include.all.keys("ok", "mod", "levelLoaded", "port");
     await client.state("/state/summary");
@@ -143,7 +143,7 @@ describe("public clients on the starter map", () => {
     );
   });
 
-  it("repairs roads like the public script", async () => {
+  it("repairs roads as the public script does", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.road(80, 0, 80, 14);
@@ -157,7 +157,7 @@ describe("public clients on the starter map", () => {
     expect((await client.state("/state/road-anomalies?includeDeadEnds=false")).total).to.equal(0);
   });
 
-  it("serves the parameter logger", async () => {
+  it("serves a client that logs the city's parameters", async () => {
     const { client } = bridge;
     const { simulation, citizens, ...summary } = await client.state("/state/summary");
     expect([typeof summary.gameTime, typeof summary.buildIndex]).to.deep.equal(["string", "number"]);

@@ -255,7 +255,7 @@ function newestSave(directory: string): string {
   return paths.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0] as string;
 }
 
-/** First error in the log. */
+/** Waits for the first error in the log and returns it. */
 async function firstError(child: ChildProcess): Promise<string> {
   for await (const line of createInterface({ input: child.stderr as NodeJS.ReadableStream })) {
     if (line.includes('"level":50')) return line;

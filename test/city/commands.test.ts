@@ -160,7 +160,7 @@ describe("commands over HTTP", () => {
     }
   });
 
-  it("keeps existing zones under buildings if preserved", async () => {
+  it("keeps existing zones under buildings with preserveOccupied", async () => {
     await bridge.client.road(0, 0, 80, 0);
     await bridge.client.run("place-building", { ...tower, position: { x: 32, z: 80 } });
     const painting = { zone: "Office", center: { x: 40, z: 0 } };

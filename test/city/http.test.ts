@@ -320,7 +320,7 @@ describe("closing a bridge", () => {
   });
 });
 
-describe("access to the bridge", () => {
+describe("access control of the bridge", () => {
   const bridge = bridgeForEach();
   const strict = bridgeForEach({ allowedOrigins: ["https://friend.example"] });
   const open = bridgeForEach({ allowedOrigins: ["*"] });

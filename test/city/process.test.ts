@@ -1,4 +1,4 @@
-/** The real city in a child process, started like `carillon serve` does. */
+/** Tests the real city in a child process, started as `carillon serve` starts it. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";

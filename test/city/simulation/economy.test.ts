@@ -67,7 +67,7 @@ describe("the embedded city's finances", () => {
     expect(income(9)).to.be.greaterThan(2 * income(3));
   });
 
-  it("sum income and costs to the balance", () => {
+  it("add up: the start money plus income minus costs is the balance", () => {
     const city = newCity();
     const { ledger } = city.world;
     expect(ledger.balanceCents).to.equal(START_MONEY * 100);

@@ -1,4 +1,4 @@
-/** Long-term development of towns: gradual, and different for each household and owner. */
+/** Tests that towns develop gradually over years, and differently for each household and owner. */
 
 import { expect } from "chai";
 import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
@@ -28,7 +28,7 @@ const STEEPEST_WEEK = 0.15;
 
 describe("the population of a town with all services", () => {
   let grown: string;
-  /** Number of citizens week by week over half a year without commands. */
+  /** Number of citizens in each week of half a year without commands. */
   let untouched: number[];
   let untouchedHappiness: number;
 
@@ -88,7 +88,7 @@ describe("the population of a town with all services", () => {
     });
   }
 
-  it("spreads abandonment over days", () => {
+  it("abandons buildings on different days after a power cut", () => {
     const city = grownCopy();
     bulldozeAll(city, "Wind Turbine");
     const fellDown = new Map<number, number>();

@@ -30,7 +30,7 @@ interface Block extends Spot {
   readonly freeQuarters: GroundPoint[];
 }
 
-/** Every block has streets, a pipe and a power line. */
+/** A growing grid of blocks, each with streets, a pipe and a power line. */
 export class Town {
   readonly #blocks = new Map<string, Block>();
   readonly #built = new Set<string>();

@@ -15,11 +15,11 @@ import { advance, newCity, road, starterTown } from "./towns.js";
 export interface Mayor {
   /** Starts a new city. */
   readonly found: (seed: number) => SimulatedCity;
-  /** Called once a week. */
+  /** Issues the commands of one week. */
   readonly govern: (city: SimulatedCity, week: number) => void;
 }
 
-/** Building for each missing service. */
+/** The building that provides each service. */
 const PROVIDERS: Readonly<Record<Coverage, string>> = {
   garbage: "Landfill Site",
   health: "Medical Clinic",
@@ -211,7 +211,7 @@ export function play(
   return city;
 }
 
-/** Statistics of a city's latest year. */
+/** Summarizes a city's latest year. */
 export function lastYear(city: SimulatedCity) {
   const weeks = city.statistics().slice(-52);
   const now = weeks.at(-1);

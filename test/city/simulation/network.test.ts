@@ -8,7 +8,7 @@ import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { advance, connectToHighway, fingerprint, layLattice, newCity, place, road, zone } from "./towns.js";
 
 describe("the embedded city's network", () => {
-  it("adds two nodes, one segment, four zone blocks and four to the build index for a first road", () => {
+  it("gains two nodes, one segment, four zone blocks and a build index of 4 from a first road", () => {
     const city = newCity("empty");
     const { built } = buildNetwork.act(city, road(0, 0, 80, 0));
     expect(built).to.deep.equal({ segmentId: 1, startNodeId: 1, endNodeId: 2 });

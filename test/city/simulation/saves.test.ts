@@ -187,7 +187,7 @@ describe("saves of the embedded city", () => {
     expect(error).to.be.instanceOf(SaveFileError);
   });
 
-  it("are newest when written last, despite changes of the system clock", async () => {
+  it("count as newest when written last, despite changes of the system clock", async () => {
     const { world } = newCity("empty");
     const { path } = saves.begin(world, "ahead");
     await saves.settled();

@@ -25,7 +25,7 @@ function fireCover(city: SimulatedCity, id: number): number {
 }
 
 describe("services of the embedded city", () => {
-  it("reach along roads: fully nearby, less with distance, and nobody on an unconnected road", () => {
+  it("reach buildings along roads: fully nearby, less with distance, not at all without a connection", () => {
     const { city } = town();
     for (let x = 400; x < 4400; x += 80) buildNetwork.act(city, road(x, 80, x + 80, 80));
     buildNetwork.act(city, road(360, -200, 440, -200));

@@ -49,7 +49,7 @@ describe("traffic in the embedded city", () => {
       expect(findFaults(city.world)).to.deep.equal([]);
       return { city, traffic };
     });
-    if (!narrow || !wide) throw new Error("two towns were built");
+    if (!narrow || !wide) throw new Error("expected two towns");
     expect(narrow.traffic.volumePerHour).to.be.greaterThan(10);
     expect(narrow.traffic.freeSpeedKmh).to.be.lessThan(wide.traffic.freeSpeedKmh);
     expect(narrow.traffic.capacityPerHour).to.be.lessThan(wide.traffic.capacityPerHour);

@@ -66,7 +66,7 @@ describe("the embedded city's zones", () => {
     );
   });
 
-  it("keep blocks near a building if preserved", () => {
+  it("are kept near buildings with preserveOccupied", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     place(city, "Water Tower", 32, 80);
@@ -79,7 +79,7 @@ describe("the embedded city's zones", () => {
     expect(setZone.act(city, { ...reach, preserveOccupied: false }).changedCells).to.equal(20);
   });
 
-  it("are not protected by pipe junctions, bus depots, or buildings too far away", () => {
+  it("are not kept near pipe junctions, bus depots, or buildings too far away", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     place(city, "Water Pipe Junction", 32, 40);
