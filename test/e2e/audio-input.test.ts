@@ -168,7 +168,7 @@ describe("recordings sent with a task", () => {
     rmSync(path);
   });
 
-  it("are rejected if a silent one is the reference", async () => {
+  it("are rejected as a reference if they are silent", async () => {
     const ref_audio = uploadOf(writeSilence(join(directory, "silence.flac"), 6));
     const answer = await client.postForm("/release_task", { prompt: "a song", ref_audio });
     expectRefusal(answer, /^reference_audio is silent/);
@@ -233,7 +233,7 @@ describe("recordings sent with a task", () => {
 
   for (const [parameter, names] of Object.entries(PATH_NAMES)) {
     for (const [index, name] of names.entries()) {
-      it(`may be given as ${name} in every kind of body; other paths are rejected`, async () => {
+      it(`may be named by ${name} in every kind of body; unusable paths are rejected`, async () => {
         const task = parameter === "src_audio_path" ? { task_type: "cover" } : {};
         const fields = (path: string) => ({ ...task, prompt: "a song", inference_steps: "1", [name]: path });
         for (const { status, body } of await sendEach(fields(recording))) {

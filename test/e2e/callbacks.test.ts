@@ -1,4 +1,4 @@
-/** Callbacks at the end of a task, from a server and from a fleet, also after crashes. */
+/** Tests callbacks at the end of a task, from a server and from a fleet, also after crashes. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { signatureOf } from "../../src/music/callbacks/post.js";

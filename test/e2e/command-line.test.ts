@@ -242,7 +242,7 @@ describe("the command line", () => {
     expect(stdout).to.include("carillon-nano");
   });
 
-  it("reports no problems on this machine, and the embedded model", async () => {
+  it("reports no problems on this machine with carillon doctor", async () => {
     const { code, stdout } = await carillon(["doctor"], {
       SVC_HOME: directory,
       SVC_API_PORT: "0",
@@ -257,7 +257,7 @@ describe("the command line", () => {
     expect(stdout.trim().split("\n").at(-1)).to.equal("No problems found.");
   });
 
-  it("reports each problem with a fix", async () => {
+  it("reports each problem and its fix with carillon doctor", async () => {
     const taken = createServer().listen(0, "127.0.0.1");
     await once(taken, "listening");
     const { port } = taken.address() as AddressInfo;

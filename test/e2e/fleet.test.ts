@@ -9,7 +9,7 @@ import { type Client, type SongRecord, shortSong } from "../music/live-server.js
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess, spawnCli } from "./served-process.js";
 
-/** Longer than any test here; such a task must be cancelled. */
+/** Rendering time longer than any test here. Tasks with it must be cancelled. */
 const ENDLESS_MS = 3_600_000;
 
 describe("a fleet of processes", function () {
@@ -40,7 +40,7 @@ describe("a fleet of processes", function () {
   const startedBy = ({ log }: ServedProcess) =>
     [...log.matchAll(/"task":"([^"]+)"[^\n]*"task started"/g)].map(([, id]) => id as string);
 
-  /** Number of times that workers started the task. */
+  /** Number of times that the task was started by any of the workers. */
   const startCount = (workers: readonly ServedProcess[], id: string) =>
     workers.flatMap(startedBy).filter((other) => other === id).length;
 
@@ -290,7 +290,7 @@ describe("a fleet of processes", function () {
     ]);
     await untilWorkers(near, 1);
     await untilWorkers(far, 1);
-    /** Makes songs of 1.9 MB. */
+    /** Makes three songs of 1.9 MB each. */
     const makeThree = async ({ client }: ServedProcess) => {
       for (let count = 0; count < 3; count++) await client.makeOne({ ...shortSong, audio_format: "wav" });
     };

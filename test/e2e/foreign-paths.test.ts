@@ -44,7 +44,7 @@ interface Endpoint {
   ask: (client: Client, folder: string, file: string) => ReturnType<Client["post"]>;
   /** Other files in the folder, by name. */
   beside?: Readonly<Record<string, string>>;
-  /** Expected range of statuses; absent: the request is rejected. */
+  /** Range of expected HTTP statuses; by default the request must be rejected. */
   statuses?: readonly [from: number, to: number];
 }
 
@@ -124,7 +124,7 @@ const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
   },
   "an adapter to export": {
     files: ["final/adapter/adapter_config.json", "final/adapter/adapter_model.safetensors"],
-    // Folders and empty files are copied unchanged.
+    // The export copies folders and empty files unchanged.
     statuses: [200, 500],
     ask: (client, folder) =>
       client.post("/v1/training/export", { lora_output_dir: folder, export_path: join(folder, "mine") }),

@@ -78,7 +78,7 @@ describe("a server with a small disk", () => {
     });
     expect(body.detail).to.match(/ cannot be written: No space left on device$/);
     expect(status).to.equal(500);
-    // The first sample stays. The third, which would fit, is not tried. Without a manifest it is not a data set.
+    // The first sample stays; the third, which would fit, is not written. Without a manifest the folder is no data set.
     expect(onDisk("tensors")).to.have.length(1);
     expect(onDisk("tensors")[0]).to.match(/\.pt$/);
   });
@@ -168,7 +168,7 @@ describe("a server whose songs fill the disk", () => {
   });
 });
 
-/** Fills the disk. */
+/** Writes a file until the disk is full. */
 function fill(path: string): void {
   const file = openSync(path, "w");
   try {

@@ -54,7 +54,7 @@ describe("a machine with GPUs", () => {
     return { FAKE_CUDA_DEVICES: "2", PATH: `${directory}:${process.env.PATH}` };
   }
 
-  it("computes on its own streams, and disables cuDNN's attention @slow", async () => {
+  it("computes on its own CUDA streams, and disables cuDNN's attention @slow", async () => {
     const { code, report } = await generate({}, "--thinking");
     expect(code).to.equal(0);
     expect(statSync(song).size).to.be.above(10 * 48_000 * 2);
@@ -106,7 +106,7 @@ describe("a machine with GPUs", () => {
     expect(stderr.split("\n").at(-1)).to.match(/cuda:7.*there are only 1/);
   });
 
-  it("renders on the GPU of each slot @slow", async () => {
+  it("renders the songs of each slot on the slot's GPU @slow", async () => {
     const nano = fileURLToPath(new URL("../../models/carillon-nano", import.meta.url));
     const server = await ServedProcess.start(directory, {
       ...{ ...gpu, FAKE_CUDA_REPORT: report, FAKE_CUDA_DEVICES: "2", SVC_DEVICE: "cuda:0,cuda:1" },

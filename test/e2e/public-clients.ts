@@ -314,7 +314,7 @@ const wrangler: PublicClient = {
   },
 };
 
-/** The version of the client that used this API. */
+/** ace-step-ui in the version that used this API. */
 const stepUi: PublicClient = {
   name: "ace-step-ui",
   headers: {},

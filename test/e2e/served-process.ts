@@ -171,7 +171,7 @@ export class ServedProcess {
     return `/proc/${this.child.pid}/root${path}`;
   }
 
-  /** Id of the city process, a child of this one. */
+  /** Process id of the city, which is a child of the server. */
   cityProcessId(): number {
     const { pid } = this.child;
     const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");

@@ -48,7 +48,7 @@ describe("songs and uploads of a fleet", function () {
     const again = await client.makeOne({ ...cover, src_audio_path: uploaded.file });
     expect(readdirSync(join(far, "api_audio"))).to.have.length(3);
 
-    // A song made on another machine, which is not in the gateway's folder.
+    // The song was made on another machine and is not in the gateway's folder.
     const url = gateway.client.url + named.file;
     const whole = Buffer.from(await (await fetch(url)).arrayBuffer());
     expect(whole.length).to.be.greaterThan(1000);

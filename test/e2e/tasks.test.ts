@@ -18,7 +18,7 @@ function decoderReachSeconds(vaeDirectory: string): number {
   let rate = SAMPLE_RATE / downsampling_ratios.reduce((product: number, ratio: number) => product * ratio, 1);
   let reach = 3 / rate;
   for (const ratio of downsampling_ratios.toReversed()) {
-    reach += 1 / rate; // the transposed convolution
+    reach += 1 / rate; // of the transposed convolution
     rate *= ratio;
     reach += (3 * (1 + 3 + 9)) / rate;
   }
@@ -181,7 +181,7 @@ describe("the six task types over HTTP", () => {
       original = await decodeAudio({ path: source, name: "source", maxSeconds: 600 });
     });
 
-    /** Largest difference within `seconds` between the source and a song that has this part `later` seconds later. */
+    /** Largest sample difference in a part of the source; in the song, the part begins `later` seconds later. */
     function difference(
       song: Float32Array,
       seconds: [from: number, to: number],
@@ -268,7 +268,7 @@ describe("the six task types over HTTP", () => {
       );
     });
 
-    it("repaints to the end of the source without an end, and the whole source by default", async () => {
+    it("repaints to the end of the source if no end is set, and the whole source by default", async () => {
       const repaint = { task_type: "repaint", src_audio_path: source };
       const toTheEnd = await audioOf({ ...repaint, repainting_start: 3, repainting_end: -1 });
       expect(difference(toTheEnd, [0, 3 - FADE_SECONDS])).to.equal(0);
@@ -277,7 +277,7 @@ describe("the six task types over HTTP", () => {
       expect(difference(all, [0, 1])).to.be.greaterThan(0.01);
     });
 
-    it("extends the song before the source, after it, and both", async () => {
+    it("extends the source at its beginning, at its end, and at both", async () => {
       const repaint = (repainting_start: number, repainting_end: number) =>
         audioOf({ task_type: "repaint", src_audio_path: source, repainting_start, repainting_end });
       const ahead = await repaint(-2, 1);
