@@ -72,7 +72,7 @@ describe("the client", () => {
     expect(error.message).to.match(/^src_audio/);
   });
 
-  it("makes one task of submissions with the same idempotency key", async () => {
+  it("makes one task from two submissions with the same idempotency key", async () => {
     const idempotencyKey = "the-only-one";
     const [first, second] = await Promise.all(
       [1, 2].map(() => carillon.submit(shortSong, { idempotencyKey })),

@@ -131,7 +131,7 @@ describe("the base model's song", () => {
     });
   }
 
-  it("has the same bytes after its model with an adapter was unloaded as idle or replaced in its slot", async () => {
+  it("has the same bytes after a model with an adapter was unloaded when idle, or replaced in its slot", async () => {
     const engine = new Engine({ ...engineOptions, idleSeconds: 0.2 }, () => {});
     const song = async () => (await engine.render(shortSong, {})).audio[0] as Float32Array;
     try {

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import type { ModelSource } from "../../src/engine/addon.js";
 import { Checkpoints, fingerprintOf } from "../../src/engine/checkpoints.js";
 
-describe("checkpoints", () => {
+describe("Checkpoints", () => {
   let root: string;
   let checkpoints: Checkpoints;
 
@@ -31,10 +31,10 @@ describe("checkpoints", () => {
       expect(error).to.include({ name: "EngineError", code: "MODEL_NOT_FOUND" });
       return (error as Error).message;
     }
-    throw new Error("nothing was refused");
+    throw new Error("no error was thrown");
   }
 
-  it("have a fingerprint of configuration and weights, independent of location", async () => {
+  it("computes a fingerprint of configuration and weights, independent of the location", async () => {
     const weights = Buffer.alloc(3 * 2 ** 20);
     const make = async (name: string, config: object, change: (weights: Buffer) => void = () => {}) => {
       await write(`${name}/config.json`, config);

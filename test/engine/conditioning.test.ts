@@ -143,7 +143,7 @@ describe("lyric timestamps", () => {
 
   const conditions = (lyrics: string) => ({ ...plainSong, instruction: "", lyrics, language: "de" });
 
-  /** Lines with the index of their first token. */
+  /** Lyric lines with the index of their first token. */
   async function linesOf(lyrics: string) {
     const prompt = await encodeLyricPrompt(tokenizer, conditions(lyrics));
     const span = await lyricSpan(tokenizer, conditions(lyrics), prompt);

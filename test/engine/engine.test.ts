@@ -120,7 +120,7 @@ describe("engine on the embedded model", () => {
     expect(new Set(progress.map(({ stage }) => stage))).to.include.members(["metadata", "codes"]);
   });
 
-  it("plans the same for the same seeds, keeping the client's values", async () => {
+  it("makes the same plan for the same seeds, and keeps the client's values", async () => {
     const metadata = { bpm: 400, keyScale: "Am", timeSignature: "5/4", durationSeconds: 1 };
     const request = { ...planRequest, metadata, sampling: { ...sampling, temperature: 1 } };
     const first = await engine.plan(request, {});

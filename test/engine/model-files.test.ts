@@ -32,7 +32,7 @@ const planRequest: PlanRequest = {
   seeds: [1],
 };
 
-/** Sparse file of tensors with these shapes. */
+/** Writes a sparse file of tensors with the given shapes. */
 function writeShapes(path: string, shapes: Record<string, number[]>, dtype = "BF16"): string {
   const tensors = Object.entries(shapes).map(
     ([name, shape]) => [name, { dtype, shape, bytes: Buffer.alloc(0) }] as const,
@@ -52,7 +52,7 @@ function attention(width: number, heads: number, module: string): Record<string,
   };
 }
 
-/** Published DiT shapes, from which sizes are inferred. */
+/** Tensor shapes of published DiTs, from which the loader infers sizes. */
 function ditShapes({
   hidden,
   inner,
@@ -96,7 +96,7 @@ const qwen3Shapes = (vocabulary: number, width: number, heads: number, depth: nu
 
 const RATIOS = [2, 4, 4, 6, 10];
 
-/** Autoencoder with ComfyUI's names. */
+/** Tensor shapes of an autoencoder under ComfyUI's names. */
 function vaeShapes(ratios = RATIOS): Record<string, number[]> {
   const widths = [128, 128, 256, 512, 1024, 2048];
   return {
@@ -134,7 +134,7 @@ describe("ComfyUI files", () => {
       expect(error).to.be.instanceOf(EngineError);
       return error as EngineError;
     }
-    throw new Error("nothing was refused");
+    throw new Error("no error was thrown");
   }
 
   describe("without metadata", () => {
@@ -307,7 +307,7 @@ describe("ComfyUI files", () => {
     const whole = readFileSync(file);
     for (let round = 0; round < 300; round++) {
       const bytes = Buffer.from(whole);
-      // Deterministic, with a different position each time.
+      // Each round changes other bytes, the same ones in every run.
       for (let change = 0; change <= round % 4; change++) {
         bytes[(round * 7919 + change * 104_729) % bytes.length] = (round * 31 + change * 17) % 256;
       }

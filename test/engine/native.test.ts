@@ -18,7 +18,7 @@ describe("native addon", () => {
       if (before === undefined) delete process.env.CARILLON_ADDON;
       else process.env.CARILLON_ADDON = before;
     }
-    throw new Error("nothing was refused");
+    throw new Error("no error was thrown");
   }
 
   it("says what to run if it is not built or cannot be loaded", async () => {

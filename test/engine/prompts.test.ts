@@ -38,7 +38,7 @@ describe("language model prompts", () => {
     await expectIds(codesPrompt("calm piano", "[Instrumental]", yaml), "generate", "knownMetas");
   });
 
-  it("ask for codes after a written caption, folded as in training", async () => {
+  it("ask for codes after a caption that the model wrote, folded as in training", async () => {
     const yaml = serializeThinkFields({
       bpm: 90,
       caption:

@@ -79,7 +79,7 @@ describe("quantized weights", () => {
     expect(read.metadata).to.deep.equal(made.metadata);
   });
 
-  it("are rejected from a damaged file or another model's", async () => {
+  it("are rejected from a .gguf file that is damaged or of another model", async () => {
     const copy = join(directory, "acestep-5Hz-lm-gguf");
     const { path: renderer } = new Checkpoints(directory).renderer("carillon-nano").model;
     const refusal = async (): Promise<string> =>

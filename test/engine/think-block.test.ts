@@ -118,7 +118,7 @@ function singleSpaced(text: string): string {
   return text.replace(/[\s\p{C}]+/gu, " ").trim();
 }
 
-/** Fields that are present. */
+/** Parsed fields, without the absent ones. */
 function fieldsOf(text: string): object {
   return JSON.parse(JSON.stringify(parseOutput(text).fields));
 }
@@ -148,7 +148,7 @@ describe("language model output", () => {
     expect(fieldsOf("bpm: 90\n</think>\nbpm: 91")).to.deep.equal({ bpm: 90 });
   });
 
-  it("parses text before the codes, and other tags", () => {
+  it("parses fields without a tag up to the first audio code, and fields in another tag", () => {
     expect(fieldsOf("bpm: 77\n<|audio_code_3|>bpm: 99")).to.deep.equal({ bpm: 77 });
     expect(fieldsOf("<reasoning>\nbpm: 77\n</reasoning>bpm: 99")).to.deep.equal({ bpm: 77 });
   });

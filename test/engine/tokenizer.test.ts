@@ -182,7 +182,7 @@ describe("tokenizer", () => {
         expect(error).to.include({ name: "EngineError", code: "TOKENIZER" });
         return (error as Error).message;
       }
-      throw new Error("nothing was refused");
+      throw new Error("no error was thrown");
     };
     expect(await failure(() => Tokenizer.load(join(fixtures, "absent")))).to.contain(
       "neither tokenizer.json nor",

@@ -26,7 +26,7 @@ describe("origins", () => {
       expect(isLoopbackName(name), name).to.equal(false);
   });
 
-  it("are of this machine by http or https on any port", () => {
+  it("count as local with http or https and any port", () => {
     for (const origin of ["http://localhost", "https://127.0.0.1:8001", "http://[::1]:3000"])
       expect(isLoopbackOrigin(origin), origin).to.equal(true);
     for (const origin of [

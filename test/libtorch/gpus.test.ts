@@ -50,7 +50,7 @@ describe("GPUs", () => {
     expect([undefined, card(80), card(24), card(8)].map(defaultIdleSeconds)).to.deep.equal([0, 0, 600, 600]);
   });
 
-  it("are none without nvidia-smi", () => {
+  it("are not found without nvidia-smi", () => {
     process.env.PATH = temporaryDirectory();
     expect(listGpus()).to.deep.equal([]);
   });

@@ -41,7 +41,7 @@ export class HubServer {
   nextPage: string | null = null;
   /** If set, status of every response. */
   brokenStatus: number | null = null;
-  /** Whether the hub advertises a chunk store for large files. */
+  /** Whether responses advertise a chunk store for large files. */
   hasChunkStore = true;
   private hanging = () => {};
 
@@ -53,7 +53,7 @@ export class HubServer {
     storage.on("request", (request, response) => this.answerStored(request, response));
   }
 
-  /** Stops at the end of the test file. */
+  /** Starts the server, which stops at the end of the test file. */
   static async start(): Promise<HubServer> {
     const servers = [createServer(), createServer()] as const;
     for (const server of servers) {
@@ -70,7 +70,7 @@ export class HubServer {
     return urlOf(this.hub);
   }
 
-  /** Sends the rest of the hanging file. */
+  /** Sends the rest of a file whose download hangs. */
   resume(): void {
     this.hanging();
   }
@@ -158,7 +158,7 @@ export class HubServer {
       .end();
   }
 
-  /** The storage host is a different one, and must not receive the hub's token. */
+  /** Answers as the storage host, which must not receive the token. */
   private answerStored(request: IncomingMessage, response: ServerResponse): void {
     const [, name = "", path = ""] = /^\/([^/]+\/[^/]+)\/(.+)$/.exec(request.url ?? "") ?? [];
     const content = this.repositories[name]?.[path];

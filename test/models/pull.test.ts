@@ -54,7 +54,7 @@ describe("pulling a model", () => {
     return (error as PullError).message;
   }
 
-  /** A URL without a listener. */
+  /** A URL at which no server listens. */
   async function unusedUrl(): Promise<string> {
     const listener = createServer().listen(0, "127.0.0.1");
     await once(listener, "listening");
@@ -192,7 +192,7 @@ describe("pulling a model", () => {
   });
 
   for (const hasChunkStore of [true, false]) {
-    it(`asks only for the rest after a cut, ${hasChunkStore ? "with" : "without"} a chunk store`, async () => {
+    it(`requests only the rest after a lost connection, ${hasChunkStore ? "with" : "without"} a chunk store`, async () => {
       const weights = serveModel();
       server.hasChunkStore = hasChunkStore;
       server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES };
