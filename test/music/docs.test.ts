@@ -1,4 +1,4 @@
-/** GET /docs in a real browser: find an endpoint, enter the key, send a request. */
+/** Tests GET /docs in a real browser: find an endpoint, enter the key, send a request. */
 import axe from "axe-core";
 import { expect } from "chai";
 import { button, Studio } from "./studio/studio-fixture.js";

@@ -77,7 +77,7 @@ describe("latents of songs", function () {
     writeFileSync(kept, file);
     writeFileSync(made, await server.client.download({ file: again.latents as string }));
     const [a, b] = await Promise.all([kept, made].map((path) => readLatents(path, "latents", 600)));
-    if (a === undefined || b === undefined) throw new Error("a file is missing");
+    if (a === undefined || b === undefined) throw new Error("a latents file could not be read");
     const isSame = (frame: number) => {
       const width = a.values.length / a.frames;
       const row = (values: Float32Array) => values.subarray(frame * width, (frame + 1) * width).join();

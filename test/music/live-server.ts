@@ -18,7 +18,7 @@ export const shortSong = {
   batch_size: 1,
   audio_format: "wav" as const,
 };
-/** Takes longer than tests need until they cancel it. Its steps are short, so that it stops soon. */
+/** A song that tests can cancel while it renders. Its steps are short, so that it stops soon. */
 export const longSong = { prompt: "a long song", audio_duration: 120, inference_steps: 20, batch_size: 8 };
 
 export interface Answer {
@@ -54,7 +54,7 @@ export class Client {
   /** Streams the events of a task until the server ends the stream. */
   async *events(id: string, headers: Record<string, string> = {}): AsyncGenerator<TaskEvent> {
     const response = await fetch(`${this.url}/v1/tasks/${id}/events`, { headers });
-    if (response.status !== 200) throw new Error(`events answered ${response.status}`);
+    if (response.status !== 200) throw new Error(`the event stream answered ${response.status}`);
     let text = "";
     for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
       const blocks = (text + chunk).split("\n\n");
@@ -148,7 +148,7 @@ export class Client {
 
   async download(record: { file: string }): Promise<Buffer> {
     const response = await fetch(this.url + record.file);
-    if (response.status !== 200) throw new Error(`download answered ${response.status}`);
+    if (response.status !== 200) throw new Error(`the download answered ${response.status}`);
     return Buffer.from(await response.arrayBuffer());
   }
 }

@@ -5,7 +5,7 @@ import { type LiveServer, shortSong, startLiveServer } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
 const HEADER_BYTES = 44;
-/** Its preview starts early and lasts long, because its songs are made one after another. */
+/** A task whose preview starts early and lasts long, because its songs are made one after another. */
 const LONG = { prompt: "a long waltz", audio_duration: 30, inference_steps: 1, batch_size: 8 };
 
 async function readAll(stream: ReadableStream<Uint8Array>): Promise<Buffer> {
@@ -55,14 +55,14 @@ describe("GET /v1/tasks/:id/preview", function () {
       Buffer.from(await (await carillon.download(songs[0] as { file: string })).arrayBuffer()),
     );
     expect(preview.length).to.equal(whole.length);
-    // Only the level differs.
+    // Preview and song differ only in level.
     const gain = Math.max(...peaks(whole)) / Math.max(...peaks(preview));
     expect(gain).to.be.greaterThan(0);
     const differences = whole.map((sample, index) => Math.abs(sample - gain * (preview[index] as number)));
     expect(Math.max(...peaks(differences))).to.be.lessThan(4 * Math.max(1, gain));
   });
 
-  /** Works in chunks, because a call cannot take as many arguments as a song has samples. */
+  /** Peaks of chunks, because a call of Math.max cannot take as many arguments as a song has samples. */
   function peaks(samples: Int16Array): number[] {
     const found: number[] = [];
     for (let begin = 0; begin < samples.length; begin += 4096)

@@ -167,7 +167,7 @@ describe("exact values in requests", () => {
     }
   });
 
-  it("shares a plan with one lm_seed, and plans differently with several", async () => {
+  it("plans a batch once with one lm_seed, and differently with several", async () => {
     const plan = { thinking: true, batch_size: 2, seed: "7,8" };
     const codesOf = async (parameters: object) =>
       (await client.make({ ...quick, ...plan, ...parameters })).map((song) => song.audio_codes);

@@ -80,7 +80,7 @@ describe("router", () => {
       const engine = createEngine(config);
       engines.push(engine);
       const broken = router({ config, engine });
-      // Express prints errors outside of tests.
+      // Express prints errors unless `env` is "test".
       const { url } = await listen(express().set("env", "test").use("/music", broken));
       const failure = await broken.ready.catch((error: Error) => error);
       expect(failure).to.be.instanceOf(Error).and.have.property("message").that.includes("no-such-model");

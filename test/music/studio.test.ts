@@ -188,7 +188,7 @@ describe("the studio", function () {
     expect(cover.parameters.src_audio_path).to.match(/^upload:ctx_audio_/);
   });
 
-  /** Task with this prompt, once it succeeded. */
+  /** Waits until the task with this prompt has succeeded, and returns it. */
   async function ended(prompt: string) {
     await button(`Play ${prompt}`).waitFor();
     const { tasks } = (await server.client.get("/v1/tasks?state=succeeded")).body.data;

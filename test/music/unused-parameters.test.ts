@@ -17,7 +17,7 @@ import { temporaryDirectory } from "./tasks.js";
 
 const NANO = fileURLToPath(new URL("../../models/carillon-nano", import.meta.url));
 const BASE_MODEL = "nano-base";
-/** Shorter than clients may request. */
+/** Length of the songs, shorter than clients may request, to save time. */
 const SECONDS = 1;
 const LATENT_CHANNELS = 100;
 
@@ -47,7 +47,7 @@ const UNSEEN = new Set([
 /** Values that are files of latents. */
 const LATENTS = new Set(["src_latents_path", "ref_latents_path"]);
 
-/** Names of recordings in warnings. */
+/** Names that warnings use for parameters that name files. */
 const SHOWN_NAMES: Readonly<Record<string, string>> = {
   src_audio_path: "src_audio",
   reference_audio_path: "reference_audio",
@@ -55,7 +55,7 @@ const SHOWN_NAMES: Readonly<Record<string, string>> = {
   ref_latents_path: "ref_latents",
 };
 
-/** Common fields of each kind of song, and the parameters tested with it; absent: all. */
+/** For each kind of song, its common fields and the parameters to test with it, by default all. */
 const KINDS: Record<string, { common: Fields; about?: RegExp }> = {
   "an instrumental of a turbo model without a language model": { common: {} },
   "a base model": {

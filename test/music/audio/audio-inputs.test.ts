@@ -200,7 +200,7 @@ describe("input recordings of tasks", () => {
       });
     }
 
-    it("reject a window outside the source or with too long a song", async () => {
+    it("reject a window outside the source, or one that makes the song too long", async () => {
       expect(await refusalOf(window(3.5, 9))).to.match(
         /^repainting_start must not be after the end of .* 3\.00 seconds/,
       );

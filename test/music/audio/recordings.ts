@@ -5,7 +5,7 @@ import { basename } from "node:path";
 
 export interface Recording {
   seconds?: number;
-  /** Hertz */
+  /** Sample rate in hertz. */
   sampleRate?: number;
   channels?: 1 | 2;
   /** Pitch of the left channel in hertz; the right channel is a fifth higher. */
@@ -23,7 +23,7 @@ const COMMON_FORMATS = {
   webm: ["-c:a", "libopus", "-b:a", "192k"],
 } as const;
 
-/** Extensions of common formats. */
+/** File extensions of the common formats. */
 export const RECORDING_FORMATS = Object.keys(COMMON_FORMATS) as (keyof typeof COMMON_FORMATS)[];
 
 /** Writes a tone at a quarter of full scale. The extension of `path` selects the format. */
@@ -50,7 +50,7 @@ export function runFfmpeg(args: readonly string[]): void {
   execFileSync("ffmpeg", ["-hide_banner", "-loglevel", "error", "-nostdin", "-y", ...args]);
 }
 
-/** The file as an upload. */
+/** Wraps a file for upload in a form. */
 export function uploadOf(path: string, name = basename(path)): File {
   return new File([readFileSync(path)], name);
 }

@@ -1,4 +1,4 @@
-/** PUT /v1/dataset/audio/{folder}/{file} */
+/** Tests PUT /v1/dataset/audio/{folder}/{file}. */
 import { mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";

@@ -4,7 +4,7 @@ import { describeAudio, parseSideJson, parseTable } from "../../../src/music/dat
 
 const noTables = new Map();
 
-/** The description of /music/song.mp3 with these files beside it. */
+/** Reads the description of /music/song.mp3 from files beside it, given by name. */
 async function describeSong(files: Record<string, string>, tables = noTables) {
   const warnings: string[] = [];
   const read = async (path: string) => files[path.replace("/music/", "")] ?? null;

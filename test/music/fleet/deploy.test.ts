@@ -1,4 +1,4 @@
-/** Deployment files of a fleet. They cannot run here, so only the names in them are checked. */
+/** Tests the deployment files of a fleet. Tests cannot deploy, so they check only the names in the files. */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";

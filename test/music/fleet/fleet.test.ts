@@ -148,12 +148,12 @@ describe("a fleet", () => {
     const warm = await join({ models: [model("stub", true)] });
     const { task } = await cold.queue.submit(request);
     expect((await warm.bench.startedAtLeast(1)).task.id).to.equal(task.id);
-    // The warm worker is busy.
+    // The worker with the loaded model is busy.
     const second = await cold.queue.submit(request);
     expect((await cold.bench.startedAtLeast(1)).task.id).to.equal(second.task.id);
   });
 
-  it("rejects with 503 without workers, or if none can read the record version", async () => {
+  it("rejects tasks with 503 if no worker is there or can read their record version", async () => {
     const gateway = await join();
     expect(await refusal(gateway.queue.submit(request)))
       .to.be.instanceOf(HttpError)
@@ -209,7 +209,7 @@ describe("a fleet", () => {
     expect(last.bench.started).to.deep.equal([]);
   });
 
-  it("runs a task that was interrupted without other tasks beside it", async () => {
+  it("runs a previously interrupted task alone on a worker", async () => {
     const doomed = await join({});
     const { queue } = await join();
     const suspect = (await queue.submit(request)).task;
@@ -250,14 +250,14 @@ describe("a fleet", () => {
     expect((await worker.bench.startedAtLeast(1)).task.id).to.equal("stray");
   });
 
-  it("requeues a task whose job is in no list", async () => {
+  it("requeues a task whose job is missing from all lists of BullMQ", async () => {
     const worker = await join({});
     await worker.queue.submit(request);
     const running = await worker.bench.startedAtLeast(1);
     const { task } = await worker.queue.submit(request);
     const { redis } = worker.fleet;
     await redis.zrem(worker.fleet.queueOf(task.route as string).toKey("prioritized"), task.id);
-    // A task with a worker is left alone.
+    // The running task is in no list either, but must not be requeued while its worker has it.
     await redis.del(worker.fleet.queueOf(task.route as string).toKey("active"));
     const other = await join();
     await other.fleet.reconcile(0);

@@ -129,7 +129,7 @@ describe("a fleet with foreign data in Redis", () => {
 
   /** Overwrites a key with one kind of foreign value; null if the kind does not apply to the key. */
   const KINDS: Record<string, (key: string, type: string) => Promise<unknown>> = {
-    // In one step: a heartbeat may write the key again after it is deleted.
+    // One transaction, because a heartbeat may write the key between deletion and replacement.
     "another type": (key, type) => {
       const replacing = other.multi().del(key);
       return (type === "list" ? replacing.set(key, GARBAGE) : replacing.rpush(key, GARBAGE, "{}")).exec();
@@ -206,7 +206,7 @@ describe("a fleet with foreign data in Redis", () => {
       await other.zadd("carillon:callbacks", 0, done);
       await gateway.queue.runCleanUp(async () => {});
       await gateway.fleet.tryAcquireLease("reconcile", 60_000);
-      // State after a worker requeued a task, and after a full disk.
+      // Moves jobs to the lists where they are after a worker requeued a task, and after a full disk.
       const busyKey = (name: string) => `carillon:queue:v1~busy~:${name}`;
       for (const list of ["wait", "delayed"]) {
         const [id = ""] = await other.zpopmax(busyKey("prioritized"));

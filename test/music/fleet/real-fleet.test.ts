@@ -17,7 +17,7 @@ describe("a fleet of real engines", () => {
   let gateway: Client;
   let worker: LiveServer;
 
-  /** Every worker here is a gateway too. */
+  /** Starts a gateway, or a server that is both gateway and worker (`all`). */
   async function start(role: "gateway" | "all"): Promise<LiveServer> {
     const settings = {
       SVC_REDIS_URL: redis.url,

@@ -75,7 +75,7 @@ export class RedisServer {
     redis.disconnect();
   }
 
-  /** kill -9 */
+  /** Kills Redis with SIGKILL. */
   async kill(): Promise<void> {
     const child = this.#child;
     this.#child = null;

@@ -94,7 +94,7 @@ describe("the store of a fleet", () => {
     await queue.submit(request);
     (await bench.startedAtLeast(1)).succeed();
 
-    // The mount is gone, and the directory beneath shows.
+    // Imitates a lost mount, which leaves the empty directory beneath it.
     renameSync(directory, `${directory}.away`);
     mkdirSync(directory);
     const isReady = new Promise((resolve) => fleet.redis.once("ready", resolve));

@@ -1,4 +1,4 @@
-/** Tests of the queue interface, run with each queue. */
+/** Tests of the queue interface, run with each implementation. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { pino } from "pino";
@@ -23,7 +23,7 @@ interface Limits {
 interface Kind {
   open(bench: Bench, limits: Required<Limits>): Promise<{ queue: TaskQueue; close(): Promise<void> }>;
   clear(): Promise<void>;
-  /** Stops its processes. */
+  /** Stops the processes that the queue needs. */
   end(): Promise<void>;
 }
 

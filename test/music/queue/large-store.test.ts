@@ -6,7 +6,7 @@ import { endServed, ServedProcess } from "../../e2e/served-process.js";
 import { shortSong } from "../live-server.js";
 import { makeTask, temporaryDirectory } from "../tasks.js";
 
-/** Cancelled tasks with requests of 100 kB. */
+/** Stores cancelled tasks with requests of 100 kB each. */
 async function fillStore(directory: string, count: number): Promise<void> {
   const store = LmdbTaskStore.open(join(directory, "tasks"));
   const request = { prompt: "x".repeat(100_000) } as Task["request"];

@@ -21,7 +21,7 @@ function refusalOf(parse: (fields: Fields) => object, fields: Fields): string {
     expect(error).to.be.instanceOf(RequestError);
     return (error as RequestError).detail;
   }
-  throw new Error(`accepted ${JSON.stringify(fields)}`);
+  throw new Error(`no RequestError for ${JSON.stringify(fields)}`);
 }
 
 describe("training requests", () => {

@@ -280,7 +280,7 @@ describe("request bodies", () => {
       });
     }
 
-    it("prefers ref_audio and ctx_audio", async () => {
+    it("prefers ctx_audio to src_audio", async () => {
       const { app } = await start();
       const reply = await request(app)
         .post("/releaseTask")

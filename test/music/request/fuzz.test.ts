@@ -22,7 +22,7 @@ import { parse } from "./request-parsing.js";
 
 const names = Object.values(generationSchema.shape).flatMap((schema) => namesOf(schema));
 
-/** Plausible and implausible values. */
+/** Plausible and implausible parameter values. */
 const value = fc.oneof(
   { weight: 3, arbitrary: fc.oneof(fc.integer(), fc.integer({ min: -2, max: 320 }), fc.double()) },
   { weight: 3, arbitrary: fc.double().map(String) },
@@ -314,7 +314,7 @@ describe("request bodies under random input", () => {
   });
 });
 
-/** Longer than the server needs to respond. */
+/** Waiting time that exceeds what the server needs to respond. */
 const PATIENCE_MS = 50;
 
 describe("a live server under attack", () => {

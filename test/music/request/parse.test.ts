@@ -161,7 +161,7 @@ describe("generation requests", () => {
       expect(parse({ param_obj: {}, metas }).bpm).to.equal(120);
     });
 
-    it("tries all names of a source before the next source", () => {
+    it("tries all names of a parameter in one place before the next place", () => {
       expect(parse({ caption: "b", prompt: "a" }).prompt).to.equal("a");
       expect(parse({ caption: "b", param_obj: { prompt: "a" } }).prompt).to.equal("b");
     });
@@ -175,7 +175,7 @@ describe("generation requests", () => {
       ).to.deep.equal(parse({}));
     });
 
-    it("draws all seeds for an empty list", () => {
+    it("draws random seeds for an empty list", () => {
       for (const seed of [[], ""]) {
         expect(parse({ use_random_seed: false, seed }).seeds).to.deep.equal([DRAWN, DRAWN]);
       }

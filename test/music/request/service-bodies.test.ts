@@ -15,7 +15,7 @@ const refusal = (parse: () => unknown): string => {
     expect(error).to.be.instanceOf(RequestError);
     return (error as RequestError).detail;
   }
-  throw new Error("nothing was refused");
+  throw new Error("no error was thrown");
 };
 
 describe("task id lists", () => {

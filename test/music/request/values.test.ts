@@ -149,7 +149,7 @@ describe("values of generation requests", () => {
   });
 
   describe("ranges", () => {
-    /** Limits of the API. */
+    /** Name, parsed field, minimum, maximum and smallest step of parameters. */
     const ranges: [string, keyof ReturnType<typeof parse>, number, number, number][] = [
       ["bpm", "bpm", 30, 300, 1],
       ["audio_duration", "audioDurationSeconds", 10, 600, 0.5],
@@ -202,7 +202,7 @@ describe("values of generation requests", () => {
       expect(parse({ cfg_interval_start: 0.5, cfg_interval_end: 0.5 }).cfgIntervalEnd).to.equal(0.5);
     });
 
-    it("name the parameter by the name of the client", () => {
+    it("name the parameter as the client did", () => {
       expect(refusal({ duration: 5 })).to.equal(
         "audio_duration (sent as duration) must be from 10 to 600, got 5",
       );
@@ -293,7 +293,7 @@ describe("values of generation requests", () => {
     const seeds = (seed: unknown, rest: Fields = {}) =>
       parse({ seed, use_random_seed: false, ...rest }).seeds;
 
-    it("may be a number, text or list, one per item", () => {
+    it("may be a number, text or list, one per song", () => {
       expect(seeds(42)).to.deep.equal([42, DRAWN]);
       expect(seeds("42")).to.deep.equal([42, DRAWN]);
       expect(seeds("42, 123.9")).to.deep.equal([42, 123]);
@@ -319,7 +319,7 @@ describe("values of generation requests", () => {
       expect(request.warnings[0]).to.include("seed must hold integers");
     });
 
-    it("above the maximum are random or refused, by range policy", () => {
+    it("above the maximum are random or refused, depending on the range policy", () => {
       const beyond = { seed: "18446744073709551616", use_random_seed: false };
       expect(parse(beyond, { rangePolicy: "clamp" }).seeds).to.deep.equal([DRAWN, DRAWN]);
       expect(refusal(beyond)).to.include("seed must hold integers from -1 to 18446744073709551615");
@@ -462,7 +462,7 @@ describe("values of generation requests", () => {
       expect(parse({ thinking: true }).warnings).to.deep.equal([]);
     });
 
-    it("may be tokens, comma-separated text or integers, one for all items", () => {
+    it("may be tokens, comma-separated text or integers, the same for all songs", () => {
       expect(codes("<|audio_code_4095|>x<|audio_code_5|>")).to.deep.equal([
         [4095, 5],
         [4095, 5],
@@ -502,7 +502,7 @@ describe("values of generation requests", () => {
       expect(codes("0,4095")?.[0]).to.deep.equal([0, 4095]);
     });
 
-    it("may be a list of one text per item", () => {
+    it("may be a list of one text per song", () => {
       expect(codes(["<|audio_code_1|>", "2"])).to.deep.equal([[1], [2]]);
       expect(codes(["7"], { batch_size: 3 })).to.deep.equal([[7], [7], [7]]);
     });

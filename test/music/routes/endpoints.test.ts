@@ -113,7 +113,7 @@ describe("the service endpoints", () => {
     });
   }
 
-  it("answers under the paths of other servers", async () => {
+  it("answers under the paths that other servers of this API use", async () => {
     const ask = async (path: string, options: RequestInit = {}) => {
       const response = await fetch(server.url + path, options);
       // biome-ignore lint/suspicious/noExplicitAny: read as the clients do

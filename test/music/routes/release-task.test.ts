@@ -26,7 +26,7 @@ describe("POST /release_task and /query_result", () => {
     await client.finished(body.data.task_id);
   });
 
-  it("returns one record per item, with all fields of the API", async () => {
+  it("returns one record per song, with all fields of the API", async () => {
     const records = await client.make({
       ...shortSong,
       audio_format: "mp3",

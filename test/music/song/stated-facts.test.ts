@@ -15,7 +15,7 @@ describe("facts stated in the prompt", () => {
     expect(warningsOf({ prompt: "lento" })).to.deep.equal(['bpm was not set: 58 to 80 is usual for "lento"']);
   });
 
-  it("yield to fields; contradictions are listed in warnings", () => {
+  it("are overridden by fields; contradictions are listed in warnings", () => {
     const fields = { bpm: 90, key_scale: "Am", time_signature: "4/4" };
     expect(warningsOf({ ...fields, prompt: "a slow song, 90 bpm in A minor" })).to.deep.equal([]);
     expect(warningsOf({ ...fields, prompt: "120 bpm waltz in C major" })).to.have.members([
@@ -30,7 +30,7 @@ describe("facts stated in the prompt", () => {
     expect(stated).to.deep.equal({ tempo: { min: 124, max: 124 }, keyScale: "G minor", timeSignature: "" });
   });
 
-  it("ignore the usual tempo of a genre if there is a source or codes", () => {
+  it("do not include the usual tempo of a genre if there is a source or audio codes", () => {
     const source = { src_audio_path: "a.wav", task_type: "cover" };
     expect(parse({ ...source, prompt: "techno" }).stated?.tempo).to.equal(null);
     expect(parse({ ...source, prompt: "techno at 130 bpm" }).stated?.tempo).to.deep.equal({

@@ -13,7 +13,7 @@ describe("the studio's accessibility", function () {
   const studio = new Studio();
   const endless = { ...longSong, prompt: "an endless song" };
 
-  /** Runs axe in light and dark mode, at phone and desktop size. In dark mode only colours differ. */
+  /** Runs axe in light and dark mode, at phone and desktop size. In dark mode it checks only contrast. */
   async function audit(page: Page, state: string): Promise<void> {
     const found: Record<string, string[]> = {};
     for (const viewport of [PHONE, DESKTOP]) {
@@ -43,7 +43,7 @@ describe("the studio's accessibility", function () {
     await audit(page, "empty");
   });
 
-  it("has no violations with all settings and the workshop open @slow", async () => {
+  it("has no violations with all settings open, and with models and adapters open @slow", async () => {
     const page = await studio.open();
     await page.getByText("Tempo, key, language").click();
     await page.getByText("Reference recording").click();
@@ -53,13 +53,13 @@ describe("the studio's accessibility", function () {
     await audit(page, "all settings");
     await page.getByText("Models and adapters").click();
     await page.getByLabel("Slot 1").waitFor();
-    await audit(page, "workshop");
+    await audit(page, "models and adapters");
   });
 
   it("has no violations with running, queued and failed songs @slow", async () => {
     const { client } = studio.server;
     const page = await studio.open();
-    // Cancelled songs leave the queue; here they count as failed.
+    // The page hides cancelled songs, so this makes them look like failed ones.
     await page.route(/state=failed/, async (route) => {
       const response = await route.fetch();
       const body = (await response.text()).replaceAll("Cancelled by user", "Out of memory");
@@ -131,7 +131,7 @@ describe("the studio's accessibility", function () {
     });
   });
 
-  it("allows to write, make, play and delete a song by keyboard", async () => {
+  it("lets the user write, make, play and delete a song by keyboard", async () => {
     const page = await studio.open();
     /** Presses Tab until a control has focus; it must be visible, not hidden by the player. */
     const tabTo = async (target: Locator) => {
@@ -142,7 +142,7 @@ describe("the studio's accessibility", function () {
         await target.click({ trial: true });
         return;
       }
-      throw new Error(`Tab never comes to ${target}`);
+      throw new Error(`Tab does not reach ${target}`);
     };
 
     await tabTo(page.getByLabel("Sound"));

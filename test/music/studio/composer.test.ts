@@ -1,11 +1,11 @@
-/** The form of the studio. */
+/** Tests the form of the studio. */
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { longSong } from "../live-server.js";
 import { document as description } from "../openapi-check.js";
 import { button, Studio } from "./studio-fixture.js";
 
-/** Parameters without a field of that name: files, checkboxes, audio codes. */
+/** Labels of the controls of parameters that have no form field of the same name. */
 const OTHER_CONTROLS: Readonly<Record<string, string>> = {
   prompt: "Sound",
   lyrics: "Lyrics",

@@ -1,4 +1,4 @@
-/** Appearance, language and the phone's tabs. */
+/** Tests appearance, languages and the phone's tabs in the studio. */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";

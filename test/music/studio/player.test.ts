@@ -1,4 +1,4 @@
-/** Cards, the player's controls, and acting on several songs. */
+/** Tests song cards, the player's controls, and actions on several songs. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Page } from "playwright-core";
@@ -15,7 +15,7 @@ describe("the player of the studio", function () {
       await studio.server.client.make({ ...QUIET, prompt });
   });
 
-  /** Played seconds. */
+  /** Position that the player shows, in seconds. */
   async function seconds(page: Page): Promise<number> {
     const [, minutes, rest] =
       /(\d+):(\d\d)/.exec((await page.locator(".player .facts").textContent()) ?? "") ?? [];

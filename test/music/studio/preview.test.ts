@@ -1,4 +1,4 @@
-/** Previews in the studio. */
+/** Tests previews in the studio. */
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { Studio } from "./studio-fixture.js";

@@ -96,7 +96,7 @@ describe("the training endpoints", () => {
     });
   });
 
-  it("report on reinitialize that everything is loaded", async () => {
+  it("answer to reinitialize that all models are already loaded", async () => {
     const { body } = await trainer.client.post("/v1/reinitialize", {});
     expect(body.data.message).to.match(/^✅ Service reinitialized/);
     expect(body.data.reloaded).to.deep.equal([]);

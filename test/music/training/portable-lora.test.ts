@@ -12,7 +12,7 @@ const WEIGHTS = "adapter_model.safetensors";
 const CONFIG = "adapter_config.json";
 const SINGLE_FILE = "comfy_lora.safetensors";
 
-/** The same song every time. */
+/** A request that makes the same song every time. */
 const sameSong = { ...shortSong, audio_format: "wav", seed: 7, use_random_seed: false };
 
 describe("adapters exported for other programs", () => {

@@ -17,7 +17,7 @@ import {
 /** The fastest LoKr configuration. */
 const shortLokr = { ...shortRun, lokr_linear_dim: 4, lokr_linear_alpha: 8, lokr_factor: 4 };
 
-/** The same song every time. */
+/** A request that makes the same song every time. */
 const sameSong = { ...shortSong, audio_format: "wav", seed: 7, use_random_seed: false };
 
 describe("training runs", () => {
@@ -31,7 +31,7 @@ describe("training runs", () => {
 
   after(() => server.close());
 
-  /** Output of a complete run. */
+  /** Trains to the end and returns the weights. */
   async function trained(name: string, change: object = {}, kind: Kind = "start"): Promise<Buffer> {
     const base = kind === "start" ? shortRun : shortLokr;
     await trainer.complete({ ...base, output_dir: name, ...change }, kind);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Checkpoints, EMBEDDED_MODEL } from "../../../src/engine/checkpoints.js";
 import { writeSafetensors } from "../adapter-files.js";
 
-/** Floats, or booleans as bytes. */
+/** A tensor whose values are floats, or booleans as bytes. */
 export interface SampleTensor {
   shape: number[];
   values: Float32Array | Uint8Array;
@@ -14,7 +14,7 @@ export interface SampleTensor {
 
 export type SampleTensors = Record<string, SampleTensor>;
 
-/** Widths of the embedded model. */
+/** Widths of latents and conditions in the embedded model. */
 function widths(): { latent: number; condition: number } {
   const { path: directory } = new Checkpoints("absent").renderer(EMBEDDED_MODEL).model;
   const config = JSON.parse(readFileSync(join(directory, "config.json"), "utf8"));
@@ -130,10 +130,10 @@ function storedZip(files: [name: string, bytes: Buffer][]): Buffer {
   for (const [name, bytes] of files) {
     const sizes = Buffer.concat([uint32(crc32(bytes)), uint32(bytes.length), uint32(bytes.length)]);
     const lengths = Buffer.concat([uint16(Buffer.byteLength(name)), uint16(0)]);
-    // Version needed, flags, method (stored), time, date.
+    // ZIP fields: version needed, flags, method (stored), time, date.
     const common = Buffer.concat([uint16(10), uint16(0), uint16(0), uint16(0), uint16(0), sizes, lengths]);
     const local = Buffer.concat([Buffer.from("PK\x03\x04"), common, Buffer.from(name), bytes]);
-    // Comment length, disk, internal and external attributes.
+    // ZIP fields: comment length, disk, internal and external attributes.
     const tail = Buffer.concat([uint16(0), uint16(0), uint16(0), uint32(0), uint32(offset)]);
     directory.push(Buffer.concat([Buffer.from("PK\x01\x02"), uint16(20), common, tail, Buffer.from(name)]));
     parts.push(local);

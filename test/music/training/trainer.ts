@@ -32,7 +32,7 @@ export class Trainer {
     readonly root: string,
   ) {}
 
-  /** A folder below the root. */
+  /** Absolute path of a file or folder below the root. */
   path(...parts: string[]): string {
     return join(this.root, ...parts);
   }
