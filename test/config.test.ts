@@ -14,7 +14,7 @@ const refusal = (environment: Record<string, string>): ConfigError => {
 };
 
 describe("configuration", () => {
-  it("has the defaults of the interface", () => {
+  it("has the documented defaults", () => {
     expect(loadConfig({})).to.include({
       apiHost: "127.0.0.1",
       apiPort: 8001,
@@ -55,7 +55,7 @@ describe("configuration", () => {
     });
   }
 
-  it("reads the opposite words as false", () => {
+  it("reads 0, false, no, n and off as false", () => {
     for (const word of ["0", "false", "No", "n", "off"]) {
       expect(loadConfig({ SVC_USE_FLASH_ATTENTION: word }).useFlashAttention).to.equal(false);
     }
@@ -90,7 +90,7 @@ describe("configuration", () => {
     expect(refusal({ ACESTEP_API_PORT: "x" }).variable).to.equal("ACESTEP_API_PORT");
   });
 
-  it("uses the device of the models for the language model by default", () => {
+  it("runs the language model on SVC_DEVICE by default", () => {
     expect(loadConfig({}).devices).to.deep.equal(["auto"]);
     expect(loadConfig({ SVC_DEVICE: "CUDA:1, cuda:0" }).devices).to.deep.equal(["cuda:1", "cuda:0"]);
     expect(() => loadConfig({ SVC_DEVICE: "cuda:0,gpu" })).to.throw(
@@ -226,7 +226,7 @@ describe("configuration", () => {
   describe("settings table", () => {
     const table = renderConfigTable();
 
-    it("lists every variable once, including those of the interface", () => {
+    it("lists every variable once", () => {
       const names = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
       expect(new Set(names).size).to.equal(names.length);
       expect(names).to.include.members([

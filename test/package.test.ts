@@ -392,7 +392,7 @@ describe("packages", () => {
     expect(install(programs).stderr).to.match(/nvidia-smi lists no GPU: install NVIDIA's driver/);
   });
 
-  /** The one-line error of the command line. */
+  /** Runs the command line and returns its error, which must be one line. */
   function failure(settings: Record<string, string> = {}, args: readonly string[] = ["models"]): string {
     const { status, stderr } = run([join(installed, "dist/cli/main.js"), ...args], settings);
     expect(status, stderr).to.equal(1);

@@ -19,11 +19,11 @@ import { startRegistry } from "./registry.js";
 const libtorch = fileURLToPath(new URL("../scripts/setup/libtorch.mjs", import.meta.url));
 
 interface Machine {
-  /** Driver, compute capability and name from nvidia-smi; absent: no nvidia-smi. */
+  /** Driver, compute capability and name that nvidia-smi prints; without it there is no nvidia-smi. */
   gpu?: string;
-  /** Python has no pip. */
+  /** Whether Python lacks pip. */
   lacksPip?: boolean;
-  /** Python has a CPU build of torch. */
+  /** Whether Python has a CPU build of torch. */
   hasCpuTorch?: boolean;
   /** Wheels on the index; pip fails for others. */
   wheels: string[];
@@ -130,7 +130,7 @@ describe("prebuilt core in set-up", () => {
   const clone = join(root, "clone");
   const name = `@carillon/${process.platform}-${process.arch}`;
 
-  /** Output of takePrebuilt in the clone, with a registry. */
+  /** Runs takePrebuilt in the clone with a registry, and returns its result. */
   function take(registry: string, settings: Record<string, string> = {}) {
     const module = join(clone, "scripts/setup/prebuilt.mjs");
     const source = `const { takePrebuilt } = await import(${JSON.stringify(module)}); console.log(takePrebuilt());`;
@@ -146,7 +146,7 @@ describe("prebuilt core in set-up", () => {
 
   const installed = () => existsSync(join(clone, "node_modules", name, "carillon.node"));
 
-  /** Publishes the package in that version, from the clone's sources or others. */
+  /** Publishes the package in a version, built from the clone's sources or from others. */
   async function publish(version: string, isOfSources: boolean) {
     const folder = mkdtempSync(join(root, "package-"));
     const native = join(clone, "scripts/setup/native.mjs");
