@@ -23,7 +23,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { provideLibtorch } from "../scripts/setup/libtorch.mjs";
-import { canMountDisks, ownDisk } from "./e2e/served-process.js";
+import { canMountDisks, onPrivateDisk } from "./e2e/served-process.js";
 import { temporaryDirectory } from "./music/tasks.js";
 import { startRegistry } from "./registry.js";
 
@@ -469,7 +469,7 @@ describe("packages", () => {
       expect(attempt(machine, offline)).to.match(/127\.0\.0\.1:1 cannot be reached .*Check the network/);
       if (!canMountDisks()) return;
       const bare = ["env", `PATH=${machine}:${programs}`, `CARILLON_CACHE=${cache}`, process.execPath];
-      const [program, args] = ownDisk({ directory: cache, sizeKiB: 4096 }, bare);
+      const [program, args] = onPrivateDisk({ directory: cache, sizeKiB: 4096 }, bare);
       const command = [...args, join(installed, "dist/cli/main.js"), "cuda", "install"];
       const { stderr } = spawnSync(program, command, { encoding: "utf8" });
       expect(stderr.trim()).to.match(
@@ -502,9 +502,12 @@ describe("packages", () => {
       echo "ended with $?"; ls -d node_modules/@carillon/*`;
     const tarball = join(directory, `${platform}.tgz`);
     const command = ["bash", "-c", script, disk, npmProgram, tarball];
-    const { stdout, stderr } = spawnSync(...ownDisk({ directory: disk, sizeKiB: 100 * 1024 }, command), {
-      encoding: "utf8",
-    });
+    const { stdout, stderr } = spawnSync(
+      ...onPrivateDisk({ directory: disk, sizeKiB: 100 * 1024 }, command),
+      {
+        encoding: "utf8",
+      },
+    );
     expect(stderr).to.contain("ENOSPC");
     expect(stdout)
       .to.match(/^ended with [1-9]\d*$/m)

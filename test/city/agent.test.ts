@@ -36,7 +36,7 @@ describe("an agent that uses only the HTTP interface", () => {
     await layStreets();
     await supply();
     await grow();
-    await expectSound();
+    await expectNoFaults();
     const { path } = await client.run("save", { name: "Agent Town" });
     await eventually(
       () => client.state("/state/saves"),
@@ -119,7 +119,7 @@ describe("an agent that uses only the HTTP interface", () => {
     return client.state("/state/summary");
   }
 
-  async function expectSound(): Promise<void> {
+  async function expectNoFaults(): Promise<void> {
     expect((await client.state("/state/road-anomalies")).counts).to.deep.equal({});
     expect((await client.state("/state/building-anomalies")).total).to.equal(0);
     const { countsByProblem } = await client.state("/state/problems");

@@ -7,7 +7,7 @@ import { endServed, ServedProcess } from "../e2e/served-process.js";
 import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
-const fails = async (work: Promise<unknown>): Promise<Error> => {
+const failureOf = async (work: Promise<unknown>): Promise<Error> => {
   const outcome = await work.catch((error: unknown) => error);
   expect(outcome).to.be.instanceOf(Error);
   return outcome as Error;
@@ -55,20 +55,20 @@ describe("the client", () => {
       task_id: task.task_id,
       status: "deleted",
     });
-    expect(await fails(carillon.task(task.task_id))).to.include({ status: 404 });
+    expect(await failureOf(carillon.task(task.task_id))).to.include({ status: 404 });
   });
 
   it("reports invalid parameters and a wrong key", async () => {
-    const error = await fails(carillon.submit({ task_type: "cover" }));
+    const error = await failureOf(carillon.submit({ task_type: "cover" }));
     expect(error).to.be.instanceOf(CarillonError).and.include({ status: 400 });
     expect(error.message).to.include("task_type cover needs a source");
     const wrongKey = new Carillon({ url: server.client.url, key: "k2" });
-    expect(await fails(wrongKey.list())).to.include({ status: 401, message: "Invalid API key" });
+    expect(await failureOf(wrongKey.list())).to.include({ status: 401, message: "Invalid API key" });
   });
 
   it("sends recordings as files, together with lists", async () => {
     const parameters = { ...shortSong, task_type: "complete" as const, track_classes: ["drums", "bass"] };
-    const error = await fails(carillon.submit({ ...parameters, src_audio: new Blob(["no audio"]) }));
+    const error = await failureOf(carillon.submit({ ...parameters, src_audio: new Blob(["no audio"]) }));
     expect(error.message).to.match(/^src_audio/);
   });
 
@@ -86,16 +86,16 @@ describe("the client", () => {
       signal: giveUp.signal,
       onProgress: () => giveUp.abort(new Error("enough")),
     });
-    expect((await fails(given)).message).to.equal("enough");
+    expect((await failureOf(given)).message).to.equal("enough");
     const [latest] = (await carillon.list({ limit: 1 })).tasks;
     expect(latest).to.include({ state: "failed", error: "Cancelled by user" });
     const { task_id: id } = await carillon.submit(shortSong);
-    const waiting = fails(carillon.wait(id));
+    const waiting = failureOf(carillon.wait(id));
     await carillon.cancel(id);
     expect(await waiting)
       .to.be.instanceOf(TaskFailedError)
       .and.include({ message: "Cancelled by user" });
-    expect(await fails(carillon.wait("no-such-task"))).to.include({ status: 404 });
+    expect(await failureOf(carillon.wait("no-such-task"))).to.include({ status: 404 });
   });
 
   it("keeps waiting while the service is killed and restarted", async () => {
@@ -126,6 +126,6 @@ describe("the client", () => {
 
   it("gives up when the service stays unreachable", async () => {
     const unreachable = new Carillon({ url: "http://127.0.0.1:9", patienceSeconds: 0 });
-    expect((await fails(unreachable.wait("any"))).message).to.include("fetch failed");
+    expect((await failureOf(unreachable.wait("any"))).message).to.include("fetch failed");
   });
 });

@@ -43,7 +43,7 @@ async function makeSong(url: string, client: PublicClient): Promise<[SongRecord[
   }
 }
 
-function works(client: PublicClient, server: () => LiveServer): void {
+function testClient(client: PublicClient, server: () => LiveServer): void {
   it(`${client.name} makes and downloads its songs`, async () => {
     const url = server().url + (client.base ?? "");
     await client.asks(new Client(url), client.headers);
@@ -71,6 +71,6 @@ for (const { what, settings, clients } of [
       server = await startLiveServer(directory, settings);
     });
     after(() => server.close());
-    for (const client of clients) works(client, () => server);
+    for (const client of clients) testClient(client, () => server);
   });
 }

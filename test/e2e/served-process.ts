@@ -54,10 +54,11 @@ interface Disk {
 
 /** Whether tests may mount a private disk for a process. */
 export function canMountDisks(): boolean {
-  return spawnSync(...ownDisk({ directory: tmpdir(), sizeKiB: 4 }, ["true"])).status === 0;
+  return spawnSync(...onPrivateDisk({ directory: tmpdir(), sizeKiB: 4 }, ["true"])).status === 0;
 }
 
-export function ownDisk({ directory, sizeKiB }: Disk, command: readonly string[]): [string, string[]] {
+/** Program and arguments that run a command with a private disk mounted at a directory. */
+export function onPrivateDisk({ directory, sizeKiB }: Disk, command: readonly string[]): [string, string[]] {
   const script = `mount -t tmpfs -o size=${sizeKiB}k tmpfs "$0" && exec "$@"`;
   return ["unshare", ["--user", "--map-root-user", "--mount", "bash", "-c", script, directory, ...command]];
 }
@@ -83,7 +84,7 @@ function spawnScript(
     // A write beyond the limit then fails instead of ending the process.
     command = ["bash", "-c", `trap "" XFSZ; ulimit -f ${maxFileKiB}; exec "$@"`, "bash", ...command];
   }
-  if (disk !== undefined) command = ownDisk(disk, command).flat();
+  if (disk !== undefined) command = onPrivateDisk(disk, command).flat();
   const [program, ...rest] = command;
   return spawn(program as string, rest, { env, stdio: ["ignore", "pipe", "pipe"] });
 }
