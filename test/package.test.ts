@@ -136,7 +136,7 @@ describe("packages", () => {
     }
   }
 
-  /** Simulates a machine with an NVIDIA GPU: a folder of programs. */
+  /** Creates a folder of programs that simulate a machine with an NVIDIA GPU. */
   function makeMachine(name: string, driver: string) {
     const machine = join(directory, name);
     mkdirSync(machine);
@@ -208,7 +208,7 @@ describe("packages", () => {
       expect(addon.includes(folder), `the addon names ${folder}`).to.equal(false);
   });
 
-  it("are not packed if a binary requires a newer system", () => {
+  it("are not packed if a binary requires a newer glibc than documented", () => {
     const library = join(directory, "too-new.so");
     writeLibraryThatNeeds(library, "libc.so.6 GLIBC_2.29");
     const program = `import(process.argv[1]).then(({ checkSymbolVersions }) => checkSymbolVersions(process.argv[2]))`;

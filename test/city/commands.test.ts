@@ -148,7 +148,7 @@ describe("commands over HTTP", () => {
     expect((await bridge.client.run("set-zone", { radius: 256, center })).touchedBlocks).to.equal(4);
   });
 
-  it("rejects an invalid radius before an unknown zone", async () => {
+  it("reports an invalid radius first if the zone is unknown too", async () => {
     const { client } = bridge;
     for (const radius of [0, -1, 257]) {
       expect(await client.refusal("set-zone", { radius, zone: "?" }))
@@ -440,7 +440,7 @@ describe("commands over HTTP", () => {
     expect([raised(aggregateTaxRates), raised(taxRates)]).to.deep.equal([2, 30]);
   });
 
-  it("rejects tax rates out of range before unknown filters", async () => {
+  it("reports a tax rate out of range first if a filter is unknown too", async () => {
     const refusal = (body: object) => bridge.client.refusal("set-tax-rate", body);
     expect(await refusal({})).to.include("-1");
     expect(await refusal({ rate: 30, service: "Bakery" })).to.include("30");

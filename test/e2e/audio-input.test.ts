@@ -118,7 +118,7 @@ describe("recordings sent with a task", () => {
     await cancel(ignored);
   });
 
-  it("are taken from a file rather than a path; an empty file input is ignored", async () => {
+  it("come from the file if a path is sent too; an empty file input is ignored", async () => {
     const both = { ...cover, src_audio_path: "/no/such/file.wav", ctx_audio: uploadOf(recording) };
     await cancel(await client.submit(both));
     const untouched = await fetch(`${client.url}/release_task`, {

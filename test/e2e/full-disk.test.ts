@@ -49,7 +49,7 @@ describe("a server with a small disk", () => {
   /** File names in a directory on the small disk. */
   const onDisk = (path: string) => readdirSync(server.hostPath(join(root, "disk", path)));
 
-  it("fails a run whose checkpoint does not fit, and frees its space @slow", async () => {
+  it("fails a training run whose checkpoint does not fit, and frees its space @slow", async () => {
     const small = { ...shortRun, lora_rank: 1 };
     await trainer.complete({ ...small, output_dir: "disk/before" });
     await trainer.start({ ...shortRun, lora_rank: 64, output_dir: "disk/large" });

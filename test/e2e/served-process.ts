@@ -81,7 +81,7 @@ function spawnScript(
   const heap = maxHeapMiB === undefined ? [] : [`--max-old-space-size=${maxHeapMiB}`];
   let command = [process.execPath, ...heap, ...args];
   if (maxFileKiB !== undefined) {
-    // A write beyond the limit then fails instead of ending the process.
+    // With SIGXFSZ ignored, a write beyond the limit fails instead of ending the process.
     command = ["bash", "-c", `trap "" XFSZ; ulimit -f ${maxFileKiB}; exec "$@"`, "bash", ...command];
   }
   if (disk !== undefined) command = onPrivateDisk(disk, command).flat();

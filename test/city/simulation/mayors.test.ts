@@ -4,7 +4,7 @@ import { lastYear, MAYORS, type Mayor, play } from "./mayors.js";
 
 describe("a scripted mayor", () => {
   for (const seed of [1, 2, 3]) {
-    it(`reaches 400 citizens and a positive week in a year with utilities alone, for seed ${seed}`, () => {
+    it(`reaches 400 citizens and a weekly surplus within a year with utilities alone, for seed ${seed}`, () => {
       const city = play(MAYORS.starter as Mayor, seed, 1, () => undefined);
       expect(city.citizenCount).to.be.at.least(400);
       const { income, expenses } = city.statistics().at(-1) ?? { income: 0, expenses: 0 };

@@ -98,7 +98,7 @@ describe("adapters exported for other programs", () => {
     expect(tensors.size).to.equal(1.5 * original.size);
   });
 
-  it("scale lora_B by alpha / rank, also in a single file", async () => {
+  it("have lora_B scaled by alpha / rank with fold_alpha, also in a single file", async () => {
     cpSync(trainer.path("out/final/adapter"), trainer.path("odd/final"), { recursive: true });
     writeFileSync(
       trainer.path("odd/final", CONFIG),
