@@ -131,8 +131,11 @@ describe("latents of songs", function () {
     );
     const broken = await changed(({ values }) => ({ values: values.fill(Number.NaN, 7, 8) }));
     expect(await refusal(broken)).to.equal("src_latents holds a value that is not a number");
-    const longer = await changed(() => ({ samples: 480_001 }));
-    expect(await refusal(longer)).to.equal("src_latents states a length that its frames do not hold");
+    const frame = 1920;
+    for (const samples of [480_001, 480_000 - frame]) {
+      const unfitting = await changed(() => ({ samples }));
+      expect(await refusal(unfitting)).to.equal("src_latents states a length that its frames do not hold");
+    }
   });
 
   it("of another shape or VAE fail the task with an error that names them", async () => {

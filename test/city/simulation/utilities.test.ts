@@ -5,6 +5,7 @@ import { setBuildingActive } from "../../../src/city/commands/set-building-activ
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import type { SimBuilding } from "../../../src/city/simulation/state/entities.js";
 import { powerNeed } from "../../../src/city/simulation/utilities/electricity.js";
+import { waterNeed } from "../../../src/city/simulation/utilities/pipes.js";
 import {
   advance,
   connectToHighway,
@@ -85,6 +86,18 @@ describe("the embedded city's utilities", () => {
     advance(city, 600);
     expect(countProblem(city, "Water")).to.equal(0);
     expect(countProblem(city, "Sewage")).to.equal(0);
+  });
+
+  it("supply water by households, workers and visitors, and a little to empty buildings", () => {
+    const city = bareStreet();
+    advance(city, WEEK);
+    const [building] = city.world.buildings.all() as [SimBuilding];
+    const need = (households: number, workers: number, visitors: number) => {
+      const [householdIds, workerIds] = [Array(households).fill(1), Array(workers).fill(1)];
+      return waterNeed({ ...building, householdIds, workerIds, visitors });
+    };
+    expect([need(0, 0, 0), need(2, 0, 0), need(0, 3, 0), need(0, 0, 5)]).to.deep.equal([1, 90, 24, 10]);
+    expect(need(2, 3, 5)).to.equal(90 + 24 + 10);
   });
 
   it("pump from the river, not from dry land", () => {

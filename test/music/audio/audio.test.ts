@@ -17,7 +17,8 @@ describe("GET /v1/audio", () => {
   const content = Buffer.from("0123456789");
 
   before(async () => {
-    directory = temporaryDirectory();
+    // Users may keep their songs below ~/.cache.
+    directory = join(temporaryDirectory(), ".songs");
     server = await startLiveServer(directory);
     audioDirectory = server.service.audioFiles.directory;
     writeFileSync(join(audioDirectory, "song.mp3"), content);
@@ -43,6 +44,7 @@ describe("GET /v1/audio", () => {
       expect(response.headers.get("content-type")).to.equal("audio/mpeg");
       expect(response.headers.get("content-length")).to.equal("10");
       expect(response.headers.get("accept-ranges")).to.equal("bytes");
+      expect(response.headers.get("cache-control")).to.equal("private, max-age=3600");
       expect(response.headers.get("etag")).to.be.a("string");
       expect(response.headers.get("last-modified")).to.be.a("string");
     }

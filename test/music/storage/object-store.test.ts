@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
+import { FileStorage } from "../../../src/music/storage/file-storage.js";
 import { ObjectStore } from "../../../src/music/storage/object-store.js";
 import { BUCKET, type S3Server, startS3 } from "./s3-server.js";
 
@@ -140,6 +141,32 @@ describe("object store", () => {
       failing.close();
       failing.closeAllConnections();
     }
+  });
+
+  it("keeps local copies for a day after their last use", async () => {
+    const copies = new FileStorage(directory, store, "audio/");
+    const [used, unused] = [await file(Buffer.from("used")), await file(Buffer.from("unused"))];
+    for (const path of [used, unused]) {
+      await copies.publish(path);
+      await utimes(path, 0, 0);
+    }
+    expect(await copies.fetch(used)).to.equal(true);
+    await copies.removeUnusedCopies();
+    expect(await readdir(directory)).to.deep.equal([basename(used)]);
+    expect(await copies.fetch(unused)).to.equal(true);
+    expect(await readFile(unused, "utf8")).to.equal("unused");
+  });
+
+  it("is not needed for a shared folder, whose loss is not a missing file", async () => {
+    const songs = new FileStorage(directory, null, "audio/");
+    expect(await songs.fetch(join(directory, "none.flac"))).to.equal(false);
+    const path = await file(Buffer.from("song"));
+    const { mtimeMs } = await stat(path);
+    expect(await songs.fetch(path)).to.equal(true);
+    expect((await stat(path)).mtimeMs).to.equal(mtimeMs);
+    const lost = new FileStorage(join(directory, "lost"), null, "audio/");
+    const error = await failure(() => lost.fetch(join(directory, "lost", "song.flac")));
+    expect(error).to.include({ code: "UNREACHABLE" });
   });
 
   it("distinguishes an unavailable store from a missing object", async () => {
