@@ -328,8 +328,8 @@ describe("POST /format_input", () => {
     ).to.equal(true);
     const song = await server.client.submit({ ...shortSong, thinking: true });
     const answeredBefore: number[] = [];
-    await server.client.finished(song, ({ records }) => {
-      if (/music|inputs|Decoding/.test(records[0]?.stage ?? "")) answeredBefore.push(answered);
+    await server.client.finished(song, ({ event, data }) => {
+      if (event === "stage" && /music|inputs|Decoding/.test(data.stage)) answeredBefore.push(answered);
     });
     // The song called the language model between texts that were queued before it.
     expect(answeredBefore[0]).to.be.lessThan(64);

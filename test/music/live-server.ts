@@ -117,14 +117,10 @@ export class Client {
     return { item, records };
   }
 
-  /** Polls until the task has ended. Calls `onPoll` with every polled state. */
-  async finished(id: string, onPoll: (task: FinishedTask) => void = () => {}): Promise<FinishedTask> {
-    for (;;) {
-      const task = await this.query(id);
-      onPoll(task);
-      if (task.item.status !== 0) return task;
-      await sleep(POLL_INTERVAL_MS);
-    }
+  /** Follows a task to its end: polling it would take more processor time than a short song. */
+  async finished(id: string, onEvent: (event: TaskEvent) => void = () => {}): Promise<FinishedTask> {
+    for await (const event of this.events(id)) onEvent(event);
+    return this.query(id);
   }
 
   /** Polls until the task is no longer waiting. */

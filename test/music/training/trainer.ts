@@ -7,7 +7,7 @@ import { type Client, type LiveServer, startLiveServer } from "../live-server.js
 import { temporaryDirectory } from "../tasks.js";
 import { writeSampleSet } from "./sample-files.js";
 
-const POLL_INTERVAL_MS = 10;
+const POLL_INTERVAL_MS = 50;
 
 /** A very short run. */
 export const shortRun = {
