@@ -49,6 +49,11 @@ void Lane::add(std::function<void()> task) {
   changed_.notify_all();
 }
 
+bool Lane::has_waiting() {
+  const std::lock_guard lock(mutex_);
+  return !tasks_.empty();
+}
+
 bool Lane::drain(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);
   return changed_.wait_until(lock, deadline, [this] { return tasks_.empty() && !busy_; });
@@ -100,14 +105,23 @@ Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options,
 }
 
 Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options, WorkWithEvents work) {
+  Call* const call = open(env, options);
+  const auto promise = call->promise();
+  lane.add([call, work = std::move(work)] { call->run(work); });
+  return promise;
+}
+
+Call* Call::open(Napi::Env env, const Napi::Value& options) {
   auto* const call = new Call(env);
-  const auto promise = call->deferred_.Promise();
   call->channel_ = Channel::New(env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "carillon", 0, 1,
                                 [call](Napi::Env) { delete call; });
   call->listen(env, options);
   remember(call->cancelled_);
-  lane.add([call, work = std::move(work)] { call->run(work); });
-  return promise;
+  return call;
+}
+
+Control Call::control() {
+  return {cancelled_.get(), [this](const Progress& progress) { post_progress(progress); }};
 }
 
 void Call::listen(Napi::Env env, const Napi::Value& options) {
@@ -132,14 +146,33 @@ void Call::listen(Napi::Env env, const Napi::Value& options) {
 }
 
 void Call::run(const WorkWithEvents& work) {
+  MakeValue make_value;
   try {
-    const Control control(cancelled_.get(), [this](const Progress& progress) { post_progress(progress); });
+    const Control control = this->control();
     control.check();
-    make_value_ = work(control, [this](MakeValue make_event) { send_event(std::move(make_event)); });
+    make_value = work(control, [this](MakeValue make_event) { send_event(std::move(make_event)); });
+  } catch (...) {
+    return reject(std::current_exception());
+  }
+  resolve(std::move(make_value));
+}
+
+void Call::resolve(MakeValue make_value) {
+  make_value_ = std::move(make_value);
+  finish();
+}
+
+void Call::reject(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
   } catch (...) {
     error_ = current_error();
-    if (error_->code() == ErrorCode::kOutOfMemory) release_cached_memory();
   }
+  if (error_->code() == ErrorCode::kOutOfMemory) release_cached_memory();
+  finish();
+}
+
+void Call::finish() {
   forget(cancelled_);
   auto channel = channel_;
   channel.BlockingCall([this](Napi::Env env, Napi::Function) { settle(env); });

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -29,6 +30,8 @@ class Lane {
   static std::vector<Lane*> all();
 
   void add(std::function<void()> task);
+  /// Whether tasks wait for the running one.
+  bool has_waiting();
   /// Waits for the tasks given so far. False if some still run at the timeout.
   bool drain(std::chrono::steady_clock::time_point deadline);
 
@@ -65,12 +68,20 @@ class Call {
   /// `options` is the RenderCall or the TrainingCall object.
   static Napi::Promise start(Napi::Env env, Lane& lane, const Napi::Value& options, WorkWithEvents work);
 
+  /// A call that is settled by `resolve` or `reject`, once, from any thread; it is gone afterwards.
+  static Call* open(Napi::Env env, const Napi::Value& options);
+  Napi::Promise promise() const { return deferred_.Promise(); }
+  Control control();
+  void resolve(MakeValue make_value);
+  void reject(const std::exception_ptr& error);
+
  private:
   using Channel = Napi::ThreadSafeFunction;
 
   explicit Call(Napi::Env env) : deferred_(Napi::Promise::Deferred::New(env)) {}
   void listen(Napi::Env env, const Napi::Value& options);
   void run(const WorkWithEvents& work);  // on the lane
+  void finish();
   void send_event(MakeValue make_event);
   void post_progress(const Progress& progress);
   void deliver_progress(Napi::Env env);

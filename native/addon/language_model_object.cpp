@@ -1,7 +1,11 @@
 #include <algorithm>
+#include <deque>
+#include <functional>
+#include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
-#include <span>
+#include <utility>
 
 #include "addon/call.h"
 #include "addon/exports.h"
@@ -16,10 +20,52 @@
 namespace carillon::addon {
 namespace {
 
+/// Requests to a model that wait for the language lane.
+class WaitingRequests : public RequestQueue {
+ public:
+  /// True if a batch must be started for it.
+  bool add(std::shared_ptr<LanguageRequest> request) {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(std::move(request));
+    return !std::exchange(has_batch_, true);
+  }
+  /// The first request of a batch.
+  std::shared_ptr<LanguageRequest> first() {
+    const std::lock_guard lock(mutex_);
+    return pop();
+  }
+  /// None while other work waits for the lane: requests that go on joining would delay it without end.
+  std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>& fits) override {
+    if (Lane::language().has_waiting()) return nullptr;
+    const std::lock_guard lock(mutex_);
+    return requests_.empty() || !fits(*requests_.front()) ? nullptr : pop();
+  }
+  /// After a batch: true if another must be started.
+  bool end_batch() {
+    const std::lock_guard lock(mutex_);
+    return has_batch_ = !requests_.empty();
+  }
+
+ private:
+  std::shared_ptr<LanguageRequest> pop() {
+    auto request = std::move(requests_.front());
+    requests_.pop_front();
+    return request;
+  }
+
+  std::mutex mutex_;
+  std::deque<std::shared_ptr<LanguageRequest>> requests_;
+  bool has_batch_ = false;  // runs, or waits for the lane
+};
+
 /// The model and the tables of constrained decoding for its vocabulary. Used on the language lane only.
 struct LoadedModel {
-  LoadedModel(Resident<CausalLm> resident, Vocabulary tokens, int64_t context_tokens, const Control& control)
-      : model(std::move(resident)), vocabulary(std::move(tokens)), max_context_tokens(context_tokens) {
+  LoadedModel(Resident<CausalLm> resident, Vocabulary tokens, int64_t context_tokens, int64_t songs,
+              const Control& control)
+      : model(std::move(resident)),
+        vocabulary(std::move(tokens)),
+        max_context_tokens(context_tokens),
+        max_songs(songs) {
     const auto loaded = model.acquire(control);
     placement = loaded->placement();
     unused_tensors = loaded->unused_tensors();
@@ -30,6 +76,8 @@ struct LoadedModel {
   Vocabulary vocabulary;
   std::optional<MaskCache> masks;
   int64_t max_context_tokens;
+  int64_t max_songs;  // decoded together
+  WaitingRequests waiting;
   Placement placement;
   std::vector<std::string> unused_tensors;
 };
@@ -79,6 +127,7 @@ LanguageJob language_job(const Napi::Object& object) {
   job.top_p = number_of(object, "topP");
   job.min_p = number_of(object, "minP");
   job.repetition_penalty = number_of(object, "repetitionPenalty");
+  job.shares_batch = !has(object, "sharesBatch") || flag_of(object, "sharesBatch");
   job.stage = choice_of<Stage>(object, "stage",
                                {{"metadata", Stage::kMetadata}, {"codes", Stage::kCodes}, {"text", Stage::kText}});
   return job;
@@ -127,6 +176,30 @@ Napi::Value info_of(Napi::Env env, const LoadedModel& loaded) {
   return info;
 }
 
+[[noreturn]] void fail_closed() { fail(ErrorCode::kBadArgument, "this language model is closed"); }
+
+void start_batch(std::shared_ptr<LoadedModel> loaded);
+
+void run_batch(const std::shared_ptr<LoadedModel>& loaded) {
+  const auto first = loaded->waiting.first();
+  std::shared_ptr<CausalLm> model;
+  try {
+    first->control.check();
+    model = loaded->model.acquire(first->control);
+  } catch (...) {
+    first->reject(std::current_exception());
+  }
+  if (model) {
+    generate(*model, loaded->vocabulary, *loaded->masks, first, loaded->waiting, loaded->max_context_tokens,
+             loaded->max_songs);
+  }
+  if (loaded->waiting.end_batch()) start_batch(loaded);
+}
+
+void start_batch(std::shared_ptr<LoadedModel> loaded) {
+  Lane::language().add([loaded = std::move(loaded)] { run_batch(loaded); });
+}
+
 /// NativeLanguageModel.
 class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
  public:
@@ -145,18 +218,24 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
 
  private:
   Napi::Value generate(const Napi::CallbackInfo& info) {
-    const auto jobs = language_jobs(info[0]);
-    return Call::start(info.Env(), Lane::language(), info[1], [loaded = loaded_, jobs](const Control& control) {
-      require(loaded != nullptr, "this language model is closed");
-      const auto model = loaded->model.acquire(control);
-      const auto results = carillon::generate(*model, loaded->vocabulary, *loaded->masks, std::span(jobs),
-                                              loaded->max_context_tokens, control);
-      return [results](Napi::Env env) {
+    auto jobs = language_jobs(info[0]);
+    if (loaded_ == nullptr) {
+      return Call::start(info.Env(), Lane::language(), info[1], [](const Control&) -> Call::MakeValue { fail_closed(); });
+    }
+    Call* const call = Call::open(info.Env(), info[1]);
+    const auto promise = call->promise();
+    const auto resolve = [call](std::vector<LanguageResult> results) {
+      call->resolve([results = std::move(results)](Napi::Env env) {
         auto array = Napi::Array::New(env);
         for (const auto& result : results) array.Set(array.Length(), to_js(env, result));
         return array;
-      };
-    });
+      });
+    };
+    const auto reject = [call](const std::exception_ptr& error) { call->reject(error); };
+    const bool needs_batch = loaded_->waiting.add(
+        std::make_shared<LanguageRequest>(LanguageRequest{std::move(jobs), call->control(), resolve, reject}));
+    if (needs_batch) start_batch(loaded_);
+    return promise;
   }
 
   Napi::Value score(const Napi::CallbackInfo& info) {
@@ -167,7 +246,7 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
     std::vector<std::vector<int32_t>> targets;
     for (uint32_t i = 0; i < array->Length(); ++i) targets.push_back(ids_of(array->Get(i), "targets"));
     return Call::start(info.Env(), Lane::language(), info[1], [=, loaded = loaded_](const Control& control) {
-      require(loaded != nullptr, "this language model is closed");
+      if (loaded == nullptr) fail_closed();
       const auto model = loaded->model.acquire(control);
       const auto scores = carillon::score(*model, prompt, targets, loaded->max_context_tokens, control);
       return [scores](Napi::Env env) { return to_js(env, scores); };
@@ -196,13 +275,15 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info) {
   const auto quantization = text_of(options, "quantization");
   const bool offload = flag_of(options, "offload");
   const auto max_context_tokens = integer_of(options, "maxContextTokens");
+  const auto max_songs = has(options, "maxSongs") ? integer_of(options, "maxSongs") : std::numeric_limits<int64_t>::max();
   const auto vocabulary = vocabulary_of(options.Get("vocabulary").As<Napi::Object>());
   return Call::start(info.Env(), Lane::language(), info[1], [=](const Control& control) {
     const auto placement = choose_placement(device, dtype, quantization);
     use_own_stream(placement.device, true);  // a token is little work, and many calls wait for each
     Resident<CausalLm> model([=](const Control& call) { return CausalLm::load(source, placement, call); }, !offload,
                              control);
-    const auto loaded = std::make_shared<LoadedModel>(std::move(model), vocabulary, max_context_tokens, control);
+    const auto loaded = std::make_shared<LoadedModel>(std::move(model), vocabulary, max_context_tokens, max_songs,
+                                                      control);
     return [loaded](Napi::Env env) { return LanguageModelObject::make(env, loaded); };
   });
 }

@@ -240,6 +240,8 @@ export interface LoadLanguageModelOptions extends PlacementOptions {
   model: ModelSource;
   /** KV cache length per row: prompt and new tokens. */
   maxContextTokens: number;
+  /** Most seeds that are decoded together, those of one call excepted; absent: as memory allows. */
+  maxSongs?: number | undefined;
   vocabulary: Vocabulary;
 }
 
@@ -290,6 +292,8 @@ export interface LanguageJob {
   /** Minimum probability relative to the most likely token; 0: off */
   minP: number;
   repetitionPenalty: number;
+  /** Whether jobs of other calls may be decoded in the same batch; absent: yes. */
+  sharesBatch?: boolean | undefined;
   /** Stage name in progress reports. */
   stage: "metadata" | "codes" | "text";
 }

@@ -92,12 +92,16 @@ export class LanguageModel {
     readonly text: TextContext,
   ) {}
 
-  /** @param codebookSize number of codes that the renderer supports; limits the model's codes */
+  /**
+   * @param codebookSize number of codes that the renderer supports; limits the model's codes
+   * @param maxSongs most songs of several calls that are planned together; null: as memory allows
+   */
   static async load(
     addon: NativeAddon,
     checkpoint: Checkpoint,
     placement: PlacementOptions,
     codebookSize: number,
+    maxSongs: number | null,
     call: CallOptions,
   ): Promise<LanguageModel> {
     const text = await TextContext.load(checkpoint);
@@ -108,6 +112,7 @@ export class LanguageModel {
           ...placement,
           model: checkpoint.model,
           maxContextTokens: text.maxTokens,
+          maxSongs: maxSongs ?? undefined,
           vocabulary: tokenizer.vocabulary(config.vocab_size ?? tokenizer.size, codebookSize),
         },
         call,
@@ -193,10 +198,10 @@ export class LanguageModel {
   }
 
   #sampled(
-    { temperature, topK, topP, minP, repetitionPenalty }: SamplingOptions,
-    job: Omit<LanguageJob, "temperature" | "topK" | "topP" | "minP" | "repetitionPenalty">,
+    { temperature, topK, topP, minP, repetitionPenalty, sharesBatch }: SamplingOptions,
+    job: Omit<LanguageJob, "temperature" | "topK" | "topP" | "minP" | "repetitionPenalty" | "sharesBatch">,
   ): LanguageJob {
-    return { ...job, temperature, topK, topP, minP, repetitionPenalty };
+    return { ...job, temperature, topK, topP, minP, repetitionPenalty, sharesBatch };
   }
 
   #generate(jobs: readonly LanguageJob[], call: CallOptions): Promise<LanguageResult[]> {

@@ -220,7 +220,7 @@ export class LoadedModels {
       const { dtype, quantization, offloadLanguageModel: offload } = this.options;
       const placement = { device: this.#languageModelDevice, dtype, quantization, offload };
       this.#languageModel = await this.#retryOutOfMemory(old, () =>
-        LanguageModel.load(this.addon, checkpoint, placement, codebookSize, call),
+        LanguageModel.load(this.addon, checkpoint, placement, codebookSize, this.options.batchMax, call),
       );
       this.#unloadedLanguageModel = null;
       this.#markUsed(this.#languageModel);

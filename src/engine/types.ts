@@ -55,6 +55,8 @@ export interface SamplingOptions {
   constrained: boolean;
   /** Logs the forced fields and the model's output. */
   debug?: boolean;
+  /** Whether other calls may be planned in the same batch; absent: yes. */
+  sharesBatch?: boolean;
 }
 
 /** Common fields of language model requests. */
@@ -318,7 +320,7 @@ export interface EngineOptions {
 
 /**
  * Public methods of the engine. They reject with NativeError or EngineError, both with a `code`.
- * Renders run one at a time, and so do language model calls; further calls wait.
+ * Renders run one at a time; further calls wait. Language model calls with equal sampling options run together.
  */
 export interface MusicEngine {
   /** Whether the embedded model replaces a missing or broken default. */

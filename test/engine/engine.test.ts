@@ -131,7 +131,7 @@ describe("engine on the embedded model", () => {
     expect(other.audioCodes).to.not.deep.equal(first.audioCodes);
   });
 
-  it("plans eight songs in one batch, each with the same plan as alone", async function () {
+  it("plans eight songs in one call, and in eight calls at a time, with the same plans as alone", async function () {
     if (testDevice !== "cpu") this.skip();
     this.timeout(120_000);
     const requests = [1, 2, 3, 4, 5, 6, 7, 8].map((seed) => ({
@@ -144,9 +144,11 @@ describe("engine on the embedded model", () => {
       const planning = new Engine({ ...options, dtype }, () => undefined);
       try {
         const together = await planning.planSongs(requests, {});
+        const atOneTime = await Promise.all(requests.map((request) => planning.plan(request, {})));
         for (const [index, request] of requests.entries()) {
           const { seconds, ...alone } = await planning.plan(request, {});
           expect(together[index], `${dtype}, song ${index}`).to.deep.include(alone);
+          expect(atOneTime[index], `${dtype}, song ${index} of eight calls`).to.deep.include(alone);
         }
         const keys = together.map(({ metadata }) => JSON.stringify(metadata));
         expect(new Set(keys).size).to.be.above(2);

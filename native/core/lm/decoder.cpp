@@ -26,6 +26,7 @@ class CausalDecoder : public Decoder {
     return model_.logits(hidden, first, count);
   }
   void copy_row(int64_t from, int64_t to) override { cache_.copy_row(from, to); }
+  void clear_row(int64_t row) override { cache_.truncate(row, 0); }
   std::optional<OnDevice> on_device() override {
     return is_on_gpu() ? std::optional<OnDevice>({model_, cache_}) : std::nullopt;
   }

@@ -19,6 +19,8 @@ class Decoder {
   virtual at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) = 0;
   /// Copies row `from` to row `to`.
   virtual void copy_row(int64_t from, int64_t to) = 0;
+  /// Removes all ids of a row.
+  virtual void clear_row(int64_t row) = 0;
 
   struct OnDevice {
     const CausalLm& model;

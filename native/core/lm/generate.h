@@ -1,30 +1,37 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "core/lm/batch.h"
 #include "core/lm/decoder.h"
 #include "core/lm/language_job.h"
+#include "core/lm/language_request.h"
 #include "core/lm/vocabulary.h"
 #include "core/runtime/control.h"
 
 namespace carillon {
 
-struct LanguageResult {
-  std::vector<std::vector<int32_t>> token_ids;  // per row, with forced ids, without the end token
-  std::vector<FinishReason> finished;           // per row
-};
-
-/// Runs jobs in one batch: one row per seed of each job. A step reads each weight once for all rows. The jobs may
-/// differ in prompts, program, seeds and max_new_tokens; they share stage and sampling options.
+/// Runs `first` and, in the same batch, requests of `queue` that have the same stage and sampling options. They join and
+/// leave between tokens. A step reads each weight once for all rows: one row per seed of each job. Jobs may differ in
+/// prompts, program, seeds and max_new_tokens.
 ///
 /// On the CPU a row does not depend on the other rows, bit for bit: products of up to 16 rows sum every row in the same
 /// order, prompts and forced runs are fed alone, and each row's logits cover the ids that it needs alone. On a GPU the
 /// kernels depend on the number of rows, so another batch size may round differently and change a plan.
 ///
-/// `max_context_tokens`: positions of a row, prompt and new tokens. Reports kPrefill, then the stage for each token of
-/// the longest row; the total is known if every program has a fixed length. Throws kBadArgument for a job that cannot
-/// run (check_job), kOutOfMemory if the cache does not fit (check_cache), kCancelled, kNotFinite.
+/// `max_context_tokens`: positions of a row, prompt and new tokens. `max_songs`: seeds at once, unless `first` has more;
+/// fewer if the rows for requests that may join would take much of the free memory.
+///
+/// Each request gets progress for its own rows: kPrefill, then the stage for each token of its longest row; the total is
+/// known if every program has a fixed length. It is rejected with kBadArgument if it cannot run (check_job), kOutOfMemory
+/// if the cache does not fit (check_cache), kCancelled, kNotFinite.
+void generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks,
+              std::shared_ptr<LanguageRequest> first, RequestQueue& queue, int64_t max_context_tokens,
+              int64_t max_songs);
+
+/// Runs jobs in a batch of their own; throws what a request is rejected with.
 std::vector<LanguageResult> generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks,
                                      std::span<const LanguageJob> jobs, int64_t max_context_tokens,
                                      const Control& control);
@@ -33,7 +40,7 @@ LanguageResult generate(const CausalLm& model, const Vocabulary& vocabulary, Mas
                         int64_t max_context_tokens, const Control& control);
 
 /// The same with any decoder, which has one row per seed, followed by as many unconditional rows if cfg_scale is above
-/// 1. Jobs must have passed check_job.
+/// 1.
 std::vector<LanguageResult> generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks,
                                      std::span<const LanguageJob> jobs, const Control& control);
 LanguageResult generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,

@@ -98,14 +98,24 @@ void check_job(const LanguageJob& job, const Vocabulary& vocabulary, int64_t max
   check_context(job, max_context_tokens);
 }
 
-void check_same_sampling(std::span<const LanguageJob> jobs) {
+bool has_same_sampling(const LanguageJob& a, const LanguageJob& b) {
   const auto options = [](const LanguageJob& job) {
     return std::tuple(job.temperature, job.cfg_scale, job.top_k, job.top_p, job.min_p, job.repetition_penalty,
                       job.stage);
   };
+  return options(a) == options(b);
+}
+
+void check_same_sampling(std::span<const LanguageJob> jobs) {
   for (const LanguageJob& job : jobs) {
-    require(options(job) == options(jobs.front()), "the jobs of a batch must have the same stage and sampling options");
+    require(has_same_sampling(job, jobs.front()), "the jobs of a batch must have the same stage and sampling options");
   }
+}
+
+int64_t song_count(std::span<const LanguageJob> jobs) {
+  int64_t songs = 0;
+  for (const LanguageJob& job : jobs) songs += static_cast<int64_t>(job.seeds.size());
+  return songs;
 }
 
 int64_t longest_row(std::span<const LanguageJob> jobs) {

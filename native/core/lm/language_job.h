@@ -51,6 +51,7 @@ struct LanguageJob {
   double top_p = 1.0;         // 0 or below, 1 or above: off
   double min_p = 0.0;         // minimum probability relative to the most likely token; 0: off
   double repetition_penalty = 1.0;
+  bool shares_batch = true;    // may be decoded together with jobs of other requests
   Stage stage = Stage::kText;  // stage of progress reports, and phase of the random numbers
 };
 
@@ -69,8 +70,12 @@ int64_t new_token_limit(const LanguageJob& job);
 /// and new tokens).
 void check_job(const LanguageJob& job, const Vocabulary& vocabulary, int64_t max_context_tokens);
 
+bool has_same_sampling(const LanguageJob& a, const LanguageJob& b);
 /// Throws kBadArgument unless all jobs have the same stage and sampling options.
 void check_same_sampling(std::span<const LanguageJob> jobs);
+
+/// Number of songs: the seeds of all jobs.
+int64_t song_count(std::span<const LanguageJob> jobs);
 
 /// Positions of the longest row: prompt and new tokens.
 int64_t longest_row(std::span<const LanguageJob> jobs);

@@ -32,7 +32,8 @@ class RunAhead {
   RunAhead(const CausalLm& model, KvCache& cache, const LanguageJob& job, const TokenMask& mask,
            const std::vector<AheadRow>& rows, int64_t steps);
 
-  /// Ids of the next step, one per row; rows continue even after an end token. Throws kNotFinite.
+  /// Ids of the next step, one per row; rows continue even after an end token. -1 for logits that
+  /// are not finite.
   std::vector<int64_t> next();
 
  private:

@@ -3,6 +3,10 @@
 
 #include <ATen/ATen.h>
 
+#include <functional>
+#include <memory>
+#include <utility>
+
 #include "core/lm/generate.h"
 #include "core/runtime/device.h"
 #include "test/device/byte_vocabulary.h"
@@ -25,6 +29,7 @@ class HostDecoder : public Decoder {
     return model_.logits(hidden, first, count);
   }
   void copy_row(int64_t from, int64_t to) override { cache_.copy_row(from, to); }
+  void clear_row(int64_t row) override { cache_.truncate(row, 0); }
 
  private:
   const CausalLm& model_;
@@ -136,6 +141,35 @@ TEST("decoder: graphs give the same pattern tokens as no graphs") {
   EXPECT(result.token_ids == expected.token_ids);
   EXPECT(result.token_ids[0].size() != result.token_ids[1].size() ||
          result.token_ids[0].size() != result.token_ids[2].size());
+}
+
+TEST("run_ahead: a request joins while the device runs ahead, and all get the ids that they get alone") {
+  class OneArrival : public RequestQueue {
+   public:
+    std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>& fits) override {
+      return ++calls_ > 10 && waiting && fits(*waiting) ? std::exchange(waiting, nullptr) : nullptr;
+    }
+    std::shared_ptr<LanguageRequest> waiting;
+
+   private:
+    int calls_ = 0;
+  };
+  LanguageJob one = job_of({CodesSegment{40}}), two = job_of({CodesSegment{12}});
+  two.prompt = ids_from(300, 20);
+  two.seeds = {5};
+  MaskCache masks(vocabulary(), kDevice);
+  std::vector<LanguageResult> results(2);
+  const auto request_of = [&](const LanguageJob& job, size_t index) {
+    return std::make_shared<LanguageRequest>(LanguageRequest{
+        {job}, Control(), [&results, index](std::vector<LanguageResult> own) { results[index] = own.front(); },
+        [](const std::exception_ptr& error) { std::rethrow_exception(error); }});
+  };
+  OneArrival arrivals;
+  arrivals.waiting = request_of(two, 1);
+  generate(model(), vocabulary(), masks, request_of(one, 0), arrivals, 256, 4);
+  HostDecoder first(model(), 2), second(model(), 1);
+  EXPECT(results[0].token_ids == generate(first, vocabulary(), masks, one, Control()).token_ids);
+  EXPECT(results[1].token_ids == generate(second, vocabulary(), masks, two, Control()).token_ids);
 }
 
 TEST("run_ahead: a full cache and a cancelled job leave the model intact") {

@@ -12,57 +12,13 @@
 #include "core/checkpoint/tensor_file.h"
 #include "test/checkpoint_files.h"
 #include "test/lm/lm_vocabulary.h"
+#include "test/lm/scripted_decoder.h"
 #include "test/test.h"
 
 using namespace carillon;
 using namespace carillon::test;
 
 namespace {
-
-using History = std::vector<int32_t>;
-
-/// A model whose logits are a function of the row's history. Records its calls.
-class ScriptedDecoder : public Decoder {
- public:
-  ScriptedDecoder(int64_t rows, std::function<at::Tensor(const History&)> logits)
-      : histories_(static_cast<size_t>(rows)), logits_(std::move(logits)) {}
-
-  at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) override {
-    feeds.push_back({static_cast<int64_t>(rows.size()), ids.size(1)});
-    auto hidden = at::empty({static_cast<int64_t>(rows.size()), 2}, at::kDouble);
-    for (size_t line = 0; line < rows.size(); ++line) {
-      auto& history = histories_[static_cast<size_t>(rows[line])];
-      for (int64_t i = 0; i < ids.size(1); ++i) history.push_back(ids[static_cast<int64_t>(line)][i].item<int32_t>());
-      hidden[static_cast<int64_t>(line)][0] = rows[line];
-      hidden[static_cast<int64_t>(line)][1] = static_cast<int64_t>(history.size());
-    }
-    return hidden;
-  }
-
-  at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) override {
-    windows.push_back({first, count});
-    std::vector<at::Tensor> lines;
-    for (int64_t line = 0; line < hidden.size(0); ++line) {
-      const auto& whole = histories_[static_cast<size_t>(hidden[line][0].item<int64_t>())];
-      const History seen(whole.begin(), whole.begin() + hidden[line][1].item<int64_t>());
-      lines.push_back(logits_(seen).narrow(0, first, count));
-    }
-    return at::stack(lines);
-  }
-
-  void copy_row(int64_t from, int64_t to) override {
-    histories_[static_cast<size_t>(to)] = histories_[static_cast<size_t>(from)];
-  }
-
-  const History& history(size_t row) const { return histories_[row]; }
-
-  std::vector<std::pair<int64_t, int64_t>> feeds;    // rows, tokens
-  std::vector<std::pair<int64_t, int64_t>> windows;  // first id, count
-
- private:
-  std::vector<History> histories_;
-  std::function<at::Tensor(const History&)> logits_;
-};
 
 const Vocabulary& vocabulary() {
   static const Vocabulary shared = small_vocabulary();
@@ -76,12 +32,6 @@ LanguageJob job_of(std::vector<Segment> program, std::vector<uint64_t> seeds = {
   job.seeds = std::move(seeds);
   job.max_new_tokens = 200;
   return job;
-}
-
-/// Logits that depend on the last token and the length only, with enough spread for sampling.
-at::Tensor varied(const History& history) {
-  const auto column = at::arange(kVocabularySize, at::kFloat);
-  return (column * 0.37 + history.back() * 1.7 + static_cast<double>(history.size()) * 0.61).sin() * 3.0;
 }
 
 at::Tensor peak_at(int32_t id) {
@@ -386,6 +336,7 @@ class OneByOneDecoder : public Decoder {
     return model_.logits(hidden).narrow(1, first, count);
   }
   void copy_row(int64_t from, int64_t to) override { cache_.copy_row(from, to); }
+  void clear_row(int64_t row) override { cache_.truncate(row, 0); }
 
  private:
   const CausalLm& model_;

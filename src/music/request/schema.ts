@@ -231,7 +231,7 @@ export const generationSchema = z.object({
   allowLmBatch: parameter(
     ["allow_lm_batch", "allowLmBatch", "parallel_thinking"],
     flag.default(true),
-    "Plan the songs of a batch together, which is faster; false: one by one.",
+    "Plan the songs of a batch together, and with songs of other tasks, which is faster; false: one by one.",
   ),
 
   taskType: parameter(

@@ -308,6 +308,7 @@ export function samplingOf(request: GenerationRequest): SamplingOptions {
     repetitionPenalty: request.lmRepetitionPenalty,
     constrained: request.constrainedDecoding,
     debug: request.constrainedDecodingDebug,
+    sharesBatch: request.allowLmBatch,
   };
 }
 

@@ -1,0 +1,73 @@
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "core/lm/choose.h"
+#include "core/lm/decoder.h"
+#include "core/lm/language_request.h"
+#include "core/lm/vocabulary.h"
+
+namespace carillon {
+
+/// Sizes of a batch. The decoder has `songs` rows, followed by as many unconditional rows with guidance.
+struct BatchLimits {
+  int64_t songs;
+  int64_t row_tokens;      // of a row of the decoder
+  int64_t context_tokens;  // of the model
+};
+
+/// Requests that are decoded together: a step reads each weight once for all their rows. Requests join and leave
+/// between tokens; each is cancelled, and fails, alone. The arguments must outlive it.
+class Batch {
+ public:
+  /// `options`: a job with the stage and sampling options that all requests share.
+  Batch(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& options,
+        BatchLimits limits, RequestQueue& queue);
+
+  /// Runs `first`, and all requests of the queue that can join it until none is left.
+  void run(std::shared_ptr<LanguageRequest> first);
+
+ private:
+  struct Member {
+    std::shared_ptr<LanguageRequest> request;
+    std::list<Row> rows;  // by job and seed
+  };
+
+  bool can_join(const LanguageRequest& request) const;
+  std::shared_ptr<LanguageRequest> next_request();
+  void admit_waiting();
+  void admit(std::shared_ptr<LanguageRequest> request);
+  void add_rows(Member& member);
+  void drop(Member& member, const std::exception_ptr& error);
+  void remove(Member& member);
+  Member& member_of(const Row& row);
+
+  Hidden prefill(Member& member);
+  at::Tensor prefill(const Control& control, const std::vector<int32_t>& prompt, int64_t cache_row, int64_t done,
+                     int64_t total);
+  Hidden feed();
+  Hidden feed(const std::vector<Row*>& rows);
+  bool run_ahead();
+  void take(const std::vector<int64_t>& ids, KvCache& cache);
+  Hidden without_broken(const Hidden& hidden);
+  void settle();
+  static std::vector<LanguageResult> results_of(const Member& member);
+  static void report(const Member& member);
+
+  Decoder& decoder_;
+  const Vocabulary& vocabulary_;
+  MaskCache& masks_;
+  const LanguageJob options_;
+  const BatchLimits limits_;
+  RequestQueue& queue_;
+  const bool guided_;
+  TokenChooser chooser_;
+  std::list<Member> members_;
+  std::vector<Row*> rows_;  // by conditional cache row; nullptr for a free one
+  std::shared_ptr<LanguageRequest> joining_;  // left the queue while the device ran ahead
+};
+
+}  // namespace carillon

@@ -1,0 +1,72 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/lm/decoder.h"
+#include "core/lm/language_job.h"
+#include "core/lm/program.h"
+#include "core/lm/vocabulary.h"
+
+namespace carillon {
+
+/// One sequence: a seed of a job.
+struct Row {
+  const LanguageJob& job;
+  ProgramCursor cursor;
+  uint64_t seed;
+  int64_t cache_row;
+  size_t fed = 0;  // number of cursor.ids() that the model has processed
+
+  size_t unfed() const { return cursor.ids().size() - fed; }
+};
+
+/// Last hidden states of rows that choose next; unconditional ones only with guidance.
+struct Hidden {
+  std::vector<Row*> rows;
+  at::Tensor conditional, unconditional;  // [rows.size(), H]
+
+  /// The hidden states of some rows, by their index in `rows`.
+  Hidden of(const std::vector<int64_t>& lines) const;
+};
+
+/// Logits of a window of ids, one line per row of Hidden.
+struct Logits {
+  int64_t first;
+  at::Tensor conditional, unconditional;  // float32 [n, window]
+};
+
+/// Chooses the next token of each row from hidden states. The arguments must outlive it.
+class TokenChooser {
+ public:
+  /// `options`: a job whose stage and sampling options hold for all rows.
+  TokenChooser(Decoder& decoder, const Vocabulary& vocabulary, const LanguageJob& options)
+      : decoder_(decoder), vocabulary_(vocabulary), options_(options), guided_(options.cfg_scale > 1.0) {}
+
+  /// Appends the next id to each row, or decides its boundary. Throws kNotFinite.
+  void choose(const Hidden& hidden);
+
+ private:
+  /// First and last id.
+  using Window = std::pair<int64_t, int64_t>;
+
+  std::map<Window, std::vector<int64_t>> by_window(const Hidden& hidden) const;
+  Window window_of(const ProgramCursor& cursor) const;
+  void choose_within(const Window& window, const Hidden& hidden);
+  Logits window_logits(const Window& window, const Hidden& hidden);
+  void decide_boundaries(const Hidden& hidden, const Logits& logits);
+  void choose_group(const Hidden& hidden, const Logits& logits, const TokenMask& mask, bool greedy,
+                    const std::vector<int64_t>& lines);
+  std::vector<int64_t> sample(const at::Tensor& scores, const std::vector<Row*>& rows) const;
+  at::Tensor weights_of(const at::Tensor& scores) const;
+
+  Decoder& decoder_;
+  const Vocabulary& vocabulary_;
+  const LanguageJob& options_;
+  const bool guided_;
+};
+
+}  // namespace carillon

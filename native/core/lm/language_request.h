@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/lm/language_job.h"
+#include "core/runtime/control.h"
+
+namespace carillon {
+
+struct LanguageResult {
+  std::vector<std::vector<int32_t>> token_ids;  // per row, with forced ids, without the end token
+  std::vector<FinishReason> finished;           // per row
+};
+
+/// Jobs of one call with equal stage and sampling options, its control, and where its results go. Either `resolve` or
+/// `reject` is called, once.
+struct LanguageRequest {
+  std::vector<LanguageJob> jobs;
+  Control control;
+  std::function<void(std::vector<LanguageResult>)> resolve;  // one per job
+  std::function<void(std::exception_ptr)> reject;
+};
+
+/// Requests that wait for the model.
+class RequestQueue {
+ public:
+  virtual ~RequestQueue() = default;
+  /// Removes and returns the next request. nullptr if there is none, if it does not fit, or if it should wait for its
+  /// own batch. Called by a running batch between tokens.
+  virtual std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>& fits) = 0;
+};
+
+}  // namespace carillon
