@@ -13,10 +13,10 @@ import { projectRoot } from "./setup/run.mjs";
 import { installTestPrograms } from "./setup/system.mjs";
 import { main, setUp } from "./setup.mjs";
 import { runSuites } from "./test/run-suites.mjs";
-import { checks, everything, features, longSuites } from "./test/suites.mjs";
+import { checks, everything, features, longSuite } from "./test/suites.mjs";
 import { suitesOfPath } from "./test/suites-of-path.mjs";
 
-/** Lint, types and native programs need one core each; mocha runs two files at a time by itself. */
+/** Lint, types and native programs need one core each; mocha runs several files at a time by itself. */
 const CONCURRENCY = 2;
 const SLOWEST_SHOWN = 20;
 
@@ -33,11 +33,10 @@ await main(async () => {
   if (existsSync(defaultParityRoot)) process.env.CARILLON_PARITY_ROOT ??= defaultParityRoot;
 
   const phases = isWhole
-    ? [checks(), slow ? everything() : features(), longSuites({ slow })]
+    ? [[...(slow ? everything() : features()), ...checks()], [longSuite(slow)]]
     : [positionals.flatMap((path) => suitesOfPath(path, slow))];
   const results = [];
-  for (const [index, suites] of phases.entries())
-    results.push(...(await runSuites(suites, index === 2 ? 1 : CONCURRENCY)));
+  for (const suites of phases) results.push(...(await runSuites(suites, CONCURRENCY)));
 
   for (const { name, failures } of results.filter(({ failed }) => failed > 0))
     process.stdout.write(`\n== failed: ${name}\n${failures}\n`);

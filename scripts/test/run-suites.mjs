@@ -24,7 +24,7 @@ export async function runSuites(suites, concurrency) {
   const waiting = suites.map((suite, index) => ({ suite, index }));
   const runNext = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
-      results[next.index] = await runSuite(next.suite, concurrency === 1);
+      results[next.index] = await runSuite(next.suite, suites.length === 1);
   };
   await Promise.all(Array.from({ length: concurrency }, runNext));
   return results;

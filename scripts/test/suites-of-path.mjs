@@ -26,7 +26,7 @@ export function suitesOfPath(path, slow) {
 }
 
 function mochaOf(files, slow) {
-  return mocha(files, { files: [files], slow, jobs: files.includes("*") ? 2 : 1 });
+  return mocha(files, { files: [files], slow, parallel: files.includes("*") });
 }
 
 /** src/music/queue/rules.ts: test/music/queue/rules.test.ts, else test/music/queue, else test/music. */

@@ -8,6 +8,8 @@ const program = (name) => join(projectRoot, "build/native/test", name);
 
 export const SLOW_TAG = "@slow";
 const MOCHA_TIMEOUT_MS = 300_000;
+/** Tests wait for pages, servers and timers a third of their time, so three files keep two cores busy. */
+const FILES_AT_ONCE = 3;
 const WITHOUT_SLOW = ["--fgrep", SLOW_TAG, "--invert"];
 
 /** Caps on the instruction sets of our kernels, of libtorch's and of oneDNN's. */
@@ -28,7 +30,7 @@ const FAKE_CUDA = {
   TORCH_CPP_LOG_LEVEL: "ERROR",
 };
 
-/** Two files run at a time, so threads of libtorch would compete for the cores. Native tests use them. */
+/** Several files run at a time, so threads of libtorch would compete for the cores. Native tests use them. */
 const ONE_THREAD = { OMP_NUM_THREADS: "1" };
 
 /** libtorch is not instrumented: its permanent allocations are not our leaks. Tests request more memory than exists. */
@@ -40,15 +42,15 @@ const check = (name, command, args) => ({ name, command, args, read: readCheck }
 const native = (name, command, args = [], env = {}) => ({ name, command, args, env, read: readNative });
 
 /** @param files globs; all tests of .mocharc.json if empty */
-export function mocha(name, { files, config, slow = false, env = {}, jobs = 1 }) {
+export function mocha(name, { files, config, slow = false, env = {}, parallel = false }) {
   const args = [
     ...(config ? ["--config", config] : []),
     ...(files ? ["--no-config", "--node-option=import=tsx/esm", ...files] : []),
     `--timeout=${MOCHA_TIMEOUT_MS}`,
-    ...(jobs > 1 ? ["--parallel", "--jobs", String(jobs)] : []),
+    ...(parallel ? ["--parallel", "--jobs", String(FILES_AT_ONCE)] : []),
     ...(slow ? [] : WITHOUT_SLOW),
   ];
-  const threads = jobs > 1 ? ONE_THREAD : {};
+  const threads = parallel ? ONE_THREAD : {};
   return { name, command: bin("mocha"), args, env: { ...threads, ...env }, read: readMocha };
 }
 
@@ -97,8 +99,8 @@ export function everything() {
 }
 
 /** @param slow whether tests tagged @slow run too */
-export function longSuites({ slow }) {
-  return [mocha("mocha", { slow, jobs: 2 })];
+export function longSuite(slow) {
+  return mocha("mocha", { slow, parallel: true });
 }
 
 const deviceTests = () => native("native tests on the fake CUDA device", program("carillon-device-test"));

@@ -5,7 +5,7 @@ import { moveBuilding } from "../../../src/city/commands/move-building.js";
 import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
 import { requestService } from "../../../src/city/simulation/life/services.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
-import { advance, newCity, place, road, smallTown } from "./towns.js";
+import { advance, countProblem, newCity, place, road, smallTown } from "./towns.js";
 
 const CYCLE = 256;
 
@@ -50,6 +50,14 @@ describe("services of the embedded city", () => {
     expect(fireCover(city, home)).to.be.within(0.4, 0.6);
     advance(city, 2 * CYCLE);
     expect(fireCover(city, home)).to.equal(1);
+  });
+
+  it("are missed in homes with dead if there is no cemetery", () => {
+    const { city } = town();
+    advance(city, 32 * CYCLE);
+    for (const citizen of city.world.citizens.all()) Object.assign(citizen, { bornFrame: -2_000_000 });
+    advance(city, 2 * CYCLE);
+    expect(countProblem(city, "Death")).to.be.greaterThan(3);
   });
 
   it("share visitors among all parks in walking distance", () => {

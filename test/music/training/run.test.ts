@@ -105,7 +105,9 @@ describe("a training run", () => {
 
   it("counts only its own steps in the rate after it resumed", () => {
     trainer.emit({ kind: "resumed", epoch: 1, step: 100, hasOptimizer: true }, started, step(101));
-    expect(status((run.record.firstStepAtMs ?? 0) + 2000).steps_per_second).to.equal(0.5);
+    const firstMs = run.record.firstStepAtMs ?? 0;
+    expect(status(firstMs).steps_per_second).to.equal(0);
+    expect(status(firstMs + 2000).steps_per_second).to.equal(0.5);
   });
 
   it("keeps the last 1000 finite losses and the last 15 lines", () => {
