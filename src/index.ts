@@ -97,6 +97,7 @@ export function createEngine(
       offloadModel: config.offloadDitToCpu,
       offloadLanguageModel: config.offloadLanguageModelToCpu,
       batchMax: config.batchMax,
+      sharesPlanning: config.queueWorkers > 1,
       idleSeconds: config.modelIdleSeconds,
       onDeviceLost,
     },

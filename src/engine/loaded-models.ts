@@ -217,10 +217,11 @@ export class LoadedModels {
         return old;
       }
       this.#logLoad(name ?? this.options.languageModel, checkpoint.name);
-      const { dtype, quantization, offloadLanguageModel: offload } = this.options;
+      const { dtype, quantization, offloadLanguageModel: offload, sharesPlanning, batchMax } = this.options;
+      const maxSongs = sharesPlanning ? batchMax : 1;
       const placement = { device: this.#languageModelDevice, dtype, quantization, offload };
       this.#languageModel = await this.#retryOutOfMemory(old, () =>
-        LanguageModel.load(this.addon, checkpoint, placement, codebookSize, this.options.batchMax, call),
+        LanguageModel.load(this.addon, checkpoint, placement, codebookSize, maxSongs, call),
       );
       this.#unloadedLanguageModel = null;
       this.#markUsed(this.#languageModel);

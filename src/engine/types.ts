@@ -312,6 +312,8 @@ export interface EngineOptions {
   offloadLanguageModel: boolean;
   /** Maximum songs planned or rendered at once. Null: limited by memory; on the CPU songs are rendered one by one. */
   batchMax: number | null;
+  /** Whether several tasks run at once: then a planning batch keeps rows free for songs of other tasks. */
+  sharesPlanning: boolean;
   /** Unloads a model after this idle time; 0: never, null: default of the device. */
   idleSeconds: number | null;
   /** Called when a GPU failed permanently: the process must be restarted. */

@@ -17,6 +17,7 @@ export const engineOptions: EngineOptions = {
   offloadModel: false,
   offloadLanguageModel: false,
   batchMax: null,
+  sharesPlanning: true,
   idleSeconds: 0,
 };
 
