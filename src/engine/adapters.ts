@@ -1,11 +1,11 @@
-/** The adapters in memory of one renderer, and which of them are active. */
+/** Adapters of one renderer: which are in memory, and which of these are active. */
 import type { AdapterInfo, CallOptions, JobAdapter, NativeAdapter, NativeRenderer } from "./addon.js";
 import { EngineError } from "./errors.js";
 import type { AdapterSource, AdapterState, LoadedAdapter, ScaledAdapter, SongAdapter } from "./types.js";
 
 export const NO_ADAPTERS: AdapterState = { adapters: [] };
 
-/** Range of adapter scales. Above it songs fall apart; a negative scale subtracts what was trained. */
+/** Range of adapter scales. Beyond it songs fall apart; a negative scale subtracts what was trained. */
 export const ADAPTER_SCALES = { min: -2, max: 2 } as const;
 
 /** Active adapters, in merge order. */
@@ -97,7 +97,7 @@ function noneLoaded(): EngineError {
 /** An adapter in memory with its scale for a song. */
 export type RenderAdapter = ScaledAdapter & JobAdapter;
 
-/** Callers must not make two changes at once. */
+/** Adapters in memory of one renderer. Callers must not make two changes at once. */
 export class AdapterSet {
   readonly #natives = new Map<string, NativeAdapter>();
   #state = NO_ADAPTERS;

@@ -15,7 +15,7 @@ export interface Progress {
 }
 
 export interface CallOptions {
-  /** Checked every token, step and tile; on abort the promise rejects with CANCELLED. */
+  /** Checked at every token, step and tile; on abort the promise rejects with CANCELLED. */
   signal?: AbortSignal | undefined;
   onProgress?: ((progress: Progress) => void) | undefined;
 }
@@ -111,7 +111,7 @@ export interface Latents {
 export interface RenderSource {
   /** Planar stereo at the checkpoint's sample rate, in [-1, 1]; copied by the call. Null with latents. */
   audio: Float32Array | null;
-  /** Replace `audio`; then `samples` of the job is their length. */
+  /** Latents that replace `audio`; `samples` of the job is then their length. */
   latents?: Latents | null;
   /** repaint and lego: region to generate, in seconds of the source; it may exceed the source. null: everything. */
   window: { startSeconds: number; endSeconds: number } | null;
@@ -123,24 +123,24 @@ export interface PromptIds {
   lyrics: Int32Array;
   /** Text prompt with the text2music instruction, for the steps after audioCoverStrength; null if that is 1. */
   plainText: Int32Array | null;
-  /** Range of lyric tokens to timestamp; null: none. Ignored if the model cannot. */
+  /** Range of lyric tokens to timestamp; null: none. Ignored if the model cannot timestamp lyrics. */
   timedLyrics: { first: number; count: number } | null;
 }
 
 /** One render job of any task. Items share task, source and length; each has its own seed, codes and prompt. */
 export interface RenderJob extends RenderParameters {
   task: TaskType;
-  /** Of all items, or one per item. */
+  /** One prompt for all items, or one per item. */
   prompts: PromptIds[];
   /** Samples per channel without source audio; with audio codes at most their length. */
   samples: number;
   /** One array per item, all of the same length; text2music and cover only. */
   audioCodes: Int32Array[] | null;
-  /** Required by all tasks but text2music, and cover with audio codes. */
+  /** Required by all tasks except text2music and a cover with audio codes. */
   source: RenderSource | null;
   /** Timbre reference: planar stereo at the checkpoint's sample rate; copied by the call. */
   referenceAudio: Float32Array | null;
-  /** Replace `referenceAudio`. */
+  /** Latents that replace `referenceAudio`. */
   referenceLatents?: Latents | null;
   /** Adapters of this job, in merge order; empty: base model. */
   adapters: JobAdapter[];
@@ -175,7 +175,10 @@ export interface RenderResult {
   samplesPerChannel: number;
   /** Per item: decoded latents, frames times channels. */
   latents: Float32Array[];
-  /** Per item: seconds at which each timed lyric token is sung. Empty if the model cannot, or no item has timed lyrics. */
+  /**
+   * Per item: seconds at which each timed lyric token is sung. Empty if the model cannot timestamp lyrics, or if no
+   * item has timed lyrics.
+   */
   lyricSeconds: Float32Array[];
   /** Duration of each stage in seconds. */
   timings: { conditions: number; denoise: number; decode: number };
@@ -260,7 +263,7 @@ export interface Vocabulary {
 }
 
 /**
- * The output of a row is a sequence of segments, executed by one automaton per row.
+ * Part of a decoding program. The output of a row is a sequence of segments, executed by one automaton per row.
  * - tokens: exactly these ids, fed in one forward pass
  * - pattern: tokens whose bytes match the regular expression (syntax: native/core/lm/README.md)
  * - codes: exactly `count` audio codes; without `count` any number, then the end token

@@ -1,10 +1,10 @@
 /**
- * Checks text that the language model wrote before it replaces a person's text. Uses no dictionary: it compares
+ * Checks the language model's text before it replaces the client's text. Uses no dictionary: it compares
  * words, genres and section tags, and detects whether the text reads like a language.
  */
 import { writtenLanguage } from "./language.js";
 
-/** Minimum share of the person's words that a rewrite keeps, counted with repeats. */
+/** Minimum share of the client's words that a rewrite keeps, counted with repeats. */
 const MIN_KEPT_SHARE = 0.9;
 /** Minimum words for language detection. */
 const MIN_TELLING_WORDS = 8;
@@ -23,7 +23,7 @@ const SECTION_WORDS = new Set(
   ).split(" "),
 );
 
-/** A caption must keep at least one requested genre. */
+/** Genres that are recognised. A caption must keep at least one requested genre. */
 const GENRE_WORDS = new Set(
   (
     "acid afrobeat ambient americana bachata baroque bebop bhangra bluegrass blues bolero bossa breakbeat celtic " +
@@ -58,7 +58,7 @@ export async function lyricsFault(lyrics: string, own: string): Promise<string |
   return textFault(sung(lyrics), "lyrics");
 }
 
-/** Faults that need no language detection. */
+/** Reason to reject a caption or lyrics, whatever they replace, or null. */
 async function textFault(text: string, kind: "caption" | "lyrics"): Promise<string | null> {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern detects control characters
   if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ufffd]|<\|/.test(text))

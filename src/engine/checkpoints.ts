@@ -32,7 +32,7 @@ const FILE_FOLDERS: Readonly<Record<ModelPart, readonly string[]>> = {
   language_model: ["", "checkpoints", "text_encoders", "clip"],
 };
 
-/** Folders of weight files, not models. */
+/** Folders that contain weight files; they are not models. */
 const HOLDS_FILES: ReadonlySet<string> = new Set(Object.values(FILE_FOLDERS).flat());
 
 export interface Checkpoint {
@@ -81,7 +81,8 @@ export class Checkpoints {
 
   /**
    * Finds a DiT and its parts.
-   * @throws EngineError MODEL_NOT_FOUND listing every path searched, UNSUPPORTED_MODEL for a file of something else
+   * @throws EngineError MODEL_NOT_FOUND listing every path searched, UNSUPPORTED_MODEL for a file that contains
+   * something else
    */
   renderer(name: string): RendererCheckpoint {
     const located = this.#resolve(name, EMBEDDED_MODEL);
@@ -250,8 +251,8 @@ export class Checkpoints {
   }
 
   /**
-   * Folder of the checkpoint directory, or file in one of ComfyUI's folders there, with or without extension. A
-   * folder with a file's name has its tokenizer.
+   * Folder of the checkpoint directory, or file in one of ComfyUI's folders there, with or without extension. A folder
+   * with the name of a weight file contains the tokenizer of that file.
    */
   #inRoot(name: string): string | undefined {
     const folder = join(this.#root, name);
@@ -264,7 +265,7 @@ export class Checkpoints {
     return [folder, ...places].find(isFile) ?? (isDirectory(folder) ? folder : undefined);
   }
 
-  /** Files of the checkpoint directory with this part. */
+  /** Weight files in the checkpoint directory that contain this part. */
   #filesOf(part: ModelPart): string[] {
     return FILE_FOLDERS[part]
       .flatMap((folder) => filesIn(join(this.#root, folder)))
@@ -288,8 +289,8 @@ export class Checkpoints {
   }
 
   /**
-   * Possible locations of the embedded model: the package, or the checkpoint directory if an application removed it
-   * there.
+   * Possible locations of the embedded model: the package, or the checkpoint directory if an application moved the
+   * model there.
    */
   #embeddedRoots(): string[] {
     return [MODELS_IN_PACKAGE, this.#root];
@@ -399,7 +400,7 @@ function statOf(path: string): Stats | undefined {
   }
 }
 
-/** Empty if the folder cannot be read. */
+/** Names in a folder; empty if the folder cannot be read. */
 function entriesOf(folder: string): string[] {
   try {
     return isDirectory(folder) ? readdirSync(folder) : [];
@@ -421,7 +422,10 @@ function stemOf(path: string): string {
   return basename(path, WEIGHTS_EXTENSION);
 }
 
-/** Checks keys that only a DiT's config.json has; diffusers pipelines keep it in transformer/. */
+/**
+ * Whether there is a DiT at `path`. Checks keys that only a DiT's config.json has; diffusers pipelines keep it in
+ * transformer/.
+ */
 function isRenderer(path: string): boolean {
   if (isFile(path)) return modelsIn(path).transformer !== undefined;
   const source = sourceInFolder(path, "transformer");

@@ -52,7 +52,7 @@ export class Engine implements MusicEngine {
   readonly #gpus: readonly Gpu[];
   readonly #log: (message: string) => void;
   readonly #models: LoadedModels;
-  /** By checkpoint name. */
+  /** Contexts for `checkWords`, by checkpoint name. */
   readonly #textContexts = new Map<string, Promise<TextContext>>();
   /** Running training, stopped when the engine closes. */
   readonly #training = new Set<Promise<unknown>>();
@@ -191,7 +191,7 @@ export class Engine implements MusicEngine {
     } catch (error) {
       if (!hasCode(error, "OUT_OF_MEMORY") || requests.length === 1) throw error;
       const half = Math.ceil(requests.length / 2);
-      this.#log(`${error.message}; planning ${half} at once`);
+      this.#log(`${error.message}; planning ${half} songs at a time`);
       const plans = await this.#planTogether(requests.slice(0, half), call);
       return [...plans, ...(await this.#planTogether(requests.slice(half), call))];
     }
@@ -228,7 +228,7 @@ export class Engine implements MusicEngine {
       } catch (error) {
         if (!hasCode(error, "OUT_OF_MEMORY") || batch.length === 1) throw error;
         atOnce = Math.ceil(batch.length / 2);
-        this.#log(`${error.message}; rendering ${atOnce} at once`);
+        this.#log(`${error.message}; rendering ${atOnce} songs at a time`);
       }
     }
   }

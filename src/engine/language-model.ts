@@ -1,4 +1,4 @@
-/** A loaded language model with its tokenizer: prompts and programs in, text and audio codes out. */
+/** A loaded language model with its tokenizer. Takes prompts and decoding programs, returns text and audio codes. */
 import { join } from "node:path";
 import type {
   CallOptions,
@@ -18,7 +18,7 @@ import type { LanguageModelInfo, SamplingOptions, Seed } from "./types.js";
 
 /** Enough for the longest song's 3000 codes and long lyrics; the models support more. */
 const MAX_CONTEXT_TOKENS = 8192;
-/** Tokens around the words of any prompt, including the think block before audio codes. */
+/** Tokens of a prompt besides the client's text, including the think block before audio codes. */
 const FRAME_TOKENS = 128;
 
 export interface TextJob {
@@ -132,7 +132,7 @@ export class LanguageModel {
     return this.text.tokenizer;
   }
 
-  /** False if its configuration has `"writes_text": false`: too small to write readable text. */
+  /** Whether the model can write readable text; small models have `"writes_text": false` in their configuration. */
   get writesText(): boolean {
     return this.text.config.writes_text ?? true;
   }

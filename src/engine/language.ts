@@ -10,7 +10,7 @@ let thread: Worker | null = null;
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Language code from `languages`, or null if the text is too short or mixed. Runs in a thread, since loading the
+ * Language code from `LANGUAGES`, or null if the text is too short or mixed. Runs in a thread, since loading the
  * detector's tables takes a second of CPU.
  */
 export function writtenLanguage(text: string): Promise<string | null> {

@@ -35,9 +35,9 @@ export class LoadedModels {
   #unloadedLanguageModel: string | null = null;
   /** Default for requests that name no model; null: as configured. */
   #defaultLanguageModel: string | null = null;
-  /** Running language work. A task makes several model calls, so a model closes only after them. */
+  /** Running work of the language model. It makes several model calls, so a model closes only after all work. */
   readonly #languageWork = new Set<Promise<unknown>>();
-  /** Time of last use (`performance.now()`). */
+  /** Time when each model was last used (`performance.now()`). */
   readonly #lastUsedMs = new WeakMap<Renderer | LanguageModel, number>();
   #idleTimer: NodeJS.Timeout | undefined;
   /** Tail of the load queue. Loads are serial, since parallel ones would need memory for both. */
@@ -281,8 +281,8 @@ export class LoadedModels {
     } catch (error) {
       if (!hasCode(error, "OUT_OF_MEMORY")) throw error;
       const left = await this.#unloadIdle((model) => model !== used);
-      const without = left.length > 0 ? ` without ${left.join(", ")}` : "";
-      this.log(`${error.message}; retrying${without}`);
+      const unloaded = left.length > 0 ? ` after unloading ${left.join(", ")}` : "";
+      this.log(`${error.message}; retrying${unloaded}`);
       return await this.reportDeviceLoss(work);
     } finally {
       if (used !== null) this.#markUsed(used);

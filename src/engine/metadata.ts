@@ -11,9 +11,9 @@ export interface ThinkFields {
   duration?: number | undefined;
   /** For example "F# minor". */
   keyscale?: string | undefined;
-  /** One of `languages`. */
+  /** One of `LANGUAGES`. */
   language?: string | undefined;
-  /** One of `timeSignatures`. */
+  /** One of `TIME_SIGNATURES`. */
   timesignature?: string | undefined;
 }
 

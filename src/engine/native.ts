@@ -48,7 +48,7 @@ export function loadAddon(
   if (prebuilt === null) {
     throw new EngineError(
       "ADDON_MISSING",
-      `There is no native addon: ${PLATFORM_PACKAGE} is not installed (optional dependency; missing with --omit=optional and on unsupported platforms), and none is built here`,
+      `There is no native addon: ${PLATFORM_PACKAGE} is not installed (optional dependency; missing with --omit=optional and on unsupported platforms), and there is no local build`,
       { advice: `Install it, build one with "${SETUP_COMMAND}", or set CARILLON_ADDON to its path.` },
     );
   }

@@ -1,6 +1,6 @@
 /**
- * Song planning with the language model: expand a query, rewrite, plan, describe. Its text replaces a person's only
- * after a check (answer-check.ts).
+ * Song planning with the language model: expand a query, rewrite, plan, describe. The model's text replaces the
+ * client's text only after a check (answer-check.ts).
  */
 import { performance } from "node:perf_hooks";
 import type { CallOptions } from "./addon.js";
@@ -350,7 +350,7 @@ function sheetProgram({ language, metadata }: Pick<SheetRequest, "language" | "m
   };
 }
 
-/** Program for a model that does not write text. */
+/** Parts of a program for a model that does not write text. */
 const FACTS_ONLY = { writeCaption: false, writeLanguage: false, textAfterwards: false };
 
 /** Tokens to keep free for the output. `codesSeconds`: length of the song whose codes are written; null: no codes. */

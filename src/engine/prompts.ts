@@ -1,4 +1,7 @@
-/** Prompts of the language model, byte-exact, and the programs that constrain its answers. */
+/**
+ * Prompts of the language model, byte-exact, and the decoding programs (lists of `Segment`s) that constrain its
+ * answers.
+ */
 import type { Segment } from "./addon.js";
 import {
   BPM_RANGE,

@@ -22,7 +22,7 @@ import {
 
 const MAX_TIMESTEPS = 200;
 
-/** Descending from at most 1 to 0. */
+/** Flow times of the steps, descending from at most 1 to 0. */
 const timesteps = z
   .unknown()
   .transform((value, context): number[] => {
@@ -163,7 +163,7 @@ export const renderParameters = {
     coverNofsq: parameter(
       "cover_nofsq",
       flag.default(false),
-      "Cover from the full source instead of its audio codes, which stays closer to it.",
+      "Cover from the full source instead of its audio codes; the song stays closer to the source.",
     ),
   }),
 };

@@ -84,7 +84,7 @@ export class Renderer {
     return this.#native.info.isLegoSft;
   }
 
-  /** No call is running and no adapter is loaded. */
+  /** Whether no call is running and no adapter is loaded. */
   get isIdle(): boolean {
     return this.#work.size === 0 && this.adapters.state.adapters.length === 0;
   }
@@ -112,7 +112,7 @@ export class Renderer {
     return prompts.map(([, warnings], item) => songOf(rendered, item, warnings));
   }
 
-  /** @param prompts of all items, or one per item */
+  /** @param prompts one for all items, or one per item */
   async #renderBatch(
     request: RenderRequest,
     prompts: PromptIds[],
@@ -147,7 +147,7 @@ export class Renderer {
     return { values, frames: values.length / silentFrame.length, samples, silentFrame };
   }
 
-  /** The addon checks the number of channels. */
+  /** Checks that latents belong to this model's VAE. The addon checks the number of channels. */
   #assertOwnSpace(name: string, latents: SongLatents | null | undefined): void {
     const own = this.#native.info.silentFrame;
     const other = latents?.silentFrame ?? own;
@@ -261,7 +261,7 @@ export class Renderer {
   }
 }
 
-/** The songs at the beginning that have the length of the first one: a batch has no other lengths. */
+/** The leading songs that have the same length as the first, because all songs of a batch have one length. */
 export function firstOfEqualLength(requests: readonly RenderRequest[]): readonly RenderRequest[] {
   const lengthOf = ({ metadata, audioCodes }: RenderRequest) =>
     `${metadata.durationSeconds} ${audioCodes?.[0]?.length}`;
@@ -269,7 +269,7 @@ export function firstOfEqualLength(requests: readonly RenderRequest[]): readonly
   return end < 0 ? requests : requests.slice(0, end);
 }
 
-/** A song of a batch, with its share of the batch's seconds. */
+/** A song of a batch, with its share of the batch's timings. */
 function songOf(batch: Rendering, item: number, promptWarnings: readonly string[]): Rendering {
   const of = <T>(items: readonly T[]) => items.slice(item, item + 1);
   const share = (seconds: number) => seconds / batch.audio.length;

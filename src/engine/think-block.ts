@@ -1,5 +1,5 @@
 /**
- * Serialises and parses think blocks. The writer matches PyYAML, on which the model was trained (block style,
+ * Serialises and parses think blocks. The writer matches PyYAML, whose output the model was trained on (block style,
  * sorted keys, width 80, Unicode kept); the parser is tolerant.
  */
 import {

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { finiteNumber, flag, oneOf, parameter, strictInteger, within } from "../parameters.js";
 
 const MAX_COUNT = 2 ** 31 - 1;
-/** Default shift of the discrete flow times; 0 also means this, as the formula is undefined at 0. */
+/** Default shift of the discrete flow times; 0 also means this value, as the formula is undefined at 0. */
 const DEFAULT_SHIFT = 3;
 
 /** Parameters are updated in float32. */

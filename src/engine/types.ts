@@ -29,7 +29,7 @@ export interface Metadata {
   durationSeconds: number | null;
 }
 
-/** Integer from 0 to 2^64 - 1: a number up to 2^53 - 1, a string above, since JSON readers would round it. */
+/** Integer from 0 to 2^64 - 1: a number up to 2^53 - 1, a string above, since JSON parsers would round the number. */
 export type Seed = number | string;
 
 /** A complete song description, written or rewritten by the language model. */
@@ -97,7 +97,7 @@ export interface UnderstandRequest extends LanguageRequest {
   seed: Seed;
 }
 
-/** Score by its audio codes how well a song fits its text. */
+/** Score how well a song, given as audio codes, fits its text. */
 export interface ScoreRequest extends LanguageRequest {
   audioCodes: Int32Array;
   caption: string;
@@ -107,7 +107,7 @@ export interface ScoreRequest extends LanguageRequest {
   metadata: Metadata;
 }
 
-/** From 0 to 1; null if the song lacks it or the model cannot judge it. */
+/** Scores from 0 to 1; null if the song has no such text or the model cannot judge it. */
 export interface SongScores {
   total: number;
   caption: number | null;
@@ -142,7 +142,7 @@ export interface Plan {
   language: string | null;
   /** One per batch item; null if not requested. */
   audioCodes: Int32Array[] | null;
-  /** For the client. */
+  /** Warnings for the client. */
   warnings: string[];
   seconds: { metadata: number; codes: number };
 }
@@ -202,7 +202,7 @@ export interface RenderRequest extends RenderParameters {
   source: (RenderSource & { latents?: SongLatents | null }) | null;
   /** Timbre reference. */
   referenceAudio: PlanarAudio | null;
-  /** Replace `referenceAudio`. */
+  /** Latents that replace `referenceAudio`. */
   referenceLatents?: SongLatents | null;
   seeds: Seed[];
   /** Adapters of this song only; absent: the loaded and enabled ones. */
@@ -259,7 +259,7 @@ export interface LoadedAdapter extends AdapterInfo, AdapterSource, ScaledAdapter
 
 /** Adapter of one song. */
 export interface SongAdapter extends AdapterSource, ScaledAdapter {
-  /** Hash of its files; adapters with equal digest are loaded once. */
+  /** Hash of the adapter's files; adapters with equal digest are loaded once. */
   digest: string;
 }
 
@@ -284,7 +284,7 @@ export interface SlotState {
   codebookSize: number | null;
   /** Model name; null before the first successful load. */
   model: string | null;
-  /** Whether it is in memory. An unloaded idle model reloads on use. */
+  /** Whether the model is in memory. An unloaded idle model reloads on use. */
   isLoaded: boolean;
   isTurbo: boolean;
   /** Trained on stems: its captions have the parts Global, Local and Mask Control. */
@@ -297,7 +297,7 @@ export interface EngineOptions {
   /** Model names or paths of slots 1 to 3; null: no such slot. */
   slotModels: [string, string | null, string | null];
   languageModel: string;
-  /** One per slot; the last applies to further slots. `auto`: GPU with the most free memory, else CPU. */
+  /** Devices, one per slot; the last applies to further slots. `auto`: GPU with the most free memory, else CPU. */
   devices: readonly [string, ...string[]];
   languageModelDevice: string;
   dtype: "auto" | "float32" | "bfloat16";
@@ -306,9 +306,9 @@ export interface EngineOptions {
   flashAttention: boolean;
   /** Keep text encoder, DiT and VAE on the device only during the stages that use them. */
   offload: boolean;
-  /** The same, for the DiT only. */
+  /** `offload` for the DiT only. */
   offloadModel: boolean;
-  /** The same, for the language model. */
+  /** `offload` for the language model. */
   offloadLanguageModel: boolean;
   /** Maximum songs planned or rendered at once. Null: limited by memory; on the CPU songs are rendered one by one. */
   batchMax: number | null;
@@ -351,8 +351,8 @@ export interface MusicEngine {
   formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet>;
   plan(request: PlanRequest, call: CallOptions): Promise<Plan>;
   /**
-   * Plans songs with equal sampling options together: as many at once as `batchMax` and memory allow. On the CPU each
-   * plan is the one that the song has alone.
+   * Plans songs with equal sampling options together: as many at once as `batchMax` and memory allow. On the CPU the
+   * plan of a song is the same alone and in a batch.
    */
   planSongs(requests: readonly PlanRequest[], call: CallOptions): Promise<Plan[]>;
   understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet>;
@@ -363,8 +363,8 @@ export interface MusicEngine {
   /**
    * Renders songs that share task, source and parameters; each has one seed and its own words and codes. Songs of equal
    * length are rendered together: `batchMax` at most; by default all on a GPU, and one at a time on the CPU, where a
-   * batch takes as long as its songs and the first would wait for the last. Yields them in order; the next batch begins
-   * when the caller asks for its first song. On the CPU a song is the same alone and in a batch.
+   * batch takes as long as its songs one by one, and the first song would wait for the last. Yields them in order; the
+   * next batch begins when the caller asks for its first song. On the CPU a song is the same alone and in a batch.
    * @param callOf called before each batch, with the index of its first song and their number
    */
   renderSongs(
@@ -385,7 +385,7 @@ export interface MusicEngine {
   unloadAdapter(name: string | null, call?: CallOptions): Promise<AdapterState>;
   /** `name` null: all */
   enableAdapter(name: string | null, enabled: boolean, call?: CallOptions): Promise<AdapterState>;
-  /** `name` null: the one loaded last */
+  /** `name` null: the adapter loaded last */
   scaleAdapter(name: string | null, scale: number, call?: CallOptions): Promise<AdapterState>;
   /** Reads an adapter's properties with the model of slot 1, without loading it. */
   inspectAdapter(adapter: SongAdapter, call?: CallOptions): Promise<AdapterInfo>;

@@ -4,7 +4,7 @@ import { isObject } from "../parameters.js";
 import { openRegularSync } from "../system/regular-file.js";
 
 const LENGTH_BYTES = 8;
-/** Limit of the format. */
+/** Maximum header size of the format. */
 const MAX_HEADER_BYTES = 100_000_000;
 const MAX_GGUF_NAME_BYTES = 256;
 

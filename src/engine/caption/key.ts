@@ -174,7 +174,7 @@ function accidentalAt(text: TokenText, at: number): [accidental: string, end: nu
   return found === null ? ["", at] : [found.value, found.end];
 }
 
-/** Only where Latin words can precede a mode, that is in scripts with spaces. */
+/** Whether the note may be an ordinary word. Only possible in scripts with spaces, where a word can precede a mode. */
 function isAmbiguous(text: TokenText, start: number, end: number, mode: lexicon.ModeWords): boolean {
   const note = text.tokens[start]?.text ?? "";
   if (end !== start + 1 || !/\p{Script=Latin}|\p{Script=Cyrillic}/u.test(mode.words[0] ?? "")) return false;

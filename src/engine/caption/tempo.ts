@@ -110,7 +110,7 @@ function boundBefore(text: TokenText, start: number): Place | null {
   return unit !== null && BACKINGS.at(text, unit.end) !== null ? null : bound;
 }
 
-/** Not part of a word or another number: "TR808", "6/8". */
+/** The number at a token; null if it is part of a word or of another number: "TR808", "6/8". */
 function numberAt(text: TokenText, at: number): number | null {
   const token = text.tokens[at];
   if (token?.kind !== "number") return null;

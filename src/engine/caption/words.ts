@@ -48,7 +48,7 @@ export const LOWER_BOUNDS = words(
 /** Lower bounds that can also mean a place: "over drums". */
 export const PLACES = words("over | über");
 
-/** Nouns that make such a phrase a place: "over 90 bpm drums". */
+/** Nouns after which "over" means a place: "over 90 bpm drums". */
 export const BACKINGS = words(
   "backing | bass | bassline | beat | beats | break | breakbeat | breakbeats | breaks | chords | claps | drum loop | drums | drumming | groove | " +
     "guitar | guitars | kick | kicks | loop | loops | percussion | piano | rhythm | rhythms | riddim | strings | synths",
@@ -238,7 +238,7 @@ export const NO_PACES = words(
     "asleep | fashion | friends | money | autos",
 );
 
-/** The same for a pace word after them: "comida rápida". */
+/** Nouns that a pace word after them describes: "comida rápida". */
 export const NO_PACES_BEFORE = words("comida | restauration | alimentation");
 /** Tempo marks that are also words; they count only at the start of a clause. */
 export const WORDY_PACES = words("grave | presto | largo");
@@ -252,7 +252,7 @@ export const DETERMINERS = words(
   "a | an | the | my | your | our | his | her | their | its | this | that | these | those | every | no | one | in | ein | eine | einem | einen | das | mein | meine | " +
     "une | un | mon | ma",
 );
-/** Nouns after which it is a genre all the same: "a house track". */
+/** Nouns before which such a word is a genre after all: "a house track". */
 export const MUSIC = words(
   "music | track | tracks | beat | beats | groove | grooves | song | songs | tune | tunes | anthem | anthems | banger | bangers | mix | jam | number | " +
     "piece | ballad | riff | riffs | guitar | guitars | drums | drum | band | bands | opera | vibe | vibes | style | feel | sound | loop | loops | instrumental | " +
