@@ -85,7 +85,7 @@ describe("recordings sent with a task", () => {
     await client.delete(`/v1/tasks/${done}?state=succeeded`);
     expect(readdirSync(uploads)).to.have.length(1);
     const lost = await client.post("/release_task", parameters);
-    expectRefusal(lost, /^the recording "upload:ctx_audio_.*" is gone: send the file again$/);
+    expectRefusal(lost, /^the recording "upload:ctx_audio_.*" is no longer stored: send the file again$/);
   });
 
   it("are deleted when their waiting or running task is cancelled", async () => {

@@ -134,7 +134,7 @@ describe("latents of songs", function () {
     const frame = 1920;
     for (const samples of [480_001, 480_000 - frame]) {
       const unfitting = await changed(() => ({ samples }));
-      expect(await refusal(unfitting)).to.equal("src_latents states a length that its frames do not hold");
+      expect(await refusal(unfitting)).to.equal("src_latents states a length that does not match its frames");
     }
   });
 

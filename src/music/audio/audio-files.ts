@@ -23,7 +23,7 @@ const UNFINISHED_AGE_MS = 24 * 60 * 60_000;
 /** A readable song, in the folder or only in the object store. */
 export interface FoundAudio {
   path: string;
-  /** Null: the file is at `path`. */
+  /** Object in the object store; null if there is a local file at `path`. */
   stored: StoredObject | null;
 }
 
@@ -101,8 +101,8 @@ export class AudioFiles {
   }
 
   /**
-   * At the start, removes files of interrupted jobs: unfinished ones, and those that their task does not list. Audio
-   * without a task record is moved to `quarantine` and kept, because the record may have been lost.
+   * Called at start-up. Removes files of interrupted jobs: unfinished files, and files that their task does not list.
+   * Audio without a task record is moved to `quarantine` and kept, because the record may have been lost.
    * @param namesOf file names of a task; "all" if its record is unreadable, null if there is no such task
    * @returns the moved files
    */
@@ -127,8 +127,8 @@ export class AudioFiles {
   }
 
   /**
-   * Removes unfinished files that were not written for a day, left by killed workers. In a shared directory a start
-   * must not remove files that other servers are writing.
+   * Removes unfinished files that were not written for a day, left by killed workers. A start must not remove them at
+   * once, because in a shared directory other servers may be writing them.
    */
   async removeAbandoned(): Promise<void> {
     const names = (await readdir(this.directory).catch(() => [])).filter(
@@ -144,7 +144,7 @@ export class AudioFiles {
     }
   }
 
-  /** Time on the clock that dates the folder's files, which may differ from this machine's. */
+  /** Current time on the clock of the folder's file system, which may differ from this machine's clock. */
   async #folderTimeMs(): Promise<number> {
     const probe = this.pathOf(`.clock-${randomUUID()}`);
     await writeFile(probe, "");

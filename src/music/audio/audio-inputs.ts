@@ -1,4 +1,4 @@
-/** Input recordings of tasks: allowed paths, and checks of their content. */
+/** Input recordings of tasks: resolves paths inside permitted directories, and checks the content. */
 import { createWriteStream } from "node:fs";
 import { copyFile, link, realpath, rm, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
@@ -17,9 +17,9 @@ import { readLatents } from "./latents-file.js";
 import { repaintWindows } from "./repaint-windows.js";
 import { referencedUpload, uploadPath } from "./uploads.js";
 
-/** Limits of decoding for new requests: no client takes all places, and the processor is left to jobs. */
+/** Limits of decoding for new requests, so that no client takes all places and jobs keep most of the processor. */
 const DECODERS = { places: 3, placesPerAddress: 2, waitingPerAddress: 64, retryAfterSeconds: 10 };
-/** Wait for free file descriptors. */
+/** How long a request waits for free file descriptors. */
 const REQUEST_WAIT = { maxWaitSeconds: 3, signal: undefined };
 /** Peak below which the renderer treats audio as silence. */
 const SILENT_PEAK = 1e-6;
@@ -32,7 +32,7 @@ type Kind = (typeof KINDS)[number];
 export interface AudioInputOptions {
   /** Directories that paths may point into, besides the service's own; null: any. */
   roots: readonly string[] | null;
-  /** Finished songs; relative paths start here. */
+  /** Finished songs; relative paths start in this folder. */
   songs: FileStorage;
   uploads: FileStorage;
   maxSeconds: number;
@@ -44,8 +44,8 @@ export class AudioInputs {
   constructor(private readonly options: AudioInputOptions) {}
 
   /**
-   * Links each kept upload of another task that a new request refers to, so that removing that task does not
-   * delete the recording of this one.
+   * Makes a hard link to each kept upload of another task that a new request names, so that the recording survives the
+   * removal of that task.
    * @throws RequestError if an upload is gone
    */
   async claim(request: GenerationRequest): Promise<GenerationRequest> {
@@ -65,7 +65,9 @@ export class AudioInputs {
     if (kept !== null) {
       const path = uploadPath(uploads.directory, kind, kept);
       if (!(await uploads.fetch(kept)) || !(await isLinked(kept, path))) {
-        throw new RequestError(`the recording ${describe(input?.path)} is gone: send the file again`);
+        throw new RequestError(
+          `the recording ${describe(input?.path)} is no longer stored: send the file again`,
+        );
       }
       return { path, isUpload: true, bytes: (await stat(path)).size };
     }
@@ -176,10 +178,12 @@ export class AudioInputs {
     const { songs, uploads } = this.options;
     if (input === null || (input.isUpload && uploads.store === null)) return input;
     if (input.isUpload) {
-      // The accepting machine may use another folder.
+      // The gateway that accepted the task may use another folder.
       const path = join(uploads.directory, basename(input.path));
       if (await uploads.fetch(path)) return { path, isUpload: true };
-      throw new RequestError(`the upload ${parameter.replace(/_path$/, "")} is gone; send it again`);
+      throw new RequestError(
+        `the upload ${parameter.replace(/_path$/, "")} is no longer stored; send it again`,
+      );
     }
     assertPath(input.path, parameter);
     const candidate = resolve(songs.directory, pathIn(input.path, parameter));
@@ -229,7 +233,7 @@ async function copyRecording(from: string, to: string): Promise<void> {
   await pipeline(file.createReadStream(), createWriteStream(to, { flags: "wx" }));
 }
 
-/** A file system without hard links gets a copy. */
+/** Makes a hard link, or a copy on a file system without hard links. False if `from` does not exist. */
 function isLinked(from: string, to: string): Promise<boolean> {
   return link(from, to)
     .catch(() => copyFile(from, to))

@@ -12,7 +12,7 @@ export interface ProcessLimits {
   cpuSeconds: number;
   /** Heap and stack memory, without mapped programs and libraries. */
   memoryBytes: number;
-  /** Maximum size of a file that it writes; pipes do not count. */
+  /** Maximum size of an output file; pipes do not count. */
   fileBytes: number;
 }
 
@@ -56,9 +56,9 @@ export class Confinement {
 
   /**
    * Finds the wrappers that work with `program` on this system.
-   * @param trial arguments with which it exits successfully at once
-   * @param env its whole environment
-   * @throws Error if it does not run without wrappers either
+   * @param trial arguments with which `program` exits successfully at once
+   * @param env whole environment of the program
+   * @throws Error if the program does not run even without wrappers
    */
   static async probe(
     program: string,

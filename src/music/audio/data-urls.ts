@@ -44,13 +44,13 @@ export class DataUrls {
     return this.songs.map(({ url }) => url);
   }
 
-  /** Length of the text with its songs. */
+  /** Length of the text with its songs, in bytes. */
   byteLength(text: string): number {
     const added = this.songs.map(({ mark, bytes }) => 4 * Math.ceil(bytes / 3) - mark.length);
     return added.reduce((sum, bytes) => sum + bytes, Buffer.byteLength(text));
   }
 
-  /** Writes the text with its songs with backpressure. An error destroys the destination. */
+  /** Writes the text and its songs, with backpressure. An error destroys the destination. */
   async send(text: string, destination: Writable, end: boolean): Promise<void> {
     await pipeline(Readable.from(this.#pieces(text), { highWaterMark: 1 }), destination, { end });
   }

@@ -17,7 +17,7 @@ const MAX_WAIT_SECONDS = 600;
 const TIMEOUT_SECONDS = 600;
 /** Audio with a lower peak is not normalised. */
 const SILENT_PEAK = 1e-6;
-/** Bytes for headers and the last frame; otherwise a file is never larger than its samples as floats. */
+/** Allowance for headers and the last frame. Without these, a file is never larger than its samples as floats. */
 const OVERHEAD_BYTES = 2 ** 20;
 
 export class EncodeError extends Error {
@@ -40,7 +40,7 @@ export interface EncodeJob {
   format: AudioFormat;
   /** Absent parameters have their defaults. */
   finish?: Partial<AudioFinish>;
-  /** Absent: none. */
+  /** Absent: the file gets no tags. */
   tags?: SongTags | undefined;
   /** The file is written atomically. */
   path: string;

@@ -10,10 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Confinement } from "./confinement.js";
 import { ensureStarter, INPUT_DESCRIPTOR, type ProgramInput, type Running, startProgram } from "./starter.js";
 
-/**
- * Package with static programs for every platform. They are part of the package, so installing it downloads and runs
- * nothing.
- */
+/** npm package with static ffmpeg programs. They are included, so its installation downloads and runs nothing else. */
 export const STATIC_PACKAGE = "@ffmpeg-installer/ffmpeg";
 /** Far above the time for any valid recording. */
 const CPU_SECONDS = 120;
@@ -43,7 +40,7 @@ export class FfmpegError extends Error {
      */
     readonly code: "FFMPEG_MISSING" | "FFMPEG_FAILED" | "TIMEOUT" | "SYSTEM_BUSY",
     message: string,
-    /** Its stderr. May contain paths: not for clients. */
+    /** stderr of ffmpeg. Not for clients, because it may contain paths. */
     readonly stderr = "",
     options?: ErrorOptions,
   ) {
@@ -57,9 +54,9 @@ export interface FfmpegOptions {
   stdout: "pipe" | "ignore";
   /** Open input file, named INPUT_PATH in the arguments. Replacing the file at its path has no effect. */
   input?: { path: string; file: FileHandle };
-  /** Maximum size of an output file; 0: it writes none. */
+  /** Maximum size of an output file; 0: ffmpeg writes no file. */
   fileBytes: number;
-  /** Wall-clock limit, after which it is killed; absent: no limit. */
+  /** Wall-clock limit, after which ffmpeg is killed; absent: no limit. */
   timeoutSeconds?: number;
   /** How long to wait for resources for another process. */
   maxWaitSeconds: number;
@@ -71,7 +68,7 @@ export interface FfmpegRun {
   stdin: Writable;
   /** Also ends after a failure; `exited` has the reason. */
   stdout: AsyncIterable<Buffer>;
-  /** Resolves on success and rejects with FfmpegError, after its pipes are closed. */
+  /** Resolves on success or rejects with FfmpegError, after the pipes of the process are closed. */
   exited: Promise<void>;
 }
 
@@ -89,7 +86,7 @@ let ffmpeg: Promise<Ffmpeg> | undefined;
 
 /**
  * Finds ffmpeg on the PATH or in the optional package. The result is cached; failures are not.
- * @throws FfmpegError FFMPEG_MISSING if none runs, or the system's error if resources are short
+ * @throws FfmpegError FFMPEG_MISSING if no ffmpeg can be run, or the system's error if resources are short
  */
 export function findFfmpeg(): Promise<Ffmpeg> {
   ffmpeg ??= probe("ffmpeg")
@@ -120,7 +117,7 @@ function packagedProgram(): string | null {
 
 /**
  * Starts ffmpeg with its limits.
- * @throws FfmpegError if it cannot be started, or the signal's reason
+ * @throws FfmpegError if ffmpeg cannot be started, or the signal's reason
  */
 export function startFfmpeg(args: readonly string[], options: FfmpegOptions): Promise<FfmpegRun> {
   return retryWhileBusy(async () => {

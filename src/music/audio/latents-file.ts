@@ -1,6 +1,7 @@
 /**
  * Latents of a song as a safetensors file: `latents` [frames, channels], F32 or BF16, 25 frames a second. Optional:
- * `silence` [channels], the first latent frame of silence, which identifies the VAE; metadata `samples`, the length at 48 kHz.
+ * `silence` [channels], the first latent frame of silence, which identifies the VAE; metadata `samples`, the length at
+ * 48 kHz.
  */
 
 import { writeFile } from "node:fs/promises";
@@ -76,7 +77,8 @@ export async function readLatents(path: string, name: string, maxSeconds: number
   return {
     values,
     frames,
-    samples: samplesOf(header.__metadata__, frames) ?? refuse("states a length that its frames do not hold"),
+    samples:
+      samplesOf(header.__metadata__, frames) ?? refuse("states a length that does not match its frames"),
     silentFrame: floatsOf(header.silence, silenceLength, data),
   };
 }

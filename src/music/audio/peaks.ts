@@ -4,7 +4,7 @@ import type { PlanarAudio } from "../../engine/types.js";
 const PEAKS = 96;
 const FULL = 100;
 
-/** Peak of each of 96 equal parts of planar stereo audio, from 0 to 100 of the largest. */
+/** Peaks of 96 equal parts of planar stereo audio, in percent of the largest peak. */
 export function peaksOf(audio: PlanarAudio): number[] {
   const samples = audio.length / 2;
   const peaks = Array.from({ length: PEAKS }, (_, part) => {

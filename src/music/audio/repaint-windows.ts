@@ -3,7 +3,7 @@ import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { RequestError } from "../errors.js";
 import type { GenerationRequest } from "../request/schema.js";
 
-/** One latent frame. Lengths rounded by clients and padding of lossy formats differ by less. */
+/** Tolerance of a window's start: one latent frame. Rounding by clients and padding of lossy formats are smaller. */
 const TOLERANCE_SECONDS = 0.04;
 
 /** In seconds of the source. */

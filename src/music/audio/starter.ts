@@ -1,6 +1,6 @@
 /**
- * Starts programs without blocking the event loop. Forking copies the memory tables of the process, which takes
- * hundreds of milliseconds with models loaded. So a small process is started early, and starts all others.
+ * Starts programs without blocking the event loop. Forking copies the page tables of the process, which takes hundreds
+ * of milliseconds with models loaded. So a small process is started early, and starts all others.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { forwardStderr } from "../../system/log.js";
 
 export interface Program {
   command: readonly string[];
-  /** Its whole environment. */
+  /** Whole environment of the program. */
   env: NodeJS.ProcessEnv;
   stdin: "pipe" | "ignore";
   stdout: "pipe" | "ignore";
@@ -35,14 +35,14 @@ export const INPUT_DESCRIPTOR = 3;
 interface End {
   code: number | null;
   signal: NodeJS.Signals | null;
-  /** Start of its stderr. */
+  /** Beginning of the program's stderr. */
   stderr: string;
 }
 
 export interface Running {
   stdin: Writable;
   stdout: Readable;
-  /** Resolves when it has ended and its pipes are closed; rejects if the signal killed it. */
+  /** Resolves when the program has ended and its pipes are closed; rejects if the signal killed it. */
   ended: Promise<End>;
 }
 
@@ -50,7 +50,7 @@ const MAX_HEADER_BYTES = 2 ** 20;
 
 let starter: Promise<string> | undefined;
 
-/** Starts the starter process unless it runs. @returns the path of its socket */
+/** Launches the starter process unless it already runs. @returns the path of its socket */
 export function ensureStarter(env: NodeJS.ProcessEnv): Promise<string> {
   starter ??= launch(env).catch((error: unknown) => {
     starter = undefined;
@@ -87,7 +87,7 @@ export async function startProgram(program: Program): Promise<Running> {
   } catch (error) {
     const { syscall, code } = error as NodeJS.ErrnoException;
     if (syscall !== "connect" || (code !== "ENOENT" && code !== "ECONNREFUSED")) throw error;
-    starter = undefined; // It has just exited, or its socket in the temporary folder was deleted.
+    starter = undefined; // The starter process has just exited, or its socket in the temporary folder was deleted.
     return ask(await ensureStarter(program.env), program);
   }
 }

@@ -4,10 +4,10 @@
  */
 
 const HOP_SAMPLES = 512;
-/** Half a minute is representative, and fast to measure. */
+/** Length of the measured excerpt: half a minute is representative, and fast to measure. */
 const MAX_SECONDS = 30;
 const BPM_RANGE = { min: 50, max: 200 };
-/** Most common tempo, and the standard deviation in octaves. */
+/** Preferred tempo, and the standard deviation of the preference in octaves. */
 const PREFERRED_BPM = 120;
 const PREFERENCE_OCTAVES = 1;
 /** Number of following beats that are compared. */
@@ -31,7 +31,7 @@ export function measureTempo(audio: Float32Array, sampleRate: number): number | 
   return best.bpm;
 }
 
-/** Loudness increase of each hop, in the whole and in the treble; 0 for a decrease. */
+/** Increase of loudness at each hop, summed over the full band and the treble; 0 for a decrease. */
 function onsetStrength(audio: Float32Array, sampleRate: number): Float64Array {
   const length = audio.length / 2;
   const measured = Math.min(length, MAX_SECONDS * sampleRate);

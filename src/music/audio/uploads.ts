@@ -25,7 +25,7 @@ const PREFIXES: Readonly<Record<UploadKind, string>> = {
 };
 
 export interface Upload {
-  /** Path of the stored file; null if it came before a valid key and was not stored. */
+  /** Path of the stored file; null if the file arrived before a valid key and was not stored. */
   path: string | null;
 }
 
@@ -92,7 +92,7 @@ export async function storeUpload(content: Readable, path: string): Promise<numb
   }
 }
 
-/** At the start, deletes uploads of earlier processes that `isOwned` rejects. */
+/** Called at start-up. Deletes uploads of earlier processes for which `isOwned` is false. */
 export async function removeOrphanUploads(
   directory: string,
   isOwned: (path: string) => boolean,

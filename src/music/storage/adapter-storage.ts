@@ -102,7 +102,10 @@ export class AdapterStorage {
   }
 }
 
-/** Changes when the files at `path` change; reads only their metadata. @throws EngineError ADAPTER */
+/**
+ * Hash that changes when the files at `path` change; reads only sizes and times of the files. @throws EngineError
+ * ADAPTER
+ */
 export async function signatureOf(path: string): Promise<string> {
   const { folder, names } = await adapterAt(path);
   const stats = names.map(async (name) => {

@@ -1,6 +1,6 @@
 /**
- * A folder of the service's files, optionally backed by an object store; it then holds copies and new files. A song is
- * stored before its task is reported as done.
+ * A folder of the service's files. With an object store behind it, the folder holds only copies and new files. A song
+ * is stored before its task is reported as done.
  */
 import { access, copyFile, mkdir, readdir, rm, stat, utimes } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -30,7 +30,7 @@ export class FileStorage {
     return join(this.staging ?? this.directory, name);
   }
 
-  /** Object name of a file. It is the same for all machines' folders. */
+  /** Object name of a file, the same on all machines. */
   objectName(path: string): string {
     return this.prefix + basename(path);
   }

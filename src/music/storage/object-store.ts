@@ -27,12 +27,12 @@ export interface ByteRange {
   end: number;
 }
 
-/** Objects appear atomically. Names contain letters, digits, `-`, `.`, `_` and `/`. */
+/** New objects become visible atomically. Names contain letters, digits, `-`, `.`, `_` and `/`. */
 export class ObjectStore {
   private constructor(
     private readonly s3: typeof import("@aws-sdk/client-s3"),
     private readonly client: S3Client,
-    /** The setting, for messages. */
+    /** Value of SVC_STORAGE, for messages. */
     readonly location: string,
     private readonly bucket: string,
     private readonly prefix: string,
@@ -155,7 +155,7 @@ export class ObjectStore {
     } while (ContinuationToken !== undefined);
   }
 
-  /** A URL that anyone can use for an hour, with this method only. */
+  /** A URL that anyone can use for an hour, with this HTTP method only. */
   async signedUrl(name: string, disposition: string, method: "GET" | "HEAD" = "GET"): Promise<string> {
     const { getSignedUrl } = await import("@aws-sdk/s3-request-presigner");
     const asked = {
@@ -176,7 +176,7 @@ export class ObjectStore {
     try {
       return await ask();
     } catch (error) {
-      if (isNoSpaceHere(error)) throw error;
+      if (isLocalDiskFull(error)) throw error;
       throw new StoreError("UNREACHABLE", refusal(this.location, error), { cause: error });
     }
   }
@@ -187,7 +187,7 @@ function absent(error: unknown): null {
   throw error;
 }
 
-function isNoSpaceHere(error: unknown): boolean {
+function isLocalDiskFull(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "ENOSPC";
 }
 

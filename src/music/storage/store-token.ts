@@ -1,4 +1,4 @@
-/** Token files in a shared storage. A server that finds the token sees the same storage. */
+/** Token files that identify a shared storage: a server that finds the fleet's token there sees the same storage. */
 import { access, mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ObjectStore } from "./object-store.js";

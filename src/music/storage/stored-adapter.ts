@@ -1,6 +1,6 @@
 /** An adapter identified by its content. */
 export interface StoredAdapter {
-  /** Hash of its files and their names. */
+  /** Hash of the files and their names. */
   digest: string;
   /** Object name of each file, by its path in the adapter. */
   files: Record<string, string>;
