@@ -14,7 +14,7 @@ import { RequestError } from "../errors.js";
 export const TAG_POSITIONS = ["prepend", "append", "replace"] as const;
 export type TagPosition = (typeof TAG_POSITIONS)[number];
 
-/** Ids become file names. */
+/** Valid ids, which become file names. */
 const PLAIN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 const orElse = <T>(type: z.ZodType<T>, fallback: () => NoInfer<T>) =>
@@ -32,11 +32,11 @@ export function readWholeNumber(value: unknown): number | null {
   return typeof number === "number" && Number.isFinite(number) ? Math.trunc(number) : null;
 }
 
-/** A sample in files. Unknown keys are ignored; missing and null keys get defaults. */
+/** A sample as stored in files. Unknown keys are ignored; missing and null keys get defaults. */
 const sampleSchema = z.object({
   /** Name of the sample file; unique in its data set. */
   id: text(""),
-  /** Absolute after reading. */
+  /** Becomes absolute when the file is read. */
   audio_path: z.string().min(1),
   filename: text(""),
   caption: text(""),
@@ -55,7 +55,7 @@ const sampleSchema = z.object({
   language: text("unknown"),
   is_instrumental: flag(true),
   custom_tag: text(""),
-  /** Only described samples are used for training. */
+  /** Whether the sample is described; only labeled samples are used for training. */
   labeled: flag(false),
   /** Text used for the prompt; null: chosen by the genre ratio. */
   prompt_override: orElse(z.enum(["caption", "genre"]).nullable(), () => null),
@@ -73,13 +73,13 @@ const metadataSchema = z.object({
   genre_ratio: orElse(z.number().min(0).max(100), () => 0),
 });
 
-/** Accepts a bare array of samples. */
+/** A data set file; a bare array of samples is accepted, too. */
 const fileSchema = z.preprocess(
   (value) => (Array.isArray(value) ? { samples: value } : value),
   z.object({ metadata: metadataSchema.prefault({}), samples: z.array(sampleSchema) }),
 );
 
-/** Names in files that differ from the names here. */
+/** Field names in files, where they differ from the names in this code. */
 const FIELD_NAMES = {
   audio_path: "audioPath",
   raw_lyrics: "rawLyrics",

@@ -1,6 +1,6 @@
 /**
- * The data set of the endpoints: one at a time, in memory until it is saved. A data set is immutable and gets replaced, so a
- * running preparation keeps the one it started with.
+ * The data set that the endpoints edit: one at a time, in memory until it is saved. A data set is immutable and gets
+ * replaced, so a running preparation keeps the one it started with.
  */
 import { extname } from "node:path";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";

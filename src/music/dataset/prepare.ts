@@ -67,7 +67,7 @@ export class PreparationTasks extends BackgroundTasks<PreparationResult> {
 
 export interface PreparationRequest {
   dataSet: DataSet;
-  /** Absolute; exists. */
+  /** Absolute path of an existing directory. */
   outputDirectory: string;
   /** Keep existing files. */
   skipExisting: boolean;

@@ -23,7 +23,7 @@ export interface SampleSet {
 
 /**
  * Finds the sample files of `tensorDirectory`. Both paths are absolute and without symbolic links. A manifest entry is
- * looked up in the directory, then below `root`, then by its name, because sets get moved.
+ * looked up in the directory, then below `root`, then by its base name in the directory, because directories get moved.
  * @throws RequestError, UnusableFileError if the manifest is unreadable
  */
 export async function discoverSamples(tensorDirectory: string, root: string): Promise<SampleSet> {

@@ -153,7 +153,7 @@ export interface SampleFailure {
 /** Failures of a single sample. Others, such as a full disk or a missing model, would affect all samples. */
 const SAMPLE_CODES = ["BAD_ARGUMENT", "LM_OUTPUT", "NOT_FINITE", "OUT_OF_MEMORY", "PROMPT_TOO_LONG"];
 
-/** @throws the error itself if it is not the sample's fault */
+/** @throws the error itself if the sample did not cause it */
 export function failureOf(error: unknown, filename: string): SampleFailure {
   const { code, message } = error as Error & { code?: string };
   const isSamplesFault =

@@ -23,8 +23,8 @@ export interface Scan {
 }
 
 /**
- * Finds every audio file below the directory, sorted by path, with its descriptions. Links out of the root and files
- * without audio are skipped with a warning.
+ * Finds every audio file below the directory, sorted by path, with its descriptions. Links that lead out of the root
+ * and files without audio are skipped with a warning.
  * @throws RequestError if it is not a directory, is outside the root, or contains no audio
  */
 export async function scanFolder(

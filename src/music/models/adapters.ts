@@ -6,7 +6,7 @@ import { HttpError, toHttpError } from "../errors.js";
 import type { AdapterLoad, AdapterScale, AdapterToggle } from "../request/adapter-bodies.js";
 import { requireModel } from "./models.js";
 
-/** Initial scale of an adapter, also reported without one. */
+/** Initial scale of an adapter, also reported if no adapter is loaded. */
 const FULL_SCALE = 1;
 
 const KIND_NAMES = { lora: "LoRA", lokr: "LoKr", loha: "LoHa", ia3: "IA3" } as const;
@@ -106,7 +106,7 @@ function loadedMessage(path: string, name: string, state: AdapterState): string 
   return `✅ ${KIND_NAMES[adapter?.kind ?? "lora"]} loaded from ${path} (${adapter?.moduleCount} modules${left})${beside}`;
 }
 
-/** Maps errors to HttpError; a damaged adapter or one of another model is a 400. */
+/** Maps errors to HttpError; an adapter that is damaged or made for another model is a 400. */
 async function attempt<T>(what: string, change: () => Promise<T>): Promise<T> {
   try {
     return await change();

@@ -12,7 +12,8 @@ import type { ModelSwitch } from "../request/service-bodies.js";
 
 /**
  * Slot with the named model. No name, or the name of a model that is not loaded, selects slot 1: clients send names of
- * other installations. The result says which model was used, and `warnings` name an unknown one. In /v1/init it is an error.
+ * other installations. The result says which model was used, and an unknown name adds a warning. In /v1/init an unknown
+ * name is an error.
  */
 export function selectSlot(slots: readonly SlotState[], model: string | null): SlotState {
   const loaded = slots.flatMap((slot) => slot.model ?? []);
@@ -48,7 +49,9 @@ export function supportedTaskTypes(engine: MusicEngine, name: string): readonly 
   return model?.isTurbo === true ? ["text2music", "cover", "repaint"] : TASK_TYPES;
 }
 
-/** Models that a task can select, default first. While the default loads for the first time it is the only one. */
+/**
+ * Models that a task can select, default first. While the default model loads for the first time, it is the only one.
+ */
 export function listModels(engine: MusicEngine) {
   const defaultModel = defaultModelName(engine);
   const inSlots = engine.slots().map(({ model }) => model);
@@ -94,7 +97,8 @@ export function modelInventory(engine: MusicEngine) {
 }
 
 /**
- * Loads the requested models. Loaded ones are kept, and the old model serves until the new one is ready.
+ * Loads the requested models. Models that are already loaded are kept, and the old model of a slot serves until the new
+ * one is ready.
  * @throws HttpError 400 for an unknown slot or model, 500 if loading fails
  */
 export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
@@ -127,8 +131,8 @@ export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
 }
 
 /**
- * Loads models of slots that are empty or unloaded. Clients call this after training because other servers unload models;
- * Carillon does not, so there is rarely anything to do.
+ * Loads models of slots that are empty or unloaded. Clients call this after training because other servers unload
+ * models; Carillon does not, so there is rarely anything to do.
  * @throws HttpError 500 if loading fails
  */
 export async function reloadModels(engine: MusicEngine) {

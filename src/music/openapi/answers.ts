@@ -12,7 +12,7 @@ export const errorAnswer = z
     error: z
       .union([text, z.object({ message: text, type: text, param: z.null(), code: z.int() })])
       .optional()
-      .meta({ description: "same as `detail`, for clients that read it here" }),
+      .meta({ description: "same as `detail`, for clients that read this field" }),
   })
   .meta({ id: "Error" });
 
@@ -73,7 +73,7 @@ const sheet = {
   vocal_language: text,
 };
 export const songSheet = z.object({ ...sheet, warnings }).meta({ id: "SongSheet" });
-/** Includes the names of older clients. */
+/** Includes field names that older clients read. */
 export const sampleSheet = z.object({ ...sheet, warnings, keyscale: text, timesignature: text });
 export const randomSample = z.looseObject(sheet);
 
@@ -134,12 +134,12 @@ export const modelPull = z
         state: z.enum(["running", "completed", "failed", "cancelled"]),
         done_bytes: z
           .int()
-          .meta({ description: "downloaded and verified bytes, files already present included" }),
+          .meta({ description: "downloaded and verified bytes, including files already present" }),
         total_bytes: z.int().meta({ description: "0 until all files are listed" }),
         file: z.string().meta({ description: "file being downloaded" }),
         new_folders: z
           .array(z.string())
-          .meta({ description: "in the checkpoint directory; empty if all were present" }),
+          .meta({ description: "new folders in the checkpoint directory; empty if all files were present" }),
         error: z.string().nullable(),
       })
       .nullable()

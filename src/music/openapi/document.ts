@@ -41,7 +41,7 @@ export interface Operation {
 }
 
 const COMPONENTS = "#/components/schemas/";
-/** Errors of every endpoint, and of those with a body. */
+/** Error statuses of all endpoints, and of endpoints with a body. */
 const COMMON_ERRORS = [400, 401, 403, 500, 503];
 const BODY_ERRORS = [415];
 const ERRORS: Readonly<Record<number, string>> = {
@@ -77,7 +77,7 @@ export function openApiDocument(
       paths[path] = { ...paths[path], [method.toLowerCase()]: describe(method, path, operation, reference) };
     }
   }
-  // Contained only as JSON text in another response.
+  // Added explicitly, because this schema occurs only as JSON text inside another response.
   reference(resultRecordSchema);
   return {
     openapi: "3.1.1",
@@ -99,7 +99,7 @@ export function openApiDocument(
   };
 }
 
-/** Paths of a route; an optional part gives two. */
+/** Paths of a route: two if the route has an optional part. */
 function pathsOf(route: string): string[] {
   const whole = route.replace(/\{([^}]*)\}/, "$1").replace(/:(\w+)/g, "{$1}");
   const short = route.replace(/\{[^}]*\}/, "").replace(/:(\w+)/g, "{$1}");

@@ -21,8 +21,8 @@ const CHECKPOINT_FOLDER = /^(stopped_)?epoch_(\d+)_(?:step_(\d+))?/;
 /**
  * Copies `final`, or else the latest checkpoint, to `export_path`. A LoRA's files are written to the folder itself and
  * to its `adapter` folder, or as one file if requested. An earlier export is replaced when the new one is complete.
- * @throws HttpError 404 without a trained adapter, 400 if `export_path` is not an earlier export or the adapter has no
- * such form
+ * @throws HttpError 404 without a trained adapter, 400 if `export_path` exists and is not an earlier export, or if the
+ * adapter cannot be exported in the requested form
  */
 export async function exportAdapter(root: PermittedRoot, request: AdapterExport) {
   const found = await findAdapter(await root.resolve(request.outputDir), request.outputDir);

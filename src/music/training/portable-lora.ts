@@ -67,7 +67,7 @@ const headerSchema = z.record(
 
 /**
  * Writes the LoRA of a PEFT folder to the new folder `target`.
- * @throws RequestError for a LoRA that training here cannot have made
+ * @throws RequestError for a LoRA that this server's training cannot have written
  */
 export async function writePortableLora(
   source: string,
@@ -111,7 +111,7 @@ async function readLora(folder: string): Promise<Lora> {
   return { config, rank, alpha, tensors };
 }
 
-/** The parser's message would quote the file. */
+/** Parses JSON. The message of `JSON.parse` is not passed on, because it quotes the file. */
 // biome-ignore lint/suspicious/noExplicitAny: schemas validate the parsed value
 function parseJson(text: string, fileName: string): any {
   try {

@@ -1,11 +1,11 @@
-/** One training run: its record, its progress lines (whose words clients match), and stopping. */
+/** One training run: its record, its progress lines (clients match their words), and stopping. */
 import type { TrainingCall, TrainingEvent, TrainingResult } from "../../engine/addon.js";
 import type { AdapterDesign } from "../../engine/training-parameters.js";
 import { isActive, newRecord, type RunPlan, type RunRecord } from "./status.js";
 
 const MAX_LOSSES = 1000;
 const MAX_LINES = 15;
-/** Optimiser steps between two lines. */
+/** Optimiser steps between two progress lines. */
 const STEPS_PER_LINE = 10;
 
 const ADAPTER_NAMES: Readonly<Record<AdapterDesign["kind"], string>> = { lora: "LoRA", lokr: "LoKr" };
@@ -92,7 +92,7 @@ export class TrainingRun {
 
   #onError(error: Error): void {
     if (this.record.state === "stopping" && codeOf(error) === "CANCELLED") {
-      // Stopped before there was anything to save.
+      // The run was stopped before there was anything to save.
       this.#end("stopped");
       this.#appendLines(STOPPED_LINE);
       return;

@@ -6,7 +6,7 @@ import { CONFIG_NAME } from "./portable-lora.js";
 /** Training writes a LoRA into this folder of its output. */
 const LORA_FOLDER = "adapter";
 const LOKR_NAME = "lokr_weights.safetensors";
-/** Finds `zydeco/final` and `adapters/zydeco`, but no checkpoints of a run. */
+/** Depth of the search: finds `zydeco/final` and `adapters/zydeco`, but no checkpoints of a run. */
 const DEPTH = 2;
 
 /** Folders with an adapter, as paths for `POST /v1/lora/load`, sorted. Skips symbolic links and unreadable folders. */

@@ -9,7 +9,7 @@ export interface RunPlan {
   tensorDir: string;
   /** Absolute. */
   outputDirectory: string;
-  /** Part of the answer to the start. */
+  /** Sent in the response to the start request. */
   config: object;
   epochs: number;
   gradientCheckpointing: boolean;
@@ -18,8 +18,9 @@ export interface RunPlan {
 }
 
 /**
- * idle -> starting -> running -> completed, stopped or failed; stopping between a stop request and the end. idle: no run since
- * the process started. The last three stay until the next start. completed: `final/` was written.
+ * idle -> starting -> running -> completed, stopped or failed; stopping between a stop request and the end. idle: no
+ * run since the process started. completed, stopped and failed stay until the next start. completed: `final/` was
+ * written.
  */
 export type RunState = "idle" | "starting" | "running" | "stopping" | "completed" | "stopped" | "failed";
 
@@ -44,7 +45,7 @@ export interface RunRecord {
   /** Latest progress lines, newest last. */
   lines: string[];
   error: string | null;
-  /** The adapter, or the checkpoint of a stopped run. */
+  /** Path of the adapter, or of the checkpoint of a stopped run. */
   outputPath: string | null;
   acceptedAtMs: number;
   /** Null before the first step. */
@@ -81,7 +82,7 @@ const NO_RUN: RunRecord = {
   state: "idle",
 };
 
-/** @param run null: none since the process started */
+/** @param run null: no run since the process started */
 export function trainingStatus(run: RunRecord | null, nowMs: number) {
   const record = run ?? NO_RUN;
   const { plan } = record;

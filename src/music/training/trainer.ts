@@ -1,6 +1,7 @@
 /**
- * Adapter training: at most one run in the process. A run trains on its own copy of the weights, so it does not change songs
- * made meanwhile. A start answers just before the first step, so mistakes are an HTTP error and not a failed run.
+ * Adapter training: at most one run in the process. A run trains on its own copy of the weights, so it does not change
+ * songs made meanwhile. A start request is answered just before the first step, so that mistakes are HTTP errors and
+ * not failed runs.
  */
 import { basename } from "node:path";
 import type { TrainingOptions } from "../../engine/addon.js";
@@ -30,15 +31,18 @@ const FP8_NOTICE = "use_fp8 has no effect: frozen weights stay in the model's ow
 /** Error codes of client mistakes. */
 const CLIENT_CODES: readonly unknown[] = ["BAD_ARGUMENT", "BAD_CHECKPOINT"];
 
-/** Parameters of a run other than those of its adapter. */
+/** Parameters of a run, without the design of the adapter. */
 type RunRequest = TrainingParameters & RunPaths;
 
 export class AdapterTrainer {
   /** The latest run, also after its end. */
   #run: TrainingRun | null = null;
-  /** True from the first check of a start to the end of its run or its rejection, so that only one of two starts is accepted. */
+  /**
+   * True from the first check of a start to the end of its run or its rejection, so that only one of two simultaneous
+   * starts is accepted.
+   */
   #isClaimed = false;
-  /** Set by a stop request during the checks of a start; stops its run. */
+  /** Set by a stop request that arrives during the checks of a start; the run is then stopped at once. */
   #isStopRequested = false;
   #isClosed = false;
 
@@ -88,8 +92,8 @@ export class AdapterTrainer {
   }
 
   /**
-   * @param design adapter fields of the answer
-   * @returns the answer of both starts
+   * @param design adapter fields of the response
+   * @returns the response fields that a LoRA and a LoKr start share
    * @throws HttpError 400 if another run is in progress or the request is invalid, 500 for server errors
    */
   async #start(request: RunRequest, adapter: AdapterDesign, design: object, notices: readonly string[]) {
@@ -170,7 +174,7 @@ export interface RunPaths {
   resumeFrom: string | null;
 }
 
-/** The same, resolved and checked for the engine. */
+/** Paths of a start, resolved and checked for the engine. */
 export interface CheckedPaths
   extends Pick<TrainingOptions, "dataSetName" | "samples" | "outputDirectory" | "resumeFrom"> {
   /** Manifest entries without a file. */

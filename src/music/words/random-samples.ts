@@ -1,4 +1,4 @@
-/** Built-in examples for forms: short descriptions, and songs with lyrics. Original texts. */
+/** Built-in examples for forms: short descriptions, and songs with lyrics. The texts are original. */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { BPM_RANGE, DURATION_SECONDS_RANGE, TIME_SIGNATURES } from "../../engine/metadata.js";
@@ -27,7 +27,7 @@ const customSample = z.strictObject({
 export type SimpleSample = z.output<typeof simpleSample>;
 export type CustomSample = z.output<typeof customSample>;
 
-/** Response of the endpoint: current keys and those of older clients. */
+/** Response of the endpoint: current keys, and keys that older clients read. */
 type FormSample = Omit<z.output<typeof songSheet>, "warnings">;
 
 export class RandomSamples {

@@ -51,7 +51,7 @@ export class TextWriter {
    */
   createSample(input: SampleRequest, caller: Caller): Promise<WrittenText> {
     const hints = parseQueryHints(input.query);
-    // Clients send "en" by default; here it counts as no preference.
+    // Clients send "en" by default, so it counts as no preference.
     const isPreference = input.language !== UNKNOWN_LANGUAGE && input.language !== DEFAULT_LANGUAGE;
     const language = (isPreference ? input.language : null) ?? hints.language;
     const instrumental = input.instrumental || hints.instrumental;
