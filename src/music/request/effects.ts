@@ -1,5 +1,5 @@
 /**
- * Table of when each parameter of POST /release_task has an effect; the type requires an entry for every parameter.
+ * States when each parameter of POST /release_task has an effect; the type requires an entry for every parameter.
  * Parameters that a client set without effect are listed in `warnings`, one line per reason.
  */
 import type { LanguageModelInfo } from "../../engine/types.js";
@@ -22,8 +22,8 @@ export interface SubmissionFacts extends GenerationParameters {
   latents: { isSource: boolean; isReference: boolean };
 }
 
-/** Kinds of text written by the language model. */
-export type Writing = "sheet" | "metadata" | "codes";
+/** Output of the language model. A song sheet has caption, lyrics and metadata. */
+export type Writing = "song sheet" | "metadata" | "audio codes";
 
 /** Facts known after a song was made. */
 export interface SongFacts {
@@ -47,11 +47,11 @@ export interface SongFacts {
 }
 
 type Key = keyof GenerationParameters;
-/** Reason why a parameter has no effect; null if it has, or may have, one. */
+/** Reason why a parameter has no effect; null if it has or may have an effect. */
 type Rule<Facts> = (facts: Facts) => string | null;
 
 interface Use {
-  /** Analyses that use it; default none. Songs use it unless a rule below gives a reason. */
+  /** Analyses that use the parameter; default none. Songs use it unless a rule below gives a reason. */
   analyses?: readonly Analysis[];
   atSubmission?: readonly Rule<SubmissionFacts>[];
   afterSong?: readonly Rule<SongFacts>[];
@@ -108,7 +108,7 @@ const needsWriting =
 const needsSampling: Rule<SongFacts> = ({ request }) =>
   request.lmTemperature > 0 ? null : "lm_temperature 0 always picks the most likely token";
 
-const needsAnyWriting = needsWriting("sheet", "metadata", "codes");
+const needsAnyWriting = needsWriting("song sheet", "metadata", "audio codes");
 
 const lmOutput: Use = {
   atSubmission: [needsPlanning],
@@ -118,11 +118,11 @@ const lmSampling: Use = { ...lmOutput, afterSong: [needsLanguageModel, needsAnyW
 const lmText: Use = {
   analyses: ["full", "metadata"],
   atSubmission: [needsPlanning],
-  afterSong: [needsLanguageModel, needsWriting("sheet", "metadata")],
+  afterSong: [needsLanguageModel, needsWriting("song sheet", "metadata")],
 };
 const lmCodes: Use = {
   atSubmission: [needsPlanning],
-  afterSong: [needsLanguageModel, needsWriting("codes")],
+  afterSong: [needsLanguageModel, needsWriting("audio codes")],
 };
 const guidance: Use = { afterSong: [needsBaseModel, needsGuidance] };
 const needsCorrection: Rule<SubmissionFacts> = ({ dcwEnabled }) =>
@@ -178,7 +178,7 @@ const USES: Readonly<Record<Key, Use>> = {
           ? null
           : "there is no prompt and no lyrics",
     ],
-    afterSong: [needsLanguageModel, needsWriting("sheet", "metadata")],
+    afterSong: [needsLanguageModel, needsWriting("song sheet", "metadata")],
   },
   model: { analyses: ["codes", "full"] },
   loras: {},
@@ -280,7 +280,7 @@ const USES: Readonly<Record<Key, Use>> = {
       needsPlanning,
       ({ lmCfgScale }) => (lmCfgScale > 1 ? null : `lm_cfg_scale ${lmCfgScale} means no guidance`),
     ],
-    afterSong: [needsLanguageModel, needsWriting("codes")],
+    afterSong: [needsLanguageModel, needsWriting("audio codes")],
   },
   lmTopK: { ...lmSampling, analyses: ["metadata"] },
   lmTopP: { ...lmSampling, analyses: ["metadata"] },

@@ -1,4 +1,6 @@
-/** Tasks that make no music: audio codes of a recording, its description, or metadata for words. */
+/**
+ * Analysis tasks, which make no music: audio codes of a recording, its description, or metadata for caption and lyrics.
+ */
 
 import { audioCodeText } from "../../engine/audio-code-text.js";
 import { writtenLanguage } from "../../engine/language.js";
@@ -11,7 +13,7 @@ import { provideLanguageModel, readRecordings, readySlot, type SongContext } fro
 import { metasOf } from "./song-record.js";
 import { NOTHING_STATED, withStatedFacts } from "./stated-facts.js";
 
-/** Low temperature: description should not vary. */
+/** Low temperature, so that descriptions hardly vary. */
 const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
 
 /** @throws NativeError, EngineError, DecodeError, or the signal's reason */

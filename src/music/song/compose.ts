@@ -42,7 +42,8 @@ export interface PlannedComposition extends Composition {
 }
 
 /**
- * Runs the steps that the request asks for, for songs of one task: sheets one after another, then all plans together.
+ * Runs the steps that the request asks for, for songs of one task: song sheets one after another, then all plans
+ * together.
  * @param contexts one per song
  * @param lm language model of the task, or null
  * @param sourceSeconds length of the source recording, or null
@@ -134,7 +135,7 @@ function exampleFor(request: GenerationRequest, { caption }: Composition) {
   return RandomSamples.load().ofSeed(planningSeed(request));
 }
 
-/** A failure leaves the song unchanged and adds a warning. */
+/** Formats caption and lyrics. A failure leaves the song unchanged and adds a warning. */
 async function format(context: SongContext, lm: LanguageModelInfo, song: Composition): Promise<Composition> {
   const { engine, request, warnings } = context;
   try {
@@ -167,13 +168,13 @@ async function format(context: SongContext, lm: LanguageModelInfo, song: Composi
   }
 }
 
-/** A model that does not write text only fills missing metadata. */
+/** Adds the output of a song sheet. A model that does not write text fills only missing metadata. */
 function withSheet(
   written: ReadonlySet<Writing>,
   lm: LanguageModelInfo,
   known: Metadata,
 ): ReadonlySet<Writing> {
-  if (lm.writesText) return new Set([...written, "sheet"]);
+  if (lm.writesText) return new Set([...written, "song sheet"]);
   return isComplete(known) ? written : new Set([...written, "metadata"]);
 }
 
@@ -210,7 +211,7 @@ interface Draft {
 function draftOf(context: SongContext, song: Composition): Draft {
   const { request } = context;
   const clientCodes = request.audioCodes?.map((codes) => Int32Array.from(codes)) ?? null;
-  // With a source, codes would replace it, and a rewritten caption would describe one stem only.
+  // Codes would replace a source, and a rewritten caption would describe one stem only.
   const writeCodes = request.thinking && request.taskType === "text2music" && clientCodes === null;
   return { context, song, clientCodes, writeCodes };
 }
@@ -277,7 +278,7 @@ function plannedOf({ context, song, clientCodes, writeCodes }: Draft, plan: Plan
     written: new Set([
       ...song.written,
       ...(song.isPlanned || isComplete(song.metadata) ? [] : (["metadata"] as const)),
-      ...(writeCodes ? (["codes"] as const) : []),
+      ...(writeCodes ? (["audio codes"] as const) : []),
     ]),
     seconds: plan.seconds,
   };

@@ -36,7 +36,7 @@ import {
 import { lrcOf, metasOf, type SongInputs, summary } from "./song-record.js";
 import { titleOf } from "./title.js";
 
-/** Name in the record, and path, of an output file of item `index`. */
+/** Output file of song `index`: its name in the record, and its path. */
 export type Destination = (index: number, kind: "audio" | "latents") => { name: string; path: string };
 
 export interface SongOptions {
@@ -56,9 +56,9 @@ export interface SongOptions {
 }
 
 /**
- * Makes all songs of a request and writes their files, or runs an analysis. The songs are planned together, and rendered
- * together as `renderSongs` of the engine says, each from its own seed, metadata included. On the CPU a seed gives the
- * same song alone and in a batch.
+ * Makes all songs of a request and writes their files, or runs an analysis. The songs are planned together and rendered
+ * in batches (see `renderSongs` of the engine), each from its own seed, which also determines its metadata. On the CPU
+ * a seed gives the same song alone and in a batch.
  * @throws NativeError, EngineError, DecodeError, EncodeError, RequestError for a window beyond the source, or the
  * signal's reason; all files are deleted then
  */
@@ -138,7 +138,7 @@ interface Song {
   bytes: number;
   latents: { name: string; bytes: number } | null;
   inputs: SongInputs;
-  /** The DiT that rendered it. */
+  /** DiT model that rendered the song. */
   model: string;
   facts: SongFacts;
 }

@@ -22,9 +22,10 @@ interface Part {
 }
 
 /**
- * Audio of a preview. The final level is set by the song's peak, which is not known yet. A preview plays at the decoder's
- * level; the gain drops when the peak would exceed -1 dB and does not rise again. For a repaint it is the decoder's output,
- * before kept parts of the source are restored. Audio is encoded while it is read, so a slow listener costs the song nothing.
+ * Audio of a preview. The final level is set by the song's peak, which is not known yet. A preview plays at the
+ * decoder's level; the gain drops when the peak would exceed -1 dB and does not rise again. The preview of a repaint is
+ * the decoder's output, before kept parts of the source are restored. Audio is encoded while it is read, so a slow
+ * listener costs the song nothing.
  */
 export class Preview {
   readonly #parts: Part[] = [];
@@ -35,7 +36,7 @@ export class Preview {
   #hasTaskEnded = false;
   #listeners = 0;
 
-  /** Length available now. */
+  /** Length of the audio received so far. */
   get seconds(): number {
     return this.#samples / SAMPLE_RATE;
   }
@@ -48,7 +49,7 @@ export class Preview {
     return this.#listeners > 0;
   }
 
-  /** Ignores parts already added: decoding starts again after running out of memory. */
+  /** Adds decoded audio. Parts already added are ignored, because decoding starts again after running out of memory. */
   add({ begin, audio }: Pick<DecodedAudio, "begin" | "audio">): void {
     const room = MAX_SECONDS * SAMPLE_RATE - this.#samples;
     if (begin !== this.#samples || room <= 0) return;
@@ -113,7 +114,7 @@ export class Preview {
     return int16Of(audio.subarray(begin, begin + PIECE_SAMPLES), fromGain, gain);
   }
 
-  /** 0 for a dropped part. */
+  /** Number of samples in a part; 0 if the part was dropped. */
   #samplesOf(index: number): number {
     return this.#parts[index]?.audio.length ?? 0;
   }
@@ -132,7 +133,7 @@ export class Previews {
     return preview;
   }
 
-  /** Total size. */
+  /** Total size of the audio. */
   get bytes(): number {
     return [...this.#previews.values(), ...this.#ended].reduce((sum, { bytes }) => sum + bytes, 0);
   }

@@ -32,7 +32,10 @@ interface Stage {
   label: string;
 }
 
-/** The steps that repeat for the songs of a batch: first all songs are composed, then each is rendered and encoded. */
+/**
+ * Limits of the progress values of two phases: first all songs of a batch are composed, then each is rendered and
+ * encoded.
+ */
 const COMPOSE_FROM = 0.03;
 const RENDER_FROM = 0.5;
 const RENDER_TO = 0.99;
@@ -120,7 +123,7 @@ export class SongProgress {
     this.#notify({ value: Math.round(this.#value * 1e4) / 1e4, stage: stage.name, text });
   }
 
-  /** More of the preview is available. */
+  /** Reports that more of the preview is available. */
   reportPreview(previewSeconds: number): void {
     this.#notify({ previewSeconds });
   }

@@ -1,4 +1,4 @@
-/** Renders the composed songs of a task, together where the engine can. */
+/** Renders the composed songs of a task, in one batch where the engine can. */
 import type { DecodedAudio, RenderCall } from "../../engine/addon.js";
 import { renderParametersOf } from "../../engine/render-parameters.js";
 import { CODES_PER_SECOND, type Rendering, type RenderRequest, SAMPLE_RATE } from "../../engine/types.js";

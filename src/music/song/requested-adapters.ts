@@ -22,7 +22,7 @@ export class RequestedAdapters {
     private readonly isShared: boolean,
   ) {}
 
-  /** Absolute path of a client's path. @throws UnsafePathError */
+  /** Resolves a path sent by a client. @throws UnsafePathError */
   resolve(path: string): Promise<string> {
     return this.isLocal && isAbsolute(path) ? Promise.resolve(path) : this.root.resolve(path);
   }

@@ -1,4 +1,4 @@
-/** Scores of a song (`get_scores`): how well it fits its words. */
+/** Scores of a song (`get_scores`): how well it fits caption, lyrics and metadata. */
 import type { LanguageModelInfo, PlanarAudio, SongScores } from "../../engine/types.js";
 import type { PlannedComposition } from "./compose.js";
 import { installedName, type SongContext } from "./song-context.js";

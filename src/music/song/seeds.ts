@@ -3,7 +3,7 @@ import { randomInt } from "node:crypto";
 import type { Seed } from "../../engine/types.js";
 import { NUMERIC } from "../../parameters.js";
 
-/** Largest seed of the core. */
+/** Largest seed that the native core accepts. */
 export const MAX_SEED = 2n ** 64n - 1n;
 const MAX_DIGITS = String(MAX_SEED).length;
 

@@ -135,9 +135,10 @@ function asksForWords({ sampleMode, sampleQuery, useFormat, prompt, lyrics }: Ge
 }
 
 /**
- * Loads the language model if the task uses one. A task that requires it loads it whatever `SVC_INIT_LLM` says; a task
- * that it would only improve uses it if `SVC_INIT_LLM` resolves to true. Models that happen to be loaded do not matter,
- * so a request always makes the same song. `cover`, `repaint` and `extract` never use it; `lego` and `complete` use it for text.
+ * Loads the language model if the task uses one. A task that requires the model loads it whatever `SVC_INIT_LLM` says;
+ * a task that the model would only improve uses it if `SVC_INIT_LLM` resolves to true. Models that happen to be loaded
+ * do not matter, so a request always makes the same song. `cover`, `repaint` and `extract` never use it; `lego` and
+ * `complete` use it for text.
  * @returns the language model of the task, or null
  */
 export async function provideLanguageModel(context: SongContext): Promise<LanguageModelInfo | null> {
@@ -158,7 +159,7 @@ export async function provideLanguageModel(context: SongContext): Promise<Langua
 }
 
 /**
- * Checks at submission that the words fit the language model, for tasks that require it.
+ * Checks at submission that the texts are short enough for the language model, for tasks that require it.
  * @throws EngineError PROMPT_TOO_LONG
  */
 export async function checkWords(engine: MusicEngine, request: GenerationRequest): Promise<void> {

@@ -56,7 +56,7 @@ export class SongRunner implements TaskRunner {
   ) {
     const { temporaryDirectory, storage, initLanguageModel, languageModelDevice } = config;
     const root = storage?.directory ?? temporaryDirectory;
-    // Songs interrupted by the end of the previous process are made again.
+    // Delete unpublished files: songs interrupted by the end of the previous process are made again.
     const staging = storage?.directory == null ? null : join(temporaryDirectory, "unpublished");
     if (staging !== null) {
       rmSync(staging, { recursive: true, force: true });
@@ -95,7 +95,7 @@ export class SongRunner implements TaskRunner {
     await engine.loadSlot(1, null);
     for (const { slot } of engine.slots().filter((state) => state.slot > 1)) {
       await engine.loadSlot(slot, null).catch((err: unknown) => {
-        log.warn({ err, slot }, "model of a slot not loaded");
+        log.warn({ err, slot }, "could not load the model of a slot");
       });
     }
     if (this.usesLmByDefault) {
@@ -107,7 +107,7 @@ export class SongRunner implements TaskRunner {
 
   /**
    * Runs a task with the adapters of its request. Without any, a fleet task uses the adapters that were loaded at
-   * submission; a standalone server uses those of the slot.
+   * submission; a standalone server uses the adapters of the slot.
    */
   run(task: Task, { signal, report }: RunControl): Promise<SongResult> {
     let latest = INITIAL_PROGRESS;
@@ -168,7 +168,7 @@ export class SongRunner implements TaskRunner {
     return result;
   }
 
-  /** Retries while the object store is unreachable, until the task times out; shown in the task's progress. */
+  /** Retries while the object store is unreachable, until the task times out. The task's progress shows the wait. */
   async #withStorage<T>({ signal, reportWaiting }: TaskControl, work: () => Promise<T>): Promise<T> {
     for (let attempt = 0; ; attempt++) {
       try {

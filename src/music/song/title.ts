@@ -1,9 +1,12 @@
 /** Titles of songs, and the names of their files. */
 import type { GenerationRequest } from "../request/schema.js";
 
-/** Characters; with a version and an extension the name fits the 255 bytes of file systems in any script. */
+/**
+ * Maximum characters of a title. With version and extension a name then fits into 255 bytes in any script, the limit of
+ * file systems.
+ */
 const MAX_TITLE = 56;
-/** Not allowed in names on some system. */
+/** Characters that some operating system does not allow in file names. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are not allowed either
 const UNSAFE = /[\u0000-\u001f\u007f<>:"/\\|?*\u200e\u200f\u202a-\u202e\u2066-\u2069]+/g;
 
@@ -11,7 +14,7 @@ interface Titled {
   /** Given by the user. */
   title?: string | undefined;
   request: Pick<GenerationRequest, "prompt" | "lyrics" | "taskType">;
-  /** Caption of the first song, if the request has none. */
+  /** Its prompt is the caption of the first song, used if the request has no prompt. */
   result?: { prompt: string } | null;
 }
 
@@ -25,7 +28,7 @@ function firstLine(lyrics: string): string {
   return lyrics.split("\n").find((line) => /^\s*[^\s[]/.test(line)) ?? "";
 }
 
-/** Ends at a word. */
+/** Cuts the text at a word boundary. */
 function shortened(text: string): string {
   const characters = [...text.replace(/\s+/g, " ").trim()];
   if (characters.length <= MAX_TITLE) return characters.join("");
