@@ -1,4 +1,4 @@
-/** Accepts tasks: checks their words and recordings, and queues each once. */
+/** Accepts tasks: checks texts and recordings, and queues each task once. */
 import type { z } from "zod";
 import type { MusicEngine } from "../engine/types.js";
 import { describe } from "../parameters.js";
@@ -30,12 +30,12 @@ export class Submissions {
   ) {}
 
   /**
-   * Checks the recordings of the task and queues it. An accepted task owns its uploads, which survive a restart and are
-   * deleted when it ends.
-   * @param caller disconnecting ends the check, not an accepted task
-   * @throws QueueFullError; HttpError 400 for an unusable recording, 429 if too many checks of the caller wait, 500 if the
-   * service stops; DecodeError for server errors; StoreError if the task cannot be recorded; the reason of the caller's
-   * signal. After an error nothing of the task is stored.
+   * Checks the recordings of the task and queues it. An accepted task owns its uploads: they are kept as long as its
+   * songs, and deleted if it fails.
+   * @param caller a disconnect cancels the check, but not an accepted task
+   * @throws QueueFullError; HttpError 400 for an unusable recording, 429 if too many checks of the caller wait, 500 if
+   * the service stops; DecodeError for server errors; StoreError if the task cannot be recorded; the reason of the
+   * caller's signal. After an error nothing of the task is stored.
    */
   async submit(
     request: GenerationRequest,
@@ -55,7 +55,7 @@ export class Submissions {
     try {
       const admitted = await inputs.admit(claimed, { ...caller, signal });
       const published = await inputs.publish(await this.#withAdapters(admitted));
-      const origin = { submission, retakeOf, requestId: caller.requestId, share: caller.share ?? "" };
+      const origin = { submission, retakeOf, requestId: caller.requestId, client: caller.client ?? "" };
       const { task, position } = await this.queue.submit(published, origin).catch(async (error: unknown) => {
         if (published !== admitted) await inputs.release(published).catch(() => {});
         throw error;

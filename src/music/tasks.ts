@@ -12,7 +12,7 @@ import { TaskEvents, type TaskLog } from "./queue/task-events.js";
 import type { LiveState, TaskQueue } from "./queue/task-queue.js";
 import { type TaskRow, taskRow, wholeTaskRow } from "./queue/task-row.js";
 import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./queue/task-status.js";
-import { parametersOf, uploadsOf } from "./request/replay.js";
+import { lostUploadFields, parametersOf } from "./request/replay.js";
 import type { Preview } from "./song/preview.js";
 import type { SongRunner } from "./song/song-runner.js";
 import { titleOf, versionLetter } from "./song/title.js";
@@ -83,7 +83,7 @@ export class Tasks {
     return taskRow(this.#shown(task), live, this.#audioFiles);
   }
 
-  /** Page of tasks, newest first; it is shorter if rows are large. */
+  /** Page of tasks in the order of the filter; it is shorter if rows are large. */
   async list(filter: CatalogFilter) {
     const { total, ids } = await this.queue.page(filter);
     const tasks: TaskRow[] = [];
@@ -113,7 +113,7 @@ export class Tasks {
     return wholeTaskRow(this.#shown(task), await this.#live(task), this.#audioFiles);
   }
 
-  /** Undefined also for a damaged record. */
+  /** Returns undefined also for a damaged record. */
   #read(id: string): Promise<Task | undefined> {
     return this.queue.get(id).catch((error: unknown) => {
       if (error instanceof DamagedRecordError) return undefined;
@@ -161,12 +161,12 @@ export class Tasks {
   }
 
   /**
-   * Preview of a task, held until the signal fires; null if the task has ended.
+   * Preview of a task, kept in memory until the signal fires; null if the task has ended.
    * @throws HttpError 404
    */
   async preview(id: string, signal: AbortSignal): Promise<Preview | null> {
     const { previews } = this.runner;
-    // Registered first, so that an end of the task during the read ends the preview, too.
+    // Register the listener before the read: if the task ends during the read, the preview still ends.
     const preview = previews.of(id);
     preview.addListener(signal);
     const task = await this.#read(id);
@@ -184,9 +184,12 @@ export class Tasks {
     const task = await this.#read(id);
     if (task === undefined) throw noSuchTask(id);
     const { seed: _seed, use_random_seed: _random, ...parameters } = parametersOf(task);
-    const lost = uploadsOf(task).filter((field) => sent[uploadKind(field) as UploadKind] === null);
+    const lost = lostUploadFields(task).filter((field) => sent[uploadKind(field) as UploadKind] === null);
     if (lost.length > 0) {
-      throw new HttpError(409, `The upload of the task is not kept: send ${lost.join(" and ")} again`);
+      throw new HttpError(
+        409,
+        `The upload of the task is no longer stored: send ${lost.join(" and ")} again`,
+      );
     }
     return { first: task.retakeOf ?? id, parameters };
   }

@@ -94,7 +94,7 @@ describe("a fleet of processes", function () {
     expect((await near.client.get(`/v1/tasks/${ids[1]}/preview`)).status).to.equal(501);
     const wordless = await near.client.post("/format_input", { prompt: "slow waltz" });
     expect(wordless.status, wordless.body.detail).to.equal(503);
-    expect(wordless.body.detail).to.include("No worker of the fleet can write words");
+    expect(wordless.body.detail).to.include("No worker of the fleet can write text");
     expect(readFileSync(`/proc/${near.pid}/maps`, "utf8")).to.not.include("libtorch");
     expect((await workers[0]?.client.post("/release_task", shortSong))?.status).to.equal(404);
     expect((await workers[0]?.client.get("/health"))?.status).to.equal(200);

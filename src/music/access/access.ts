@@ -1,6 +1,6 @@
 /**
- * Access control: API keys, Host names (on a loopback address without a key, only those of this machine) and Origins (web
- * pages of this machine and listed ones).
+ * Access control by API key, by Host header (a loopback server without a key accepts only names of this machine) and by
+ * Origin (web pages of this machine and listed ones).
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -30,13 +30,13 @@ export function requireProtection({ apiHost, apiKey, isLocal, allowsNoKey }: Con
 
 /**
  * Checks the key of a request: body field `ai_token`, header `Authorization` with or without the Bearer scheme, header
- * `X-API-Key`, or the cookie of a browser session. Audio downloads and events, for which pages cannot set headers, also take
- * the query parameter `ai_token`.
+ * `X-API-Key`, or the cookie of a browser session. Audio downloads and events, for which pages cannot set headers, also
+ * take the query parameter `ai_token`.
  */
 export class Authenticator {
   readonly #keyDigests: readonly Buffer[];
 
-  /** @param apiKey blank: no authentication. @param further more keys; each has its own queue share */
+  /** @param apiKey blank: no authentication. @param further more keys; in the queue each key is a client of its own */
   constructor(apiKey: string, further: readonly string[] = []) {
     const keys = apiKey.trim() === "" ? [] : [apiKey.trim(), ...further];
     this.#keyDigests = keys.map(digest);
@@ -47,16 +47,16 @@ export class Authenticator {
   }
 
   /**
-   * Queue share of an authorized request: the index of its key, which does not reveal the key. "" with at most one
-   * key. Only fair turns and `Idempotency-Key`s are separate for each key; tasks, songs, adapters and data sets are shared.
-   * In a fleet, list the keys in the same order on all gateways.
+   * Client of an authorized request, for `FairTurns`: the index of its key, which does not reveal the key. "" with at
+   * most one key. Only turns in the queue and `Idempotency-Key`s are separate for each key; tasks, songs, adapters and
+   * data sets are shared. In a fleet, list the keys in the same order on all gateways.
    */
-  shareOf(request: IncomingMessage, bodyToken?: unknown): string {
+  clientOf(request: IncomingMessage, bodyToken?: unknown): string {
     if (this.#keyDigests.length < 2) return "";
     return `key ${this.#presented(request, bodyToken) + 1}`;
   }
 
-  /** `Set-Cookie` header of a session with the key of an authorized request. */
+  /** `Set-Cookie` header that starts a session with the key of an authorized request. */
   startSession(request: IncomingMessage, bodyToken?: unknown): string | null {
     const key = this.#keyDigests[this.#presented(request, bodyToken)];
     return key === undefined ? null : sessionCookie(request, key);
@@ -141,8 +141,8 @@ function digest(text: string): Buffer {
 }
 
 /**
- * Prevents DNS rebinding on a loopback server without a key. Accepts names of this machine and `allowedHosts` ("*": all)
- * on any port.
+ * Prevents DNS rebinding on a loopback server without a key. Accepts names of this machine and `allowedHosts` ("*":
+ * all) on any port.
  */
 export function checkHost({ isLocal, apiKey, allowedHosts }: HostRules): RequestHandler {
   const allowed = new Set(allowedHosts);
@@ -165,8 +165,9 @@ export function checkHost({ isLocal, apiKey, allowedHosts }: HostRules): Request
 type HostRules = Pick<Config, "isLocal" | "apiKey" | "allowedHosts">;
 
 /**
- * CORS: answers preflights, sets headers for allowed origins, and refuses writes of others before any work is done. Pages
- * of this machine are always allowed; `allowedOrigins` adds more ("null": pages opened from a file; "*": every page).
+ * CORS: answers preflights, sets headers for allowed origins, and refuses writes of others before any work is done.
+ * Pages of this machine are always allowed; `allowedOrigins` adds more ("null": pages opened from a file; "*": every
+ * page).
  */
 export function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
   const allowed = new Set(allowedOrigins);

@@ -8,18 +8,18 @@ export interface Caller {
   signal: AbortSignal;
   /** Request id in the log. */
   requestId?: string | undefined;
-  /** Shares take turns in the queue; see `FairTurns` in queue/rules.ts. */
-  share?: string;
+  /** Name of the client in the queue, where clients take turns; see `FairTurns` in queue/rules.ts. */
+  client?: string;
 }
 
 export interface ConcurrencyOptions {
-  /** Concurrent calls. */
+  /** Maximum number of concurrent calls. */
   places: number;
-  /** Concurrent calls per address. */
+  /** Maximum number of concurrent calls per address. */
   placesPerAddress: number;
-  /** Waiting calls per address. */
+  /** Maximum number of waiting calls per address. */
   waitingPerAddress: number;
-  /** `Retry-After` when more calls wait. */
+  /** `Retry-After` of calls beyond these limits. */
   retryAfterSeconds: number;
 }
 
@@ -39,8 +39,8 @@ export class ConcurrencyLimit {
 
   /**
    * Runs `work` when a place is free.
-   * @throws HttpError 429 if too many calls of the address wait; the reason of the caller's signal, which ends the wait;
-   * errors of `work`
+   * @throws HttpError 429 if too many calls of the address wait; the reason of the caller's signal, which ends the
+   * wait; errors of `work`
    */
   async run<T>({ address, signal }: Caller, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();

@@ -1,14 +1,14 @@
 /**
  * Browser sessions: a cookie in place of the key, which pages cannot read (HttpOnly) and other sites cannot use
- * (SameSite=Strict). Stateless: an expiry time and its HMAC with the key, so sessions survive restarts, and a changed key
- * ends them.
+ * (SameSite=Strict). Stateless: an expiry time and its HMAC with the key, so sessions survive restarts, and a changed
+ * key ends them.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
 const LIFETIME_SECONDS = 30 * 24 * 3600;
 
-/** Cookies are shared by all ports of a host. */
+/** Contains the port, because all ports of a host share cookies. */
 function cookieName({ headers: { host = "" } }: IncomingMessage): string {
   return `carillon_${/:(\d+)$/.exec(host)?.[1] ?? "session"}`;
 }

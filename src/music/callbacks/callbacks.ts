@@ -1,5 +1,5 @@
 /**
- * Delivers task ends to callback URLs. Pending callbacks are part of the task record, so they survive a restart; the
+ * Reports ended tasks to callback URLs. Pending callbacks are part of the task record, so they survive a restart; the
  * queue gives each due callback to one process.
  */
 import type { Config } from "../../config.js";
@@ -14,7 +14,7 @@ import { parseCallbackUrl, resolveTarget } from "./target.js";
 
 const POLL_MS = 1_000;
 const MAX_AT_ONCE = 4;
-/** About six hours in total. */
+/** Attempts are made for about six hours in total. */
 const MAX_ATTEMPTS = 15;
 const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 60 * 60_000;
@@ -27,7 +27,7 @@ export class Callbacks {
   #timer: NodeJS.Timeout | undefined;
   #isPolling = false;
 
-  /** @param itemOf a task as POST /query_result shows it */
+  /** @param itemOf status of a task, as in POST /query_result */
   constructor(
     private readonly queue: TaskQueue,
     private readonly config: CallbackConfig,
@@ -101,9 +101,9 @@ export class Callbacks {
   }
 
   /** The API key that the task was submitted with. */
-  #keyOf({ share = "" }: Task): string | null {
+  #keyOf({ share: client = "" }: Task): string | null {
     const keys = [this.config.apiKey.trim(), ...this.config.apiKeys];
-    const number = Number(/^key (\d+)$/.exec(share)?.[1] ?? 1);
+    const number = Number(/^key (\d+)$/.exec(client)?.[1] ?? 1);
     return keys[number - 1] || null;
   }
 

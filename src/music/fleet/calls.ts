@@ -1,6 +1,7 @@
 /**
- * Remote calls from a gateway to a worker while a client waits: to write texts and to inspect adapters. They are not tasks, because the result is of no use
- * later. BullMQ gives each call to one worker, or to another if that one dies, and returns the result.
+ * Remote calls from a gateway to a worker while a client waits: to write texts and to inspect adapters. They are not
+ * queued as tasks, because their results are useless once the client has left. BullMQ gives each call to one worker, or
+ * to another if that one dies, and returns the result.
  */
 import type { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -91,7 +92,7 @@ export class Calls {
         return { value: await handler(name, data, this.#closing.signal) };
       } catch (error) {
         const { code, message } = error as Error & { code?: unknown };
-        this.fleet.log.info({ call: name, reason: message }, "a call failed");
+        this.fleet.log.info({ call: name, reason: message }, "a call of a gateway failed");
         return { code, message };
       }
     };
@@ -121,7 +122,7 @@ export class Calls {
     if (known !== undefined) return known;
     const client = {
       queue: new Queue(queueNameOf(target), { ...this.fleet.bullOptions(), skipMetasUpdate: true }),
-      // Starts at the oldest event in Redis, because a result may arrive before this listens.
+      // Starts at the oldest event in Redis, because a result may arrive before this process listens.
       results: new QueueEvents(queueNameOf(target), { ...this.#options(), lastEventId: "0" }),
     };
     const note = (err: Error) => this.fleet.noteQueueError(err);
@@ -134,7 +135,7 @@ export class Calls {
     return client;
   }
 
-  /** BullMQ stops listening at an event that it cannot read. */
+  /** Listens again after BullMQ has stopped at an event that it cannot read. */
   #restartListening(results: QueueEvents, key: string, err: Error): void {
     if (!(err instanceof SyntaxError) && !isDataFault(err)) return;
     sleep(RESTART_MS, undefined, { signal: this.#closing.signal, ref: false })

@@ -99,7 +99,7 @@ export class FleetEngine implements MusicEngine {
   async prepareLanguageModel(): Promise<LanguageModelInfo> {
     if (this.languageModels().length === 0) await this.workers.refresh();
     const [first] = this.languageModels();
-    if (first === undefined) throw noWorker("write words");
+    if (first === undefined) throw noWorker("write text");
     return { name: first.name, writesText: true };
   }
 
@@ -131,7 +131,7 @@ export class FleetEngine implements MusicEngine {
     return this.fleetAdapters.scale(await this.#model(), name, scale);
   }
 
-  /** The preferred model: adapters apply to it. */
+  /** The preferred model, which adapters apply to. */
   #model(): Promise<string> {
     return this.workers.preferredModel("take adapters");
   }

@@ -95,7 +95,7 @@ export class FleetQueue implements TaskQueue {
     if (fleet.sharedStore?.fault) throw new HttpError(503, `SVC_STORAGE: ${fleet.sharedStore.fault}`);
     const { request, model, route: plainRoute } = await fleet.workers.route(asked);
     const id = uuid();
-    const place = await fleet.store.reserve(id, origin.share ?? "", this.options.capacity, model);
+    const place = await fleet.store.reserve(id, origin.client ?? "", this.options.capacity, model);
     if (place === null) throw await this.#full();
     const { position, createdAtMs } = place;
     const loaded = await readAdapters(fleet.quarantine, model, place.adapters);

@@ -1,6 +1,6 @@
 /**
- * Tasks in Redis, shared by several processes. Each change is a compare-and-set script that also updates the indices, so
- * of concurrent changes one wins. API keys are never stored, and no key name contains words of a request.
+ * Tasks in Redis, shared by several processes. Each change is a compare-and-set script that also updates the indices,
+ * so of concurrent changes one wins. API keys are never stored, and no Redis key contains text of a request.
  */
 import { isOutstanding } from "../queue/callback-schedule.js";
 import { type CatalogFilter, hasEnded, pageOf, summaryOf, type TaskSummary } from "../queue/catalog.js";
@@ -52,8 +52,8 @@ export class FleetStore {
   }
 
   /** Reserves a place in the queue. Null if the queue is full. */
-  async reserve(id: string, share: string, capacity: number, model: string) {
-    const reserved = (await this.#eval(RESERVE, [capacity, share, id, model])) as
+  async reserve(id: string, client: string, capacity: number, model: string) {
+    const reserved = (await this.#eval(RESERVE, [capacity, client, id, model])) as
       | []
       | [number, number, number, number, string?];
     if (reserved.length === 0) return null;
@@ -99,7 +99,7 @@ export class FleetStore {
     }
   }
 
-  /** Moves a damaged record to quarantine; the task is then lost for a day. @throws DamagedRecordError */
+  /** Moves a damaged record to quarantine; the task is then reported as failed for a day. @throws DamagedRecordError */
   async #read(id: string): Promise<StoredRecord | undefined> {
     const key = keyOf("task", id);
     const record = await this.redis.attempt(() => this.redis.getBuffer(key));
@@ -230,7 +230,7 @@ export class FleetStore {
     return (await this.#summaries(ids)).filter((summary) => summary !== undefined);
   }
 
-  /** In the order of the ids; undefined for unknown ids. Damaged summaries are rebuilt. */
+  /** Summaries in the order of the ids; undefined for unknown ids. Damaged summaries are rebuilt. */
   async #summaries(ids: readonly string[]): Promise<(TaskSummary | undefined)[]> {
     const summaries: (TaskSummary | undefined)[] = [];
     for (let begin = 0; begin < ids.length; begin += BATCH) {
@@ -265,7 +265,7 @@ export class FleetStore {
     return { total: queued + running + succeeded + failed, queued, running, succeeded, failed };
   }
 
-  /** Filters the ids of ended tasks. */
+  /** Returns the ids that belong to ended tasks. */
   async endedAmong(ids: readonly string[]): Promise<string[]> {
     const scores = await this.redis.batch((pipeline) => {
       for (const id of ids) pipeline.zscore(keyOf("ended"), id);
@@ -310,7 +310,7 @@ export class FleetStore {
   }
 }
 
-/** All versions of the fleet wrote a checksum. */
+/** Decodes a record. All versions of the fleet wrote a checksum, so a record without one is damaged. */
 function decodeFleetTask(id: string, record: Buffer): Task {
   if (record.length > 0 && record.indexOf("\n") < 0) {
     throw new DamagedRecordError(id, "corrupt", "it has no checksum");

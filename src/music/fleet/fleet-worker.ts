@@ -48,7 +48,7 @@ interface HeldTask {
   bull: FleetJob;
   token: string;
   route: string;
-  /** Ends of the tasks that were running before it. */
+  /** Ends of the tasks that were already running when this one was taken. */
   others: Promise<void>[];
   ended: Promise<void>;
   /** Detached: another worker has the task, or it was requeued. Results of this run are ignored. */
@@ -131,7 +131,7 @@ export class FleetWorker {
       if (this.#different.includes(name)) continue;
       const what = `the files of ${name} differ from those of the fleet's other workers`;
       this.log.error(
-        `${what}: this worker gets no tasks for it until they have stopped or have the same files`,
+        `${what}: this worker gets no tasks for it until the other workers have stopped or have the same files`,
       );
     }
     this.#different = different;
@@ -188,7 +188,7 @@ export class FleetWorker {
     const bull = await this.#nextJob(route, token);
     if (bull === undefined) return false;
     const { task, isEndedHere } = await this.#claim(bull, token).catch((error: unknown) => {
-      // The task is lost; complete its job.
+      // The task's record is lost: complete its job.
       if (error instanceof DamagedRecordError && error.kind !== "newer") {
         return { task: undefined, isEndedHere: false };
       }
@@ -322,7 +322,7 @@ export class FleetWorker {
       if (isRenewed === 1) return;
       const current = await this.fleet.store.get(task.id);
       if (current?.claim === token) {
-        // Redis was away for longer than the lease, but no worker has taken the task.
+        // Redis was unreachable for longer than the lease, but no worker has taken the task.
         const lock = this.fleet.jobKey(route, task.id, ":lock");
         await this.fleet.redis.attempt(() =>
           this.fleet.redis.set(lock, token, "PX", this.fleet.leaseMs, "NX"),
@@ -359,7 +359,7 @@ export class FleetWorker {
     };
   }
 
-  /** Retries until Redis accepts it or the worker stops. */
+  /** Records the end of a task. Retries until Redis accepts it or the worker stops. */
   async #recordEnd(work: HeldTask, outcome: Outcome): Promise<void> {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -400,7 +400,10 @@ export class FleetWorker {
     await this.fleet.publish({ type: "queued", id: task.id, route: task.route ?? "" });
   }
 
-  /** Fails if the lock is gone. That does no harm: the next worker that gets the job finds its task ended. */
+  /**
+   * Completes the job of an ended task. A failure does no harm: the next worker that gets the job finds that its task
+   * has ended.
+   */
   async #complete(bull: FleetJob, token: string): Promise<void> {
     try {
       await this.fleet.redis.attempt(() => bull.moveToCompleted(null, token, false));

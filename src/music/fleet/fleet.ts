@@ -22,13 +22,13 @@ import { isRoute, PAYLOAD_VERSION, Workers } from "./workers.js";
 const LEASE_MS = 10_000;
 /** Checks for expired leases per lease time. */
 const CHECKS_PER_LEASE = 3;
-/** Interval of checks for accepted tasks in no queue, because their gateway died or Redis lost data. */
+/** Interval of checks for accepted tasks that are in no queue, because their gateway died or Redis lost data. */
 const RECONCILE_MS = 30_000;
 /** A task in no queue for less than this time may still be in submission. */
 const SUBMISSION_MS = 5_000;
-/** Minimum interval of inspections of all keys, after one that found nothing. */
+/** Minimum interval between inspections of all keys, if the last one found nothing. */
 const INSPECT_INTERVAL_MS = 100;
-/** Disables BullMQ's own limit. The queue's rules count attempts. */
+/** Disables BullMQ's own limit of attempts; `queue/rules.ts` has the limits. */
 const UNLIMITED = 1_000_000;
 
 /** Payload of a job. The task is read by its id, so that it is stored in one place. */
@@ -142,7 +142,8 @@ export class Fleet {
   /** For errors that BullMQ emits as events. */
   noteQueueError(err: Error): void {
     this.log.debug({ err }, "a BullMQ command failed");
-    if (isDataFault(err)) this.#repair().catch((err: unknown) => this.log.debug({ err }, "no repair"));
+    if (isDataFault(err))
+      this.#repair().catch((err: unknown) => this.log.debug({ err }, "could not repair the fleet's keys"));
   }
 
   /**
@@ -254,7 +255,7 @@ export class Fleet {
     for (const id of await this.#unqueued(unqueued)) await this.#requeue(id);
   }
 
-  /** Filters tasks that are in no list of their queue and have no worker. */
+  /** Returns the tasks that are in no list of their queue and have no worker. */
   async #unqueued(ids: readonly string[]): Promise<string[]> {
     if (ids.length === 0) return [];
     const routes = await this.redis.attempt(() => this.redis.hmget(keyOf("routes"), ...ids));
@@ -270,7 +271,7 @@ export class Fleet {
     return missing.filter((_, index) => locks[index] !== 1);
   }
 
-  /** A task without a queue has no lock. */
+  /** Key of a task's lock. A task without a queue has no lock. */
   #lockKey(route: string, id: string): string {
     return isRoute(route) ? this.jobKey(route, id, ":lock") : keyOf("none");
   }
@@ -305,7 +306,7 @@ export class Fleet {
     const task = await this.store.restore(id);
     if (task === undefined || hasEnded(task.state)) return;
     this.log.warn({ task: id }, "an accepted task was in no queue; it is requeued");
-    // A leftover job would keep BullMQ from adding it.
+    // A leftover job would keep BullMQ from adding the task.
     await this.redis.attempt(() => this.queueOf(task.route ?? "").remove(id));
     await this.enqueue(task);
     await this.publish({ type: "queued", id, route: task.route ?? "" });

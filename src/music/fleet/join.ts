@@ -26,7 +26,7 @@ const { version } = createRequire(import.meta.url)("../../../package.json") as {
 const MEMORY_AGE_MS = 15_000;
 
 export interface FleetParts {
-  /** The gateway's view of models. */
+  /** Engine that reports the models of the workers. */
   engine: MusicEngine;
   queue: FleetQueue;
   close(): Promise<void>;

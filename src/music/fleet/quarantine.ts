@@ -1,14 +1,14 @@
 /**
- * Moves foreign data in the fleet's keys to quarantine: damaged records, values of another type, foreign members.
- * Copies stay under `carillon:quarantine:` for a week; `carillon:quarantine` lists them. If Redis rejects a command because
- * of a key's type or content, all keys are inspected and the command runs again. Lost indices are rebuilt from the records;
- * a task with a damaged record is reported as failed.
+ * Moves foreign data, which the fleet did not write, to quarantine: damaged records, values of another type, unknown
+ * members. Copies stay under `carillon:quarantine:` for a week; `carillon:quarantine` lists them. If Redis rejects a
+ * command because of a key's type or content, all keys are inspected and the command runs again. Lost indices are
+ * rebuilt from the records; a task with a damaged record is reported as failed.
  */
 import type { Logger } from "../../system/log.js";
 import { type FleetRedis, keyOf, PREFIX } from "./redis.js";
 
 const KEPT_MS = 7 * 24 * 60 * 60_000;
-/** Limits on the number and the size of copies; the oldest go first. */
+/** Limits on the number and the size of copies; the oldest are deleted first. */
 const MAX_COPIES = 100;
 const MAX_COPY_BYTES = 256 * 2 ** 10;
 /** Keys per script call. */
@@ -76,7 +76,7 @@ for i = 3, #ARGV, 2 do
 end
 return removed`;
 
-/** ARGV: prefix, key. Quarantines a key of any content. Returns an empty text if another process did so first. */
+/** ARGV: prefix, key. Quarantines a key with any content. Returns 0 if another process did so first. */
 const MOVE_KEY = `${RECORD_COPY}
 local p, key = ARGV[1], ARGV[2]
 local kind = redis.call('TYPE', key).ok

@@ -1,7 +1,7 @@
 /**
- * Checks that all servers of a fleet see the same store. The store contains a token file whose name is in Redis. Every server
- * looks for the file when it joins and after a reconnect. Without it a joining server exits; a running one takes no tasks and
- * rejects new ones (503). The name in Redis expires soon after the last server has stopped.
+ * Checks that all servers of a fleet see the same store. The store contains a token file whose name is in Redis. Every
+ * server looks for the file when it joins and after a reconnect. Without it a joining server exits; a running one takes
+ * no tasks and rejects new ones (503). The name in Redis expires soon after the last server has stopped.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -19,13 +19,13 @@ const CHECK_MS = 5_000;
 const announcedSchema = z.object({ token: z.uuid(), storage: z.string() });
 
 export class SharedStore {
-  /** Why this server may not work: it does not see the fleet's store. Null if it does. */
+  /** Why this server must not take tasks: it does not see the fleet's store. Null if it sees the store. */
   fault: string | null = null;
   /** Token that was last found in the store. */
   #found: string | null = null;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param storage the setting, for messages */
+  /** @param storage value of SVC_STORAGE, for messages */
   constructor(
     private readonly redis: FleetRedis,
     private readonly quarantine: Quarantine,

@@ -1,6 +1,6 @@
 /**
- * Local copy of all task summaries for searches, because reading all of them takes 0.3 seconds for 10,000 tasks. Redis
- * numbers the changes, and a search first reads only those since the last one.
+ * Local copy of all task summaries for searches, because reading all of them takes 0.3 seconds for 10,000 tasks.
+ * Changes are numbered in Redis, and a search first reads the changes since the last search.
  */
 import { z } from "zod";
 import type { TaskSummary } from "../queue/catalog.js";
@@ -46,7 +46,7 @@ export class SummaryMirror {
 
   async #read(): Promise<void> {
     const known = this.#revision;
-    // The order matters: a change made meanwhile is read again, or detected as forgotten.
+    // The order of these reads matters: a change made meanwhile is read again, or detected as forgotten.
     const ask = () =>
       this.redis.batch((pipeline) =>
         pipeline

@@ -16,14 +16,14 @@ end`;
  * the adapters of its model; empty if the queue is full.
  */
 export const RESERVE = `${INTEGER}
-local p, capacity, share, id, model = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local p, capacity, client, id, model = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 local waiting = redis.call('ZCARD', p .. ':state:queued')
 if capacity > 0 and waiting >= capacity then return {} end
 if waiting + redis.call('ZCARD', p .. ':state:running') == 0 then redis.call('DEL', p .. ':turn', p .. ':turns') end
 local current = integer(redis.call('GET', p .. ':turn'))
-local last = integer(redis.call('HGET', p .. ':turns', share))
+local last = integer(redis.call('HGET', p .. ':turns', client))
 local turn = math.min(math.max(current, last + 1), ${MAX_TURN})
-redis.call('HSET', p .. ':turns', share, turn)
+redis.call('HSET', p .. ':turns', client, turn)
 local sequence = redis.call('INCR', p .. ':sequence')
 redis.call('ZADD', p .. ':state:queued', sequence, id)
 local time = redis.call('TIME')

@@ -141,9 +141,10 @@ export class Workers {
   }
 
   /**
-   * Returns the models of a worker whose files equal the fleet's, so that no song is made from two checkpoints. The first worker
-   * with a model name defines its files (compared by `MusicEngine.fingerprint`), as long as workers with them are running.
-   * To replace a checkpoint, stop all workers with the old files; workers with the new ones then get tasks.
+   * Returns the models of a worker whose files equal the fleet's, so that no song is made from two checkpoints. The
+   * first worker with a model name defines its files (compared by `MusicEngine.fingerprint`), as long as workers with
+   * them are running. To replace a checkpoint, stop all workers with the old files; workers with the new ones then get
+   * tasks.
    */
   async matchingModels(models: Announcement["models"]): Promise<Announcement["models"]> {
     const answers = await this.redis.batch((pipeline) => {
@@ -178,7 +179,7 @@ export class Workers {
     return this.#known;
   }
 
-  /** As of the last refresh. */
+  /** Workers at the time of the last refresh. */
   get known(): readonly Announcement[] {
     return this.#known;
   }

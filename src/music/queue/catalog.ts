@@ -4,7 +4,7 @@ import { keptUploads } from "../request/replay.js";
 import { encodeTask } from "./lmdb-store.js";
 import { filesOf, type StoredTask, type Task, type TaskState, type TaskStore } from "./store.js";
 
-/** Searched characters of each text of a task. */
+/** Maximum number of characters of each text of a task that are searched. */
 const MAX_SEARCHED = 512;
 
 /** Index entry of a task. */
@@ -20,9 +20,9 @@ export interface TaskSummary {
   /** On the service clock; null until the task ends. */
   finishedAtMs: number | null;
   audioNames: string[];
-  /** Recordings that are kept for its songs. */
+  /** Uploaded recordings that are kept with the task's songs. */
   uploadNames: string[];
-  /** Size of both. */
+  /** Total size of songs and uploads. */
   audioBytes: number;
   recordBytes: number;
 }

@@ -53,9 +53,9 @@ interface WaitingTask {
   turn: number;
   interruptions: number;
   requestId: string | undefined;
-  /** How often its song did not fit on the disk since the process started. */
+  /** How often the task's song did not fit on the disk since the process started. */
   diskFailures: number;
-  /** Delayed tasks, because they may have crashed the process or did not fit on the disk. */
+  /** Whether the task is delayed, because it may have crashed the process or its song did not fit on the disk. */
   isHeld: boolean;
 }
 
@@ -85,7 +85,7 @@ export class EmbeddedQueue implements TaskQueue {
   readonly #callbacks = new CallbackSchedule();
   /** Ordered by turn and sequence. */
   readonly #waiting: WaitingTask[] = [];
-  /** Tasks that were running when the process ended; also in `#waiting` until `recover`. */
+  /** Tasks that were running when the previous process ended; also in `#waiting` until `recover`. */
   readonly #interrupted: string[] = [];
   /** Accepted tasks that are being stored. */
   #admitting = 0;
@@ -118,10 +118,10 @@ export class EmbeddedQueue implements TaskQueue {
   }
 
   #track(task: Task): void {
-    const { id, sequence, interruptions, requestId, state, share = "", turn = 0 } = task;
+    const { id, sequence, interruptions, requestId, state, share: client = "", turn = 0 } = task;
     this.#nextSequence = Math.max(this.#nextSequence, sequence + 1);
     if (!hasEnded(state)) {
-      this.#turns.record(share, turn);
+      this.#turns.record(client, turn);
       this.#enqueue({ id, sequence, turn, interruptions, requestId, diskFailures: 0, isHeld: false });
     }
     if (hasEnded(state) && isOutstanding(task)) this.#callbacks.resume(task);
@@ -156,7 +156,7 @@ export class EmbeddedQueue implements TaskQueue {
     this.#dequeue(id);
   }
 
-  /** @param times how often it was held back before */
+  /** @param times how often the task was held back before */
   #hold(task: WaitingTask, times: number): void {
     task.isHeld = true;
     const release = () => {
@@ -190,7 +190,7 @@ export class EmbeddedQueue implements TaskQueue {
     this.#assertRoom();
     this.#admitting++;
     const sequence = this.#nextSequence++;
-    const turn = this.#turns.next(origin.share ?? "");
+    const turn = this.#turns.next(origin.client ?? "");
     const position = this.#waiting.filter((task) => task.turn <= turn).length + this.#admitting;
     const task = acceptedTask(request, origin, { sequence, turn, position });
     try {
@@ -267,7 +267,7 @@ export class EmbeddedQueue implements TaskQueue {
     if (work !== undefined) {
       work.job.controller.abort(reason);
       await endOrFailure(work);
-      // It may have ended before the abort.
+      // The task may have ended before the abort.
       return (await this.#store.get(id))?.error === reason.message;
     }
     const task = this.#dequeue(id);
@@ -362,7 +362,7 @@ export class EmbeddedQueue implements TaskQueue {
     } else await this.#recordEnd(work, outcome);
   }
 
-  /** Null if the task could not start. It is requeued, or skipped if its record is unusable. */
+  /** Null if the task could not start. The task is then requeued, or skipped if its record is unusable. */
   async #begin({ task: waiting, job }: RunningTask): Promise<Task | null> {
     this.#statistics.stateChanged("queued", "running");
     try {
@@ -418,7 +418,7 @@ export class EmbeddedQueue implements TaskQueue {
     this.events.emit("queued", task.id, this.#positionOf(task.id));
   }
 
-  /** @throws Error if the task is gone, which unfinished tasks never are */
+  /** @throws Error if the task is missing, which never happens to an unfinished task */
   async #change(id: string, change: (task: Task) => Task): Promise<Task> {
     const task = await this.#store.update(id, change);
     if (task === undefined) throw new Error(`task ${id} is missing from the store`);

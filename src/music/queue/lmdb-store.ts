@@ -17,8 +17,8 @@ const MIN_FREE_BYTES_TO_CHANGE = 2 ** 20;
  * accepted task and leaves no torn record.
  *
  * LMDB must not run into a full disk: its asynchronous writes then cause an unhandled rejection, and its error text
- * overruns a buffer. Either ends the process. So writes are synchronous (three small ones a song) and are refused when
- * the disk is nearly full.
+ * overruns a buffer. Either ends the process. So writes are synchronous (three small writes per song) and are refused
+ * when the disk is nearly full.
  */
 export class LmdbTaskStore implements TaskStore {
   private constructor(

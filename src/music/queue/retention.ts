@@ -24,10 +24,9 @@ export const retentionForecast = z
         z.string(),
         z.object({
           time: z.number().nullable().meta({ description: "Unix seconds; null: no age limit" }),
-          after_bytes: z
-            .int()
-            .nullable()
-            .meta({ description: "size of further songs until this one makes room; null: no size limit" }),
+          after_bytes: z.int().nullable().meta({
+            description: "total size of new songs after which this task is deleted; null: no size limit",
+          }),
         }),
       )
       .meta({ description: "by task id; favourites and other tasks that stay are absent" }),
@@ -49,7 +48,7 @@ export class Retention {
   /** @param nowMs the time to compare ages with */
   async sweep(nowMs: number): Promise<void> {
     const finished = await this.queue.finished();
-    // The newest task stays whatever its size: its client had no time to fetch it.
+    // The newest task stays whatever its size, because the client had no time to fetch the songs.
     const newest = finished.at(-1);
     let audioBytes = finished.reduce((sum, task) => sum + task.audioBytes, 0);
     let recordBytes = finished.reduce((sum, task) => sum + task.recordBytes, 0);
@@ -95,7 +94,7 @@ export class Retention {
 
   /** Removes a finished task now. False if there is none with this id. @throws StoreError; the task then stays */
   async remove(id: string): Promise<boolean> {
-    // The record goes first: no record may point to missing audio.
+    // Delete the record first: no record may point to missing audio.
     const removed = await this.queue.remove(id);
     if (removed === undefined) return false;
     await this.audioFiles.remove(removed.audioNames);
@@ -148,7 +147,7 @@ export class ServiceClock {
         partial: this.file + PARTIAL_SUFFIX,
       });
     } catch (err) {
-      this.log.warn({ err }, "could not save the service clock; songs expire later than set");
+      this.log.warn({ err }, "could not save the service clock; songs expire later than configured");
     }
   }
 

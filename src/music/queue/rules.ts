@@ -1,12 +1,12 @@
-/** Rules and statistics that all queues share: fair turns, retries, waits. */
+/** Rules and statistics of all queues: fair turns between clients, limits of retries, delays. */
 import type { TaskState } from "./store.js";
 
 /**
- * A task is failed after the process died this often while it ran. An embedded server that is killed repeatedly hits
- * the same tasks each time, so it allows more; in a fleet each death is another process's.
+ * A task fails after the process died this often while it ran. An embedded server that is killed repeatedly interrupts
+ * the same tasks each time, so its limit is higher; in a fleet a different process dies each time.
  */
 export const MAX_DEATHS = { embedded: 10, fleet: 3 } as const;
-/** Attempts at a task whose song does not fit on the disk. */
+/** Maximum attempts to run a task whose song does not fit on the disk. */
 export const MAX_DISK_FAILURES = 10;
 /** Delay after the second interruption or the first full disk; it doubles each time. */
 const FIRST_HOLD_MS = 5_000;
@@ -18,39 +18,40 @@ export function holdMs(times: number): number {
   return Math.min(FIRST_HOLD_MS * 2 ** times, MAX_HOLD_MS);
 }
 
-/** Estimated time until the next job ends and leaves room. */
+/** Estimated time until the next job ends, which frees a place in the queue. */
 export function retryAfterSeconds(averageJobSeconds: number, places: number): number {
   return Math.min(Math.max(Math.ceil(averageJobSeconds / places), 1), MAX_RETRY_AFTER_SECONDS);
 }
 
 export function deathsMessage(deaths: number): string {
-  return `the server stopped ${deaths} times while this task ran; it is not tried again`;
+  return `the server stopped ${deaths} times while this task ran; the task is not tried again`;
 }
 
 /**
- * Fair shares: waiting tasks start by turn, then by order of acceptance. A new task gets the turn after its
- * share's last task, but at least the current turn. So a client with many tasks delays only itself, and a new
- * client waits for at most one task of each other share. A single share is first in, first out.
+ * Fair turns between clients, which are told apart by API key (`Authenticator.clientOf`). Waiting tasks start by turn,
+ * then in order of acceptance. A new task gets the turn after the last task of its client, but at least the current
+ * turn. So a client with many tasks delays only itself, and a new client waits for at most one task of each other
+ * client. With a single client the queue is first in, first out.
  */
 export class FairTurns {
   #current = 0;
   readonly #last = new Map<string, number>();
 
-  /** The turn of a new task. */
-  next(share: string): number {
-    const turn = Math.max(this.#current, (this.#last.get(share) ?? 0) + 1);
-    this.#last.set(share, turn);
+  /** Turn of a new task. */
+  next(client: string): number {
+    const turn = Math.max(this.#current, (this.#last.get(client) ?? 0) + 1);
+    this.#last.set(client, turn);
     return turn;
   }
 
   /** Records the turn of a task that waits already. */
-  record(share: string, turn: number): void {
-    this.#last.set(share, Math.max(turn, this.#last.get(share) ?? 0));
+  record(client: string, turn: number): void {
+    this.#last.set(client, Math.max(turn, this.#last.get(client) ?? 0));
   }
 
   started(turn: number): void {
     this.#current = Math.max(this.#current, turn);
-    for (const [share, last] of this.#last) if (last < this.#current) this.#last.delete(share);
+    for (const [client, last] of this.#last) if (last < this.#current) this.#last.delete(client);
   }
 }
 

@@ -1,14 +1,14 @@
 /**
- * Program that reads a task store. It is a separate process, because reading some damaged files crashes the
- * process.
+ * Program that checks or copies a task store. It runs as a separate process, because reading some damaged files crashes
+ * the reading process.
  *
  *     store-check whole DIRECTORY         reads the whole store and tries to write to it
  *     store-check copy DIRECTORY COPY     copies the store into the directory COPY and reads the copy
  *     store-check forward DIRECTORY       prints readable tasks and ids of damaged ones, a line of JSON each
  *     store-check backward DIRECTORY      the same from the last task on, since a read may crash the process
  *
- * Exits with 0 if the store is valid. One damaged record makes the store invalid, since even replacing such a record may
- * crash the process.
+ * Exits with 0 if the store is valid. One damaged record makes the store invalid, since even replacing such a record
+ * may crash the process.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ function assertWhole(store: RootDatabase<Buffer, string>): void {
     count++;
     if (stored.task === null && stored.damage.kind === "corrupt") throw stored.damage;
   }
-  if (count !== entryCount) throw new Error(`it lists ${entryCount} tasks but holds ${count}`);
+  if (count !== entryCount) throw new Error(`the store lists ${entryCount} tasks but holds ${count}`);
 }
 
 function openToRead(directory: string): RootDatabase<Buffer, string> {

@@ -11,7 +11,7 @@ import { LmdbTaskStore } from "./lmdb-store.js";
 import { DamagedRecordError, type Task } from "./store.js";
 
 const BACKUP_INTERVAL_MS = 10 * 60 * 1000;
-/** Reading a damaged file may never end. */
+/** Time limit of a check, because reading a damaged file may never end. */
 const READ_LIMIT_MS = 5 * 60 * 1000;
 /** Free space that a copy must leave on the disk for the store. */
 const MIN_FREE_BYTES = 64 * 2 ** 20;
@@ -128,7 +128,7 @@ async function addIfNewer(task: Task, store: LmdbTaskStore): Promise<boolean> {
   return true;
 }
 
-/** Null for a line that was cut off because the program crashed. */
+/** Null for a line that was cut off because the check program crashed. */
 function parsed(line: string): Task | string | null {
   try {
     return JSON.parse(line);

@@ -56,12 +56,12 @@ export interface SongFile {
   latents?: { name: string; bytes: number };
 }
 
-/** All files of songs. */
+/** Audio and latents files of songs. */
 export function filesOf(songs: readonly SongFile[]): { name: string; bytes: number }[] {
   return songs.flatMap(({ name, bytes, latents }) => [{ name, bytes }, ...(latents ? [latents] : [])]);
 }
 
-/** Result of a finished job. The description is of its first song, or of the analysis. */
+/** Result of a finished job. The inherited fields describe the first song, or the analysis. */
 export interface SongResult extends SongDescription {
   /** One per audio file, in order. */
   seeds: Seed[];
@@ -106,13 +106,13 @@ export interface Task {
   submission?: { key: string; digest: string; position: number };
   /** Id of the HTTP request, as in log lines. */
   requestId?: string;
-  /** Fair-share group and turn; see `FairTurns`. */
+  /** Client that submitted the task, and its turn; see `FairTurns`. Stored records name the client `share`. */
   share?: string;
   turn?: number;
-  /** In a fleet: the queue it is in, and the claim of the worker that runs it. */
+  /** In a fleet: the queue that holds the task, and the claim of the worker that runs it. */
   route?: string;
   claim?: string | undefined;
-  /** In a fleet: its worker must abort it. */
+  /** In a fleet: whether the worker must abort the task. */
   isCancelled?: boolean;
   /** In a fleet: the adapters of the song. `adapter` was written by older versions. */
   adapters?: TaskAdapter[];
@@ -122,7 +122,7 @@ export interface Task {
   retakeOf?: string;
   /** Title given by the user. */
   title?: string;
-  /** Kept until a user removes it; it never expires. */
+  /** Whether the task never expires; a user can still remove it. */
   favorite?: boolean;
   /** Set when the task has succeeded. */
   result: SongResult | null;

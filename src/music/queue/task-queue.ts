@@ -1,6 +1,6 @@
 /**
- * The queue interface: accepted tasks and their execution. `embedded-queue.ts` is the embedded queue, which keeps its tasks in
- * a folder of this process. `../fleet/fleet-queue.ts` shares its tasks through Redis.
+ * The queue interface: accepted tasks and their execution. `embedded-queue.ts` is the embedded queue, which keeps its
+ * tasks in a folder of this process. `../fleet/fleet-queue.ts` shares its tasks through Redis.
  */
 import type { EventEmitter } from "node:events";
 import type { SubmissionKey } from "../request/idempotency.js";
@@ -56,8 +56,8 @@ export interface Origin {
   submission?: SubmissionKey | null;
   /** Id of the HTTP request, as in log lines. */
   requestId?: string | undefined;
-  /** Fair-share group: groups take turns. */
-  share?: string;
+  /** Client that submitted the task; clients take turns, see `FairTurns`. */
+  client?: string;
   /** The task that this one is a retake of. */
   retakeOf?: string | undefined;
 }
@@ -105,7 +105,7 @@ export interface TaskQueue {
   /** Starts running tasks, if this process runs any. */
   start(): void;
   /**
-   * Starts nothing more and waits `graceSeconds` for running jobs. The rest are aborted and requeued at the front.
+   * Starts no more tasks and waits `graceSeconds` for running jobs. The rest are aborted and requeued at the front.
    * Results of jobs that ignore the abort are ignored.
    */
   stop(graceSeconds: number): Promise<void>;
@@ -129,15 +129,16 @@ export interface TaskQueue {
   /** @throws DamagedRecordError */
   get(id: string): Promise<Task | undefined>;
   live(id: string): Promise<LiveState>;
-  /** Ids of the matching tasks, newest first, and the number of matches. */
+  /** Ids of a page of the matching tasks, in the order of the filter, and the number of matches. */
   page(filter: CatalogFilter): Promise<{ total: number; ids: string[] }>;
   /** Applies `change` to a task; undefined if there is none. */
   update(id: string, change: (task: Task) => Task): Promise<Task | undefined>;
   statistics(): Promise<QueueStatistics>;
 
   /**
-   * Takes ids of tasks with a due callback: ended tasks and tasks not checked for a while. Each id goes to one
-   * process, and is due again after a minute unless it is rescheduled.
+   * Takes the ids of tasks with a due callback. In a fleet they include unfinished tasks, which are checked every
+   * minute in case their end was missed. Each id goes to one process, and is due again after a minute unless it is
+   * rescheduled.
    */
   dueCallbacks(max: number): Promise<string[]>;
   /** @param delayMs null: no callback is due any more */

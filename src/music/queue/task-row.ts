@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Seed } from "../../engine/types.js";
 import type { AudioFiles } from "../audio/audio-files.js";
-import { parametersOf, uploadsOf } from "../request/replay.js";
+import { lostUploadFields, parametersOf } from "../request/replay.js";
 import { TASK_TYPES } from "../request/schema.js";
 import type { Task } from "./store.js";
 import type { LiveState } from "./task-queue.js";
@@ -38,7 +38,7 @@ const songSchema = z
     scores: scoresSchema,
     track_name: trackNameSchema,
     peaks: z.array(z.int().min(0).max(100)).optional().meta({
-      description: "waveform outline: peak of each of 96 equal parts, from 0 to 100 of the largest",
+      description: "waveform outline: peaks of 96 equal parts of the song, in percent of the largest peak",
     }),
     generation_info: z.string().meta({ description: "summary for display" }),
     dit_model: z.string(),
@@ -123,7 +123,7 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
     prompt: request.prompt,
     lyrics: request.lyrics,
     parameters: parametersOf(task),
-    uploads: uploadsOf(task),
+    uploads: lostUploadFields(task),
     songs: (result?.audioFiles ?? []).map(({ bytes, description }, index) => ({
       ...songOf(records[index] as ResultRecord, bytes, result?.seeds[index] as Seed),
       ...(description?.peaks !== undefined && { peaks: description.peaks }),

@@ -1,4 +1,4 @@
-/** A new task record, and one run of a task: time limit, progress and outcome. Shared by all queues. */
+/** Creates the record of a new task, and runs a task: time limit, progress and outcome. Used by all queues. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { v4 as uuid } from "uuid";
@@ -136,7 +136,7 @@ async function waitAtMost(seconds: number, promise: Promise<unknown>): Promise<v
 /** The record of a newly accepted task. */
 export function acceptedTask(
   request: GenerationRequest,
-  { submission, requestId, share, retakeOf }: Origin,
+  { submission, requestId, client, retakeOf }: Origin,
   place: { sequence: number; turn: number; position: number },
 ): Task {
   const { sequence, turn, position } = place;
@@ -150,7 +150,7 @@ export function acceptedTask(
     request,
     ...(submission && { submission: { ...submission, position } }),
     ...(requestId && { requestId }),
-    ...(share && { share }),
+    ...(client && { share: client }),
     ...(retakeOf && { retakeOf }),
     turn,
     result: null,

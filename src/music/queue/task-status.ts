@@ -177,7 +177,7 @@ function wholeRecords(task: Task, live: LiveState, audioFiles: AudioFiles): Resu
   });
 }
 
-/** One record a song, or a single one without songs. */
+/** One record for each song, or a single record if there are no songs. */
 export function resultRecords(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
   const blank = blankRecord(task, live);
   const { result } = task;
@@ -198,7 +198,7 @@ export function resultRecords(task: Task, live: LiveState, audioFiles: AudioFile
   }));
 }
 
-/** Older versions stored neither caption nor language. */
+/** Fields of a record that describe a song. Older versions stored neither caption nor language. */
 function described({
   prompt,
   lyrics,

@@ -10,7 +10,7 @@ const MAX_KEY_CHARACTERS = 255;
 
 /** Identity of a submission. */
 export interface SubmissionKey {
-  /** Key of the client, prefixed with the queue share of its API key. */
+  /** Key of the client, prefixed with the client's name in the queue (`FairTurns`). */
   key: string;
   /** Hash of the body with files, without `ai_token`. */
   digest: string;
@@ -23,7 +23,7 @@ export interface SubmissionKey {
 export async function submissionKey(
   header: string | undefined,
   { fields, uploads }: RequestBody,
-  share = "",
+  client = "",
 ): Promise<SubmissionKey | null> {
   if (header === undefined) return null;
   const key = header.trim();
@@ -39,7 +39,7 @@ export async function submissionKey(
     hash.update(`\n${kind}\n`);
     await pipeline(createReadStream(upload.path), hash, { end: false });
   }
-  return { key: `${share} ${key}`.trim(), digest: hash.digest("hex") };
+  return { key: `${client} ${key}`.trim(), digest: hash.digest("hex") };
 }
 
 /** Sorts the keys of all objects, so that their order does not matter. */

@@ -21,7 +21,8 @@ const ANALYSES: Readonly<Record<Analysis, keyof typeof generationSchema.shape>> 
 };
 
 /**
- * Body of POST /release_task that makes the same songs, with seeds. Uploads are included if they are kept; see `uploadsOf`.
+ * Body of POST /release_task that makes the same songs, with seeds. Uploads are included if they are kept; see
+ * `lostUploadFields`.
  */
 export function parametersOf({ request, state }: Pick<Task, "request" | "state">): Fields {
   const settled: Readonly<Record<string, unknown>> = { ...request };
@@ -54,7 +55,7 @@ export function parametersOf({ request, state }: Pick<Task, "request" | "state">
   return fields;
 }
 
-/** Recordings are kept as long as their songs. Tasks of older versions kept none. */
+/** Whether an upload is still stored: uploads are kept as long as the songs. Tasks of older versions kept none. */
 function isKept({ isUpload, bytes }: AudioInput, state: TaskState): boolean {
   return isUpload && bytes !== undefined && state === "succeeded";
 }
@@ -68,7 +69,7 @@ export function keptUploads({ request, state }: Pick<Task, "request" | "state">)
 }
 
 /** Form fields of uploads that are not kept and must be sent again. */
-export function uploadsOf({ request, state }: Pick<Task, "request" | "state">): string[] {
+export function lostUploadFields({ request, state }: Pick<Task, "request" | "state">): string[] {
   return RECORDINGS.flatMap(([key]) => {
     const input = request[key];
     return input?.isUpload && !isKept(input, state) ? (UPLOAD_FIELDS[key].at(-1) as string) : [];

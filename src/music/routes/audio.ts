@@ -136,7 +136,7 @@ async function sendStored(
     response.status(416).set("Content-Range", `bytes */${bytes}`).end();
     return;
   }
-  // Like a file: anything but a single byte range is answered with the whole song.
+  // As for a local file, anything but a single byte range is answered with the whole song.
   const range =
     Array.isArray(ranges) && ranges.length === 1 && ranges.type === "bytes" ? ranges[0] : undefined;
   const content = request.method === "HEAD" ? null : await store.read(name, range ?? null);
@@ -155,7 +155,7 @@ async function sendStored(
   else await pipeline(content, response).catch(() => response.destroy());
 }
 
-/** Suffix range; a shorter file is sent whole (RFC 9110 14.1.2). */
+/** Suffix range, such as `bytes=-500`. If the file is shorter, it is sent whole (RFC 9110 14.1.2). */
 const SUFFIX_RANGE = /^bytes=-0*[1-9]\d*$/;
 
 async function sendAudio(

@@ -16,7 +16,7 @@ import { accept } from "./task-endpoints.js";
 /** Interval of keep-alive chunks. */
 const HEARTBEAT_MS = 2000;
 
-/** Queues a task and waits for it without a time limit of its own. Disconnecting cancels the task. */
+/** Queues a task and waits for its end, without an additional time limit. Disconnecting cancels the task. */
 const route: Route = (context) => async (request, response) => {
   useOpenAiErrors(response);
   const caller = callerOf(request, response);

@@ -7,14 +7,7 @@ import { TASK_STATES } from "../queue/store.js";
 import { ADAPTER_ENDPOINTS, TRAINING_ENDPOINTS } from "./adapter-endpoints.js";
 import { CHAT_ENDPOINTS } from "./chat-completions.js";
 import { chatModels, MODEL_ENDPOINTS, metrics } from "./model-endpoints.js";
-import {
-  commandRoute,
-  type Endpoints,
-  type Route,
-  type RouteContext,
-  readingRoute,
-  section,
-} from "./route.js";
+import { commandRoute, type Endpoints, getRoute, type Route, type RouteContext, section } from "./route.js";
 import { SESSION_ENDPOINTS } from "./session.js";
 import { removalRoute, TASK_ENDPOINTS } from "./task-endpoints.js";
 
@@ -57,7 +50,7 @@ export const ENDPOINTS: Endpoints = {
  */
 const OPENROUTER_BASE = "/openrouter";
 
-/** Paths of other servers for the same endpoints. */
+/** Paths that other servers use for the same endpoints. */
 const ALIASES = {
   "POST /create_sample": "POST /v1/create_sample",
   "GET /server_stats": "GET /v1/stats",
@@ -89,7 +82,7 @@ const NOT_IN_FLEETS: Routes = Object.fromEntries(
     "POST /v1/reinitialize",
   ].map((endpoint) => [
     endpoint,
-    endpoint.startsWith("GET") ? readingRoute(refuseInFleet) : commandRoute(refuseInFleet),
+    endpoint.startsWith("GET") ? getRoute(refuseInFleet) : commandRoute(refuseInFleet),
   ]),
 );
 

@@ -11,7 +11,7 @@ import {
 import * as answers from "../openapi/answers.js";
 import { parseModelPull, parseModelSwitch } from "../request/service-bodies.js";
 import type { MusicService } from "../service.js";
-import { command, type Route, type RouteContext, reading, section, sendEnvelope } from "./route.js";
+import { command, getEndpoint, type Route, type RouteContext, section, sendEnvelope } from "./route.js";
 
 /** Version of the API, not of the package. */
 const API_VERSION = "1.0";
@@ -21,7 +21,7 @@ type ProcessContext = Pick<RouteContext, "config" | "authenticator"> & {
   service: Pick<MusicService, "engine" | "telemetry">;
 };
 
-/** Needs no key by default, because readiness probes have none; a wrong key is refused. */
+/** Health check. Needs no key by default, because readiness probes have none; a wrong key is refused. */
 export const health =
   ({ config, authenticator, service }: ProcessContext): RequestHandler =>
   (request, response) => {
@@ -69,12 +69,12 @@ export const MODEL_ENDPOINTS = {
     },
   }),
   ...section("Models", {
-    "GET /v1/models": reading({
+    "GET /v1/models": getEndpoint({
       summary: "List models that a task can select",
       answer: answers.modelList,
       run: ({ service }) => listModels(service.engine),
     }),
-    "GET /v1/model_inventory": reading({
+    "GET /v1/model_inventory": getEndpoint({
       summary: "List installed models and slots",
       answer: answers.modelInventory,
       run: ({ service }) => modelInventory(service.engine),
@@ -85,12 +85,12 @@ export const MODEL_ENDPOINTS = {
       answer: answers.modelSwitch,
       run: ({ service }, input) => switchModels(service.engine, input),
     }),
-    "GET /v1/models/pull": reading({
+    "GET /v1/models/pull": getEndpoint({
       summary: "Progress of a model download",
       answer: answers.modelPull,
       run: ({ service }) => service.modelPulls.status(),
     }),
-    /** Continues if the client disconnects. */
+    /** The download continues if the client disconnects. */
     "POST /v1/models/pull": command({
       summary: "Download a model into the checkpoint directory",
       body: parseModelPull,

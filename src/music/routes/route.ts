@@ -31,7 +31,7 @@ export interface Endpoint extends Operation {
   route: Route;
 }
 
-/** By method and path. */
+/** Endpoints by method and path, such as `GET /health`. */
 export type Endpoints = Readonly<
   Record<`${"GET" | "POST" | "PUT" | "PATCH" | "DELETE"} /${string}`, Endpoint>
 >;
@@ -48,16 +48,16 @@ export function section<Name extends keyof Endpoints>(
   return Object.fromEntries(entries.map(([name, endpoint]) => [name, { tag, ...endpoint }])) as never;
 }
 
-interface Reading extends Untagged {
+interface GetOperation extends Untagged {
   run(context: RouteContext, request: Request): unknown;
 }
 
 /** GET endpoint: checks the key and responds in the envelope. */
-export function reading({ run, ...operation }: Reading): UntaggedEndpoint {
-  return { ...operation, route: readingRoute(run) };
+export function getEndpoint({ run, ...operation }: GetOperation): UntaggedEndpoint {
+  return { ...operation, route: getRoute(run) };
 }
 
-export function readingRoute(run: Reading["run"]): Route {
+export function getRoute(run: GetOperation["run"]): Route {
   return (context) => async (request, response) => {
     context.authenticator.authorize(request);
     sendEnvelope(response, await run(context, request));

@@ -36,14 +36,14 @@ import {
   abortableCommand,
   command,
   commandRoute,
+  getEndpoint,
   type Route,
   type RouteContext,
-  reading,
   section,
 } from "./route.js";
 import { taskEvents } from "./task-events.js";
 
-/** About a thousand finished tasks of two songs with lyrics. */
+/** Size limit of a response: about a thousand finished tasks of two songs with lyrics. */
 const MAX_ANSWER_BYTES = 8 * 2 ** 20;
 
 const IDEMPOTENCY = {
@@ -51,14 +51,14 @@ const IDEMPOTENCY = {
     "Any text, such as a UUID. Submissions with the same key create one task, also after a restart, until the task is deleted. A different body is refused (422).",
 };
 
-const CALLBACK = `When the task ends, its item of \`POST /query_result\` is posted to \`callback_url\`, with \`event\` (\`done\` or \`failed\`) and \`timestamp\` (Unix seconds). Statuses 200 to 299 within ten seconds acknowledge it; otherwise it is sent up to 15 times in about six hours.
+const CALLBACK = `When the task ends, its status item, as in \`POST /query_result\`, is posted to \`callback_url\`, with \`event\` (\`done\` or \`failed\`) and \`timestamp\` (Unix seconds). Statuses 200 to 299 within ten seconds acknowledge it; otherwise it is sent up to 15 times in about six hours.
 
 - \`X-Carillon-Signature\`: \`sha256=\` and the hex HMAC-SHA256 of the body, with the API key of the submission; absent without SVC_API_KEY
 - \`X-Carillon-Timestamp\`: \`timestamp\` of the body; refuse messages older than some minutes
 - \`X-Carillon-Task\`: id of the task; deduplicate by it, since a server killed after a delivery may send it again`;
 
 const TASKS = section("Tasks", {
-  /** If the client disconnects before the task is accepted, it is dropped. */
+  /** If the client disconnects before the task is accepted, the request is dropped. */
   "POST /release_task": abortableCommand({
     summary: "Queue a song",
     description: CALLBACK,
@@ -70,7 +70,7 @@ const TASKS = section("Tasks", {
     example: { prompt: "slow bossa nova, nylon guitar", audio_duration: 20, batch_size: 1 },
     rule: BODY_RULES.releaseTask,
     run: (context, body, caller, request) =>
-      accept(context, body, withShare(context, caller, request, body), {
+      accept(context, body, withClient(context, caller, request, body), {
         idempotencyKey: request.get("Idempotency-Key"),
       }),
   }),
@@ -105,14 +105,14 @@ const TASKS = section("Tasks", {
       return { job_id: id, status: "cancelled" };
     },
   }),
-  "GET /v1/tasks": reading({
-    summary: "List tasks, newest first",
+  "GET /v1/tasks": getEndpoint({
+    summary: "List tasks, by default newest first",
     description: "A page ends early at 8 MiB: continue at `offset` plus the number of rows.",
     query: parseTaskFilter,
     answer: answers.taskPage,
     run: ({ service }, { query }) => service.tasks.list(parseTaskFilter(query)),
   }),
-  "GET /v1/tasks/:id": reading({
+  "GET /v1/tasks/:id": getEndpoint({
     summary: "Get a task",
     answer: taskRowSchema,
     errors: [404],
@@ -137,7 +137,7 @@ const TASKS = section("Tasks", {
       return state === null ? ["queued", "running", "failed"] : [state];
     }),
   },
-  "GET /v1/retention": reading({
+  "GET /v1/retention": getEndpoint({
     summary: "Size of all songs, its limits, and when tasks are deleted",
     query: parseForecast,
     answer: retentionForecast,
@@ -146,7 +146,7 @@ const TASKS = section("Tasks", {
   "GET /v1/tasks/:id/events": taskEvents,
   "GET /v1/tasks/:id/preview": preview,
   "GET /v1/audio": audio,
-  "GET /v1/stats": reading({
+  "GET /v1/stats": getEndpoint({
     summary: "Queue statistics",
     answer: answers.statistics,
     run: ({ service }) => service.statistics(),
@@ -220,7 +220,7 @@ export async function accept(
       uploads: body.uploads,
       drawSeed,
     });
-    const key = await submissionKey(idempotencyKey, body, caller.share);
+    const key = await submissionKey(idempotencyKey, body, caller.client);
     const submit = async () => {
       const accepted = await service.submissions
         .submit(generation, caller, { submission: key, retakeOf })
@@ -247,7 +247,7 @@ async function retake(context: RouteContext, body: RequestBody, caller: Caller, 
       ...(batchSize !== null && { batch_size: batchSize }),
       ...(seed.length > 0 && { seed: seed.map((one) => one ?? -1), use_random_seed: false }),
     };
-    return await accept(context, { ...body, fields }, withShare(context, caller, request, body), {
+    return await accept(context, { ...body, fields }, withClient(context, caller, request, body), {
       idempotencyKey: request.get("Idempotency-Key"),
       retakeOf: first,
     });
@@ -257,14 +257,14 @@ async function retake(context: RouteContext, body: RequestBody, caller: Caller, 
   }
 }
 
-/** Adds the queue share of the request's key. */
-function withShare(
+/** Adds the client of the request's key, for fair turns in the queue. */
+function withClient(
   { authenticator }: RouteContext,
   caller: Caller,
   request: Request,
   { fields }: Pick<RequestBody, "fields">,
 ): Caller {
-  return { ...caller, share: authenticator.shareOf(request, fields.ai_token) };
+  return { ...caller, client: authenticator.clientOf(request, fields.ai_token) };
 }
 
 function refusal(error: unknown): never {

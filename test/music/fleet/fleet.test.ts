@@ -370,7 +370,7 @@ describe("a fleet", () => {
     const worker = await join({});
     const secret = { ...request, prompt: "secret words" };
     const submission = { key: "idempotency", digest: "d" };
-    const { task } = await worker.queue.submit(secret, { share: "key 1", submission });
+    const { task } = await worker.queue.submit(secret, { client: "key 1", submission });
     await worker.bench.startedAtLeast(1);
     const keys = await worker.fleet.redis.keys("*");
     expect(keys.join("\n")).to.include(task.id).and.not.include("secret");

@@ -184,7 +184,7 @@ describe("a fleet with foreign data in Redis", () => {
         while ((await gateway.fleet.workers.refresh()).length < 2) await sleep(2);
       };
       const submission = { key: "submission", digest: "digest" };
-      const done = await make({ submission, share: "key 1" });
+      const done = await make({ submission, client: "key 1" });
       await untilEnded(gateway, done);
       await gateway.queue.update(done, (task) => ({ ...task, favorite: true }));
       const failing = await gateway.queue.submit(request);

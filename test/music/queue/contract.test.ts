@@ -123,7 +123,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       }
     }
 
-    const submit = async (share = "") => (await queue.submit(request, { share })).task.id;
+    const submit = async (client = "") => (await queue.submit(request, { client })).task.id;
     const counts = async () => (await queue.statistics()).counts;
 
     beforeEach(async () => {
@@ -180,7 +180,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await counts()).to.include({ running: 2, queued: 1 });
     });
 
-    it("alternates between fair-share groups, and runs the tasks of a group in order of acceptance", async () => {
+    it("alternates between clients, and runs the tasks of a client in order of acceptance", async () => {
       await reopen({ capacity: 0 });
       const first = await submit("a");
       await bench.startedAtLeast(1);

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { parametersOf, uploadsOf } from "../../../src/music/request/replay.js";
+import { lostUploadFields, parametersOf } from "../../../src/music/request/replay.js";
 import type { GenerationRequest } from "../../../src/music/request/schema.js";
 import { parse } from "./request-parsing.js";
 
@@ -60,10 +60,10 @@ describe("parameters to repeat a task", () => {
       { request: kept, state: "failed" },
     ] as const) {
       expect(parametersOf(task)).to.not.have.property("src_audio_path");
-      expect(uploadsOf(task)).to.deep.equal(["src_audio"]);
+      expect(lostUploadFields(task)).to.deep.equal(["src_audio"]);
     }
     const task = { request: kept, state: "succeeded" } as const;
     expect(parametersOf(task).src_audio_path).to.equal("upload:b.wav");
-    expect(uploadsOf(task)).to.deep.equal([]);
+    expect(lostUploadFields(task)).to.deep.equal([]);
   });
 });

@@ -277,7 +277,7 @@ describe("the list of tasks", () => {
     const without = await client.post(`/v1/tasks/${cancelled}/retake`, {});
     expect([without.status, without.body.detail]).to.deep.equal([
       409,
-      "The upload of the task is not kept: send src_audio again",
+      "The upload of the task is no longer stored: send src_audio again",
     ]);
     const sent = await client.postForm(`/v1/tasks/${cancelled}/retake`, { src_audio: upload });
     expect(sent.status).to.equal(200);
