@@ -1,6 +1,6 @@
 /**
- * HTTP errors of the music service. Clients get one line in `detail`, and again in `error`, which some clients read; never
- * a stack trace.
+ * HTTP errors of the music service. Clients get one line in `detail`, and again in `error`, which some clients read;
+ * never a stack trace.
  */
 import { dirname, isAbsolute } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -42,8 +42,8 @@ export class StoreError extends Error {
 }
 
 /**
- * HTTP status of engine errors: 400 if the client can fix the request. A missing model is a 500 here; `loadOrRefuse` turns
- * it into a 400 if the client named the model.
+ * HTTP status of engine errors: 400 if the client can fix the request. A missing model is a 500 here; `loadOrRefuse`
+ * turns it into a 400 if the client named the model.
  */
 const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
   Object.entries({
@@ -69,7 +69,7 @@ const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
   } satisfies Record<NativeErrorCode | EngineErrorCode, number>),
 );
 
-/** Running out of descriptors or processes passes when other requests end. */
+/** File descriptors and processes become available when other requests end. */
 const BUSY_RETRY_SECONDS = "5";
 
 /** Maps a thrown value to an HttpError. Unknown errors become a 500 without details. */
@@ -134,12 +134,15 @@ export function errorHandler(
   };
 }
 
-/** `/tmp` ends before a slash, a colon or the full stop of a sentence, but not within `/tmp2`, `/tmp-x` or `/tmp.x`. */
+/**
+ * End of a path: `/tmp` is matched before a slash, a colon or the full stop of a sentence, but not in `/tmp2`, `/tmp-x`
+ * or `/tmp.x`.
+ */
 const NAME_ENDS = String.raw`(?![\p{L}\p{N}_-]|\.[\p{L}\p{N}_])`;
 
 /**
- * Returns the filter for messages to clients. If a key is set, paths of the server are replaced by the names of their
- * settings.
+ * Returns the filter for messages to clients. If an API key is set, it replaces paths of the server by the names of
+ * their settings.
  */
 export function detailFor(config: Config): (detail: string) => string {
   if (config.apiKey === "") return (detail) => detail;
@@ -176,7 +179,7 @@ function openAiError(status: number, detail: string) {
   return { message: detail, type, param: null, code: status };
 }
 
-/** Last route. */
+/** Answers 404. Register it as the last route. */
 export const notFound: RequestHandler = () => {
   throw new HttpError(404, "Not Found");
 };

@@ -34,7 +34,7 @@ const STUDIO: Page = {
   },
 };
 
-/** Songs are uploaded to the endpoints, not through tools. */
+/** Size limit of an MCP request. Recordings are uploaded to the HTTP endpoints, not through MCP tools. */
 const MAX_MCP_BYTES = 4 * 2 ** 20;
 
 export interface MusicServerOptions {
@@ -51,8 +51,8 @@ export interface MusicServer {
   url: string;
   service: MusicService;
   /**
-   * Stops accepting connections, gives running jobs `graceSeconds` (default: SVC_GRACE_SECONDS) to finish, and requeues the
-   * rest without waiting for native calls. The caller owns the engine and the store and closes them.
+   * Stops accepting connections, gives running jobs `graceSeconds` (default: SVC_GRACE_SECONDS) to finish, and requeues
+   * the rest without waiting for native calls. The caller owns the engine and the store and closes them.
    */
   close(graceSeconds?: number): Promise<void>;
 }
@@ -99,7 +99,7 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
   };
 }
 
-/** The service inside another HTTP server, which may mount it under a path. */
+/** The service as a request handler of another HTTP server, which may mount it under a path. */
 export interface MusicApplication extends Pick<MusicServer, "service" | "close"> {
   handle(request: IncomingMessage, response: ServerResponse): void;
   /** Resolves when the models are loaded and jobs run. Requests are accepted earlier. */
@@ -174,7 +174,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
 
 /**
  * Normalises an absolute request target (RFC 9112); its host replaces the Host header.
- * @returns false for an invalid target, on which express would answer in HTML or throw uncaught
+ * @returns false for an invalid target, to which express would answer in HTML, or throw an uncaught error
  */
 function readTarget(request: IncomingMessage): boolean {
   const { url = "" } = request;
@@ -186,7 +186,7 @@ function readTarget(request: IncomingMessage): boolean {
   return true;
 }
 
-/** Before the body is read. */
+/** Checks the key in the headers, before the body is read. */
 function requireKey(authenticator: Authenticator): RequestHandler {
   return (request, _response, next) => {
     authenticator.authorize(request);
@@ -199,7 +199,7 @@ const identifyRequest: RequestHandler = (_request, response, next) => {
   next();
 };
 
-/** Clients may join a base URL and a path with two slashes. */
+/** Merges repeated slashes, because clients may join a base URL and a path with two. */
 const mergeSlashes: RequestHandler = (request, _response, next) => {
   const query = request.url.indexOf("?");
   const end = query < 0 ? request.url.length : query;
@@ -207,7 +207,7 @@ const mergeSlashes: RequestHandler = (request, _response, next) => {
   next();
 };
 
-/** Proxies disagree on which of several Host headers counts. */
+/** Refuses requests with several Host headers, because proxies disagree on which of them counts. */
 const requireOneHost: RequestHandler = (request, _response, next) => {
   if (hasSeveralHosts(request)) throw new HttpError(400, "The request has more than one Host header");
   next();
@@ -232,7 +232,8 @@ function explainAddress({ code, message }: NodeJS.ErrnoException, { apiPort, api
 }
 
 /**
- * Starts a fleet worker: listens for /health and /metrics, loads the models, then takes tasks. Clients talk to a gateway.
+ * Starts a fleet worker: listens for /health and /metrics, loads the models, then takes tasks. Clients talk to a
+ * gateway.
  */
 export async function startWorkerServer(
   options: MusicServerOptions,

@@ -1,4 +1,4 @@
-/** The music service: its parts, their start and stop, and upkeep of stored tasks. */
+/** Assembles, starts and stops the music service, and deletes expired tasks. */
 import { join } from "node:path";
 import type { Config } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
@@ -99,7 +99,7 @@ export class MusicService {
 
   /** Opens stored tasks and deletes expired ones. Requests are accepted afterwards; jobs wait for `start`. */
   async open(): Promise<void> {
-    /** Audio files of each task. An unfinished task has none, because it makes its songs again. */
+    /** Audio files to keep, by task. An unfinished task has none, because it makes its songs again. */
     const audio = new Map<string, readonly string[] | "all">();
     const uploads = new Set<string>();
     await this.queue.open((stored) => {
@@ -137,8 +137,8 @@ export class MusicService {
   }
 
   /**
-   * Starts no more jobs, gives running ones `graceSeconds` to finish, and requeues the rest. Training stops at once with a
-   * checkpoint; data set preparation stops after the current sample.
+   * Starts no more jobs, gives running ones `graceSeconds` to finish, and requeues the rest. Training stops at once
+   * with a checkpoint; data set preparation stops after the current sample.
    */
   async stop(graceSeconds: number): Promise<void> {
     clearInterval(this.#sweepTimer);

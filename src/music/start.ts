@@ -21,7 +21,7 @@ import type { ObjectStore } from "./storage/object-store.js";
 /** Time limit of `close` before it skips the last backup of the tasks. */
 const CLOSING_MS = 5_500;
 
-/** Most age that songs gain while the service is stopped, because the system clock may have been changed. */
+/** Maximum age that songs gain while the service is stopped, because the system clock may have been changed. */
 const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
 
 export interface MusicServerParts {
@@ -101,7 +101,7 @@ async function openObjectStore(location: string): Promise<ObjectStore> {
 }
 
 function embeddedOptions(config: Config, log: Logger): QueueOptions {
-  // A short maximum age must not expire entirely between two starts.
+  // With a short maximum age, a restart must not expire all songs.
   const maxGapSeconds = Math.min(MAX_CLOCK_GAP_SECONDS, config.audioMaxAgeSeconds / 2);
   return {
     capacity: config.queueMaxSize,

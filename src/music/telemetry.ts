@@ -5,7 +5,7 @@ import { droppedLogLines, type Logger } from "../system/log.js";
 import type { Task, TaskState } from "./queue/store.js";
 import type { TaskQueue } from "./queue/task-queue.js";
 
-/** Histogram buckets, from one token to the longest song on a slow machine. */
+/** Histogram bucket bounds: from the time of one token to that of the longest song on a slow machine. */
 const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800];
 const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
 
@@ -27,7 +27,7 @@ interface TaskNames {
 
 export class Telemetry {
   readonly #registry = new Registry();
-  /** By task. */
+  /** Current stage of each task, by task id. */
   readonly #stages = new Map<string, RunningStage>();
   readonly #stageSeconds: Histogram<"stage">;
   readonly #jobSeconds: Histogram<"task_type">;
@@ -85,7 +85,7 @@ export class Telemetry {
     );
     new Gauge({
       name: "carillon_gpu_memory_bytes",
-      help: "GPU memory, all processes",
+      help: "GPU memory, used by all processes or free",
       labelNames: ["device", "state"],
       registers,
       async collect() {
@@ -123,7 +123,7 @@ export class Telemetry {
     });
   }
 
-  /** Counts a stage once for all songs of a batch. */
+  /** Starts timing a stage. Stages that differ only in parentheses, such as "(song 1 of 2)", count as one. */
   #enter(names: TaskNames, text: string): void {
     const stage = text.replace(/ \(.*\)|\.{3}$/g, "");
     if (this.#stages.get(names.task)?.stage === stage) return;

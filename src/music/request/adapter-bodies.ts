@@ -1,6 +1,6 @@
 /**
- * Bodies of the adapter and training endpoints; hyperparameters are in ../../engine/training-parameters.ts. Invalid values
- * are refused, never clamped.
+ * Bodies of the adapter and training endpoints; hyperparameters are in ../../engine/training-parameters.ts. Invalid
+ * values are refused, never clamped.
  */
 import { ADAPTER_SCALES } from "../../engine/adapters.js";
 import { lokrParameters, loraParameters } from "../../engine/training-parameters.js";
@@ -33,7 +33,7 @@ export const parseAdapterLoad = strictParser({
   path: parameter(
     ["lora_path", "path"],
     requiredText,
-    "A PEFT folder, one above it, or a .safetensors or .bin file.",
+    "A PEFT folder, its parent folder, or a .safetensors or .bin file.",
   ),
   name: adapterName("the last part of the path"),
   doraEpsilon: parameter(
@@ -115,7 +115,7 @@ export const parseAdapterExport = strictParser({
   foldAlpha: parameter(
     "fold_alpha",
     flag.default(false),
-    "Multiplies the scale into the weights, for programs that do not read it.",
+    "Multiplies the scale into the weights, for programs that do not read the scale.",
   ),
   comfySingleFile: parameter(
     "comfy_single_file",

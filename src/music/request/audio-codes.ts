@@ -3,16 +3,14 @@ import { z } from "zod";
 import { describe } from "../../parameters.js";
 import { RequestError } from "../errors.js";
 
-/** Largest codebook (public models), assumed for a model that was never loaded. */
+/** Largest codebook size of the public models; assumed for a model that was never loaded. */
 const MAX_CODEBOOK_SIZE = 64_000;
 /** Ten minutes at 5 codes per second. */
 const MAX_CODES = 3000;
-/** Twice the length of the longest codes as text. */
+/** Twice the length of MAX_CODES codes as text. */
 const MAX_CHARACTERS = 120_000;
 
-/**
- * One unparsed value per item, because unused codes may be invalid. Null if all are blank.
- */
+/** Codes of each song of the batch, unparsed because unused codes may be invalid. Null if all are blank. */
 export const codeItems = z
   .unknown()
   .transform((value): unknown[] | null => {
@@ -25,8 +23,8 @@ export const codeItems = z
   });
 
 /**
- * Parses codes for every item of the batch, all of one length. An item is text (`<|audio_code_7|>…` or `7,8,9`) or a list
- * of integers; a single item applies to all.
+ * Parses codes for every item of the batch, all of one length. An item is text (`<|audio_code_7|>…` or `7,8,9`) or a
+ * list of integers; a single item applies to all.
  * @param codebookSize of the rendering model; null if not known yet
  * @throws RequestError
  */

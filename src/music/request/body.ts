@@ -15,7 +15,10 @@ import { LIST_NAMES } from "./schema.js";
 export interface RequestBody {
   fields: Fields;
   uploads: Uploads;
-  /** Deletes the stored files except `kept`. Call it for every request; `removeOrphanUploads` does it for killed processes. */
+  /**
+   * Deletes the stored files except `kept`. Call it for every request. Files of killed processes are deleted by
+   * `removeOrphanUploads`.
+   */
   dispose(kept?: readonly string[]): Promise<void>;
 }
 
@@ -65,7 +68,8 @@ export class BodyReader {
   ) {}
 
   /**
-   * Reads the body, which may hold the key. Without a valid key this throws 401 before any other error, and stores no file.
+   * Reads the body, which may hold the key. Without a valid key this throws 401 before any other error, and stores no
+   * file.
    * @throws HttpError 400, 401 or 415
    */
   async read(request: Request, rule: BodyRule): Promise<RequestBody> {
@@ -157,7 +161,7 @@ function readBytes(request: Request, maxBytes: number): Promise<Buffer> {
   });
 }
 
-/** Null for an uncompressed body. */
+/** Decompressor for the Content-Encoding; null for an uncompressed body. */
 function decoderOf(request: Request): Transform | null {
   const encoding = (request.headers["content-encoding"] ?? "identity").trim().toLowerCase();
   if (encoding === "identity") return null;
@@ -213,7 +217,10 @@ function parseForm(text: string): Fields {
   return fields;
 }
 
-/** Replaces plus signs in the bytes, because replacing a million of them in a string takes a second. */
+/**
+ * Decodes a name or value of a form. Plus signs are replaced in bytes, because a million replacements in a string take
+ * a second.
+ */
 function decodeFormText(text: string): string {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at++) if (bytes[at] === PLUS) bytes[at] = SPACE;

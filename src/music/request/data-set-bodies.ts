@@ -41,7 +41,7 @@ export const parseLoad = strictParser({
   path: parameter("dataset_path", requiredText, "Path of a saved data set."),
 });
 
-/** Settings of the whole data set; null keeps a value. */
+/** Settings of the whole data set; null leaves a value unchanged. */
 export const parseSave = strictParser({
   path: parameter("save_path", requiredText, "Output path of the data set (JSON)."),
   name: parameter("dataset_name", requiredText, "Name of the data set."),

@@ -4,7 +4,7 @@ import { RequestError } from "../errors.js";
 
 /** Requests nest three levels deep. The limit protects recursive code from stack overflow. */
 const MAX_DEPTH = 64;
-/** The longest request has 8 × 3000 codes, which parse in milliseconds. */
+/** The largest request has 8 × 3000 codes, which parse in milliseconds. */
 const MAX_VALUES = 30_000;
 
 const QUOTE = 0x22;
@@ -16,7 +16,7 @@ const INTEGER = /\d+(?=\s*(?:[,\]}]|$))/y;
 const MAX_SAFE_DIGITS = 15;
 
 /**
- * Parses JSON. Integers beyond the safe range become text of their digits, like numbers in forms.
+ * Parses JSON. Integers beyond the safe range become strings of digits, as forms send them.
  * @param what name of the text, for errors
  * @throws SyntaxError for invalid JSON, RequestError if it is nested too deep or has too many values
  */

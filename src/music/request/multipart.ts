@@ -33,14 +33,14 @@ export interface MultipartOptions {
 export interface MultipartBody {
   fields: Fields;
   uploads: Uploads;
-  /** All files written. */
+  /** Paths of all stored files. */
   paths: string[];
 }
 
 /**
  * Reads the body. Files are stored only after a valid key, in the headers or in an earlier `ai_token` part; other files
- * are discarded. The caller checks authorization. On failure all files are deleted, and the rest of the body is discarded
- * so that the client can read the response.
+ * are discarded. The caller checks authorization. On failure all files are deleted, and the rest of the body is
+ * discarded so that the client can read the response.
  * @throws RequestError for a malformed body, an exceeded limit, or a disconnected client
  */
 export async function readMultipart(
@@ -106,7 +106,7 @@ class MultipartReader {
 
   /**
    * Writes the body to the parser, and discards it after a failure. Never rejects: errors thrown by the parser or its
-   * listeners fail the request. A pipe would throw them uncaught.
+   * listeners fail the request. With a pipe they would be uncaught.
    */
   async #feed(closed: Promise<void>): Promise<void> {
     const parser = this.#parser;
@@ -117,7 +117,7 @@ class MultipartReader {
           await Promise.race([write(chunk), closed]).catch((e) => this.#fail(e));
       }
       // End file streams explicitly: the parser waits forever for a file part whose headers run into the closing
-      // boundary. Ended here, it is reported as malformed.
+      // boundary. With the stream ended, the part is reported as malformed.
       parser.end();
       for (const content of this.#contents) content.push(null);
     } catch {

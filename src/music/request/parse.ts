@@ -1,7 +1,8 @@
 /**
- * Parses the fields of a body into a GenerationRequest: lookup, validation, seeds, codes, recordings. Numbers out of range
- * are clamped, or refused with SVC_RANGE_POLICY=refuse. Wrong types, NaN and unknown task types are always refused. Every
- * value that is changed or ignored adds a line to `warnings`. Seeds are drawn here, so a restarted task makes the same song.
+ * Parses the fields of a body into a GenerationRequest: lookup, validation, seeds, codes, recordings. Numbers out of
+ * range are clamped, or refused with SVC_RANGE_POLICY=refuse. Wrong types, NaN and unknown task types are always
+ * refused. Every value that is changed or ignored adds a line to `warnings`. Seeds are drawn here, so a restarted task
+ * makes the same song.
  */
 import { isDeepStrictEqual } from "node:util";
 import { distance } from "fastest-levenshtein";
@@ -163,8 +164,8 @@ function analysisOf(parameters: GenerationParameters): Analysis | null {
 }
 
 /**
- * Codes of the client, used with `use_audio_codes`, or with `thinking` in place of generated codes. They replace the source of
- * a cover, and other tasks with a source ignore them. Unused codes are not parsed.
+ * Codes of the client, used with `use_audio_codes`, or with `thinking` in place of generated codes. They replace the
+ * source of a cover, and other tasks with a source ignore them. Unused codes are not parsed.
  */
 function codesInUse(
   parameters: GenerationParameters & { analysis: Analysis | null },
@@ -176,7 +177,7 @@ function codesInUse(
   return readCodes(audioCodes, batchSize, slotOf(model).codebookSize);
 }
 
-/** For these tasks the language model writes only text. */
+/** Warns about tasks for which the language model writes text, but no audio codes. */
 function warnOfMissingCodes({ taskType, thinking }: GenerationParameters, warnings: string[]): void {
   if (thinking && (taskType === "lego" || taskType === "complete")) {
     warnings.push(`thinking writes no audio codes: task_type ${taskType} uses a source`);
@@ -208,7 +209,7 @@ function normalizeWindows({ repaintingWindows }: GenerationParameters): Partial<
   return { repaintingStartSeconds: 0, repaintingEndSeconds: null };
 }
 
-/** Checks that need no source. */
+/** Checks the window as far as possible without the source. */
 function checkWindow({
   repaintingStartSeconds: start,
   repaintingEndSeconds: end,
@@ -237,13 +238,13 @@ type RecordingNeeds = Pick<
   "taskType" | "srcAudioPath" | "referenceAudioPath" | "srcLatentsPath" | "refLatentsPath"
 > & {
   analysis: Analysis | null;
-  /** Codes of the client replace a source. */
+  /** Whether codes of the client replace the source. */
   hasCodes: boolean;
 };
 
 /**
- * Recordings of a task: latents, otherwise audio; uploads, otherwise paths. Some clients attach a source to every task; an
- * unneeded one is ignored.
+ * Recordings of a task: latents, otherwise audio; uploads, otherwise paths. Some clients attach a source to every task;
+ * an unneeded one is ignored.
  * @throws RequestError if the task needs a source and has none
  */
 function recordingsOf(needs: RecordingNeeds, uploads: Uploads): Record<keyof Uploads, AudioInput | null> {
@@ -296,7 +297,7 @@ function inputOf(field: string, upload: Upload | null, path: string | null): Aud
   if (upload === null) return path === null ? null : { path, isUpload: false };
   if (upload.path === null) {
     throw new RequestError(
-      `${field} came before any key and was discarded: send ai_token before the files, or the key in a header`,
+      `${field} was sent before a key and was discarded: send ai_token before the files, or the key in a header`,
     );
   }
   return { path: upload.path, isUpload: true };
@@ -304,9 +305,9 @@ function inputOf(field: string, upload: Upload | null, path: string | null): Aud
 
 /** Maximum number of unknown names in a warning; the rest is only counted. */
 const MAX_SHOWN = 8;
-/** Limit of the slow comparison with known names. */
+/** Maximum number of names that are compared with all known names, which is slow. */
 const MAX_COMPARED = 100;
-/** Edit distance. */
+/** Maximum edit distance of a typo. */
 const MAX_TYPOS = 2;
 
 const PARAMETER_NAMES: readonly string[] = Object.values(generationSchema.shape).flatMap((type) =>
@@ -338,7 +339,7 @@ function withSuggestion(name: string): string {
   return describe(name) + (meant === undefined ? "" : ` (did you mean ${meant}?)`);
 }
 
-/** Parameter that the name is a typo of, or the only one that ends with it. */
+/** The parameter that was probably meant: one with a similar name, or the only one that ends with this name. */
 function suggestedName(name: string): string | undefined {
   if (name.length <= MAX_TYPOS || name.length > 40) return undefined;
   const typos = Math.min(MAX_TYPOS, Math.floor(name.length / 3));

@@ -130,7 +130,7 @@ export const generationSchema = z.object({
     "Beats in a bar: 2, 3, 4, or 6 for 6/8.",
   ),
   audioDurationSeconds: audioDuration(DURATION_SECONDS_RANGE.min),
-  /** Unparsed. */
+  /** Not parsed yet; see audio-codes.ts. */
   audioCodes: parameter(
     ["audio_code_string", "audioCodeString", "audio_codes"],
     codeItems.nullable().default(null),
@@ -210,14 +210,17 @@ export const generationSchema = z.object({
   useCotCaption: parameter(
     ["use_cot_caption", "cot_caption", "cot-caption"],
     flag.nullable().default(null),
-    "Let the language model reword the caption while planning. Unset: if it writes text.",
+    "Let the language model reword the caption while planning. Unset: only models that write text do.",
   ),
   useCotLanguage: parameter(
     ["use_cot_language", "cot_language", "cot-language"],
     flag.default(true),
     "Let the language model detect the language of the lyrics if vocal_language is unset.",
   ),
-  /** Without constraints, missing metadata stay empty, and a task fails if there are none. Audio codes are always constrained. */
+  /**
+   * Without constraints, metadata that the model omits stay empty, and a task fails if it omits all. Audio codes are
+   * always constrained.
+   */
   constrainedDecoding: parameter(
     ["constrained_decoding", "constrainedDecoding", "constrained"],
     flag.default(true),
@@ -336,7 +339,7 @@ export function generationSchemaFor(isTurbo: boolean, taskType: TaskType) {
   });
 }
 
-/** Names of the ids in POST /query_result; forms often append brackets to repeated fields. */
+/** Names of the field with the ids in POST /query_result; forms often append brackets to repeated fields. */
 export const TASK_ID_NAMES = ["task_id_list", "taskIdList", "task_id_list[]", "taskIdList[]"] as const;
 
 /** Fields that a form may repeat to send a list. */
@@ -353,7 +356,7 @@ export type GenerationParameters = z.output<typeof generationSchema>;
 export interface AudioInput {
   /** As sent; the file's real path after the task is accepted. */
   path: string;
-  /** Whether it was uploaded for this task; then it is deleted with it. */
+  /** Whether the file was uploaded for this task; then it is deleted with the task. */
   isUpload: boolean;
   /** Size of an upload. Absent in tasks of older versions, whose uploads were deleted when they ended. */
   bytes?: number;
@@ -381,7 +384,7 @@ type ReplacedByParsing =
 export interface GenerationRequest extends Omit<GenerationParameters, ReplacedByParsing | "callbackUrl"> {
   /** Absent in tasks of older versions. */
   callbackUrl?: string | null;
-  /** One per item. */
+  /** One per song. */
   seeds: Seed[];
   /** Codes of the client, one list per item, all of one length; null: not used. */
   audioCodes: number[][] | null;

@@ -224,7 +224,7 @@ export const parseTaskFilter = strictParser({
   ),
 });
 
-/** Query of DELETE /v1/tasks/{id}. Songs are deleted only by a request that says so. */
+/** Query of DELETE /v1/tasks/{id}. Songs are deleted only if the query names the state `succeeded`. */
 export const parseRemoval = strictParser({
   state: parameter(
     "state",
@@ -264,7 +264,7 @@ function readRetake(fields: Fields) {
 
 const MAX_TITLE = 200;
 
-/** Body of PATCH /v1/tasks/{id}. Absent values stay; a blank title removes it. */
+/** Body of PATCH /v1/tasks/{id}. Absent values are unchanged; a blank title is removed. */
 export const taskMarks = z.strictObject({
   title: z
     .string("must be text")
@@ -275,7 +275,7 @@ export const taskMarks = z.strictObject({
   favorite: z
     .boolean("must be true or false")
     .optional()
-    .meta({ description: "Keep its songs regardless of age." }),
+    .meta({ description: "true: keep the songs of the task regardless of age." }),
 });
 
 /** @throws RequestError naming the field */
@@ -306,7 +306,7 @@ export const parseModelSwitch = strictParser({
 
 /** Body of POST /v1/models/pull. */
 export const parseModelPull = strictParser({
-  model: parameter("model", requiredText, "Known model name, or owner/repository on the hub."),
+  model: parameter("model", requiredText, "Known model name, or owner/repository on Hugging Face."),
 });
 
 export type ModelSwitch = ReturnType<typeof parseModelSwitch>;

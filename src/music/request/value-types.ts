@@ -21,7 +21,7 @@ import { readClientJson } from "./json.js";
 /** Most songs per task: one for each stem. */
 const MAX_SEEDS = STEMS.length;
 const MAX_TEXTS = 64;
-/** Characters. */
+/** Maximum number of characters of a text in a list. */
 const MAX_LISTED_TEXT = 256;
 
 /** One seed per item: `42`, `"42,123"` or `[42, 123]`. -1, blank and missing seeds are random. */
@@ -53,7 +53,7 @@ export const seedPositions = z
     items: { type: ["integer", "string", "null"], minimum: -1 },
   });
 
-/** A blank is a random seed. */
+/** Whether the element is a seed; blank means a random one. */
 function isSeed(element: string | number): boolean {
   const text = String(element).trim();
   return text === "" || NUMERIC.test(text);

@@ -599,7 +599,9 @@ describe("values of generation requests", () => {
         ["referenceAudio", "reference_audio"],
       ] as const) {
         const uploads = { ...NO_UPLOADS, sourceAudio: { path: "/tmp/a.wav" }, [kind]: { path: null } };
-        expect(refusal({ task_type: "cover" }, { uploads })).to.match(new RegExp(`^${field} came before`));
+        expect(refusal({ task_type: "cover" }, { uploads })).to.match(
+          new RegExp(`^${field} was sent before`),
+        );
       }
     });
 
