@@ -27,7 +27,7 @@ export function assertFree({ adapters }: AdapterState, name: string): void {
 }
 
 /** @throws EngineError ADAPTER if no adapter has the name */
-export function named<T extends LoadedAdapter>({ adapters }: AdapterState<T>, name: string): T {
+export function findAdapter<T extends LoadedAdapter>({ adapters }: AdapterState<T>, name: string): T {
   const found = adapters.find((adapter) => adapter.name === name);
   if (found !== undefined) return found;
   const loaded = adapters.map((adapter) => adapter.name).join(", ") || "none";
@@ -44,12 +44,12 @@ export function withLoaded<T extends LoadedAdapter>(state: AdapterState<T>, adap
  * @param name null: all
  * @throws EngineError ADAPTER for an unknown name
  */
-export function without<T extends LoadedAdapter>(
+export function withUnloaded<T extends LoadedAdapter>(
   state: AdapterState<T>,
   name: string | null,
 ): AdapterState<T> {
   if (name === null) return { adapters: [] };
-  const gone = named(state, name);
+  const gone = findAdapter(state, name);
   return { adapters: state.adapters.filter((adapter) => adapter !== gone) };
 }
 
@@ -62,7 +62,7 @@ export function withEnabled<T extends LoadedAdapter>(
   name: string | null,
   enabled: boolean,
 ): AdapterState<T> {
-  if (name !== null) return changed(state, named(state, name), { enabled });
+  if (name !== null) return changed(state, findAdapter(state, name), { enabled });
   if (enabled && state.adapters.length === 0) throw noneLoaded();
   return { adapters: state.adapters.map((adapter) => ({ ...adapter, enabled })) };
 }
@@ -77,7 +77,7 @@ export function withScale<T extends LoadedAdapter>(
   name: string | null,
   scale: number,
 ): AdapterState<T> {
-  const adapter = name === null ? state.adapters.at(-1) : named(state, name);
+  const adapter = name === null ? state.adapters.at(-1) : findAdapter(state, name);
   if (adapter === undefined) throw noneLoaded();
   return changed(state, adapter, { scale });
 }
@@ -133,7 +133,7 @@ export class AdapterSet {
   }
 
   unload(name: string | null): void {
-    this.#state = without(this.#state, name);
+    this.#state = withUnloaded(this.#state, name);
     for (const known of [...this.#natives.keys()]) {
       if (name === null || known === name) this.#natives.delete(known);
     }

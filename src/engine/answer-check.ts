@@ -2,7 +2,7 @@
  * Checks the language model's text before it replaces the client's text. Uses no dictionary: it compares
  * words, genres and section tags, and detects whether the text reads like a language.
  */
-import { writtenLanguage } from "./language.js";
+import { detectLanguage } from "./language.js";
 
 /** Minimum share of the client's words that a rewrite keeps, counted with repeats. */
 const MIN_KEPT_SHARE = 0.9;
@@ -78,7 +78,7 @@ async function textFault(text: string, kind: "caption" | "lyrics"): Promise<stri
   if (
     words.length >= MIN_TELLING_WORDS &&
     distinct >= MIN_TELLING_WORDS &&
-    (await writtenLanguage(text)) === null
+    (await detectLanguage(text)) === null
   ) {
     return "it does not read like a language";
   }

@@ -39,10 +39,10 @@ import type {
   SongAdapter,
   SongScores,
   SongSheet,
+  TextLengthRequest,
   TrainingRequest,
   TrainingSampleRequest,
   UnderstandRequest,
-  WordsRequest,
 } from "./types.js";
 
 export class Engine implements MusicEngine {
@@ -52,7 +52,7 @@ export class Engine implements MusicEngine {
   readonly #gpus: readonly Gpu[];
   readonly #log: (message: string) => void;
   readonly #models: LoadedModels;
-  /** Contexts for `checkWords`, by checkpoint name. */
+  /** Contexts for `checkTextLength`, by checkpoint name. */
   readonly #textContexts = new Map<string, Promise<TextContext>>();
   /** Running training, stopped when the engine closes. */
   readonly #training = new Set<Promise<unknown>>();
@@ -138,7 +138,7 @@ export class Engine implements MusicEngine {
     return (await this.#models.ensureLanguageModel(name, call)).info;
   }
 
-  async checkWords({ languageModel, fields, codesSeconds }: WordsRequest): Promise<void> {
+  async checkTextLength({ languageModel, fields, codesSeconds }: TextLengthRequest): Promise<void> {
     this.#models.assertOpen();
     const checkpoint = this.#models.languageCheckpoint(languageModel ?? null);
     const known = this.#textContexts.get(checkpoint.name);
@@ -147,7 +147,7 @@ export class Engine implements MusicEngine {
       this.#textContexts.set(checkpoint.name, reading);
       reading.catch(() => this.#textContexts.delete(checkpoint.name));
     }
-    await (await reading).checkWords(fields, tokensToWrite(codesSeconds));
+    await (await reading).checkTextLength(fields, tokensToWrite(codesSeconds));
   }
 
   async createSample(request: SampleRequest, call: CallOptions): Promise<SongSheet> {

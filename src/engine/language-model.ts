@@ -63,7 +63,7 @@ export class TextContext {
    * @param fields texts of the prompt, by the clients' field names
    * @throws EngineError PROMPT_TOO_LONG naming the longest field
    */
-  async checkWords(fields: Readonly<Record<string, string>>, newTokens: number): Promise<void> {
+  async checkTextLength(fields: Readonly<Record<string, string>>, newTokens: number): Promise<void> {
     const lengths = await Promise.all(
       Object.entries(fields).map(async ([field, words]) => ({
         field,

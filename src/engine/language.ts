@@ -10,10 +10,10 @@ let thread: Worker | null = null;
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Language code from `LANGUAGES`, or null if the text is too short or mixed. Runs in a thread, since loading the
- * detector's tables takes a second of CPU.
+ * Detects the language of a text: a code from `LANGUAGES`, or null if the text is too short or mixed. Runs in a thread,
+ * since loading the detector's tables takes a second of CPU.
  */
-export function writtenLanguage(text: string): Promise<string | null> {
+export function detectLanguage(text: string): Promise<string | null> {
   const sung = text.replace(TAGS, " ").trim();
   if (sung === "") return Promise.resolve(null);
   // Calls are serialised: answers carry no id.

@@ -75,7 +75,7 @@ export class Planner {
     const { query, instrumental, language, metadata } = request;
     const plain = (why: string) =>
       this.#sheetWithMetadata({ ...request, caption: query, lyrics: INSTRUMENTAL_LYRICS }, why);
-    await this.lm.text.checkWords({ sample_query: query }, MIN_TOKENS);
+    await this.lm.text.checkTextLength({ sample_query: query }, MIN_TOKENS);
     if (!this.lm.writesText)
       return plain(`${this.#writesNoText()}: the query is the caption, and there are no lyrics`);
     const output = await this.#writeSheet(samplePrompt(query, instrumental), request);
@@ -100,7 +100,7 @@ export class Planner {
    */
   async formatInput(request: FormatRequest): Promise<SongSheet> {
     const { caption, lyrics, language, metadata } = request;
-    await this.lm.text.checkWords({ prompt: caption, lyrics }, MIN_TOKENS);
+    await this.lm.text.checkTextLength({ prompt: caption, lyrics }, MIN_TOKENS);
     if (!this.lm.writesText) {
       return this.#sheetWithMetadata(request, `${this.#writesNoText()}: caption and lyrics are unchanged`);
     }
@@ -168,7 +168,7 @@ export class Planner {
     const begun = performance.now();
     for (const { caption, lyrics, writeCodes, metadata } of requests) {
       const seconds = writeCodes ? (metadata.durationSeconds ?? 0) : null;
-      await this.lm.text.checkWords({ prompt: caption, lyrics }, tokensToWrite(seconds));
+      await this.lm.text.checkTextLength({ prompt: caption, lyrics }, tokensToWrite(seconds));
     }
     const words = await this.#planWords(requests);
     const songs = requests.map((request, index) => {

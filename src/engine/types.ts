@@ -155,7 +155,7 @@ export interface LanguageModelInfo {
 }
 
 /** Text for the language model by field name, and the output that must fit beside it. */
-export interface WordsRequest extends LanguageRequest {
+export interface TextLengthRequest extends LanguageRequest {
   fields: Readonly<Record<string, string>>;
   /** Length of the song whose audio codes are written, 0 if unknown; null: no codes. */
   codesSeconds: number | null;
@@ -346,7 +346,7 @@ export interface MusicEngine {
   /** Loads a language model (null: default) without changing the default. */
   prepareLanguageModel(name: string | null, call?: CallOptions): Promise<LanguageModelInfo>;
   /** Rejects with PROMPT_TOO_LONG if the text does not fit. Reads the tokenizer but not the weights. */
-  checkWords(request: WordsRequest): Promise<void>;
+  checkTextLength(request: TextLengthRequest): Promise<void>;
   createSample(request: SampleRequest, call: CallOptions): Promise<SongSheet>;
   formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet>;
   plan(request: PlanRequest, call: CallOptions): Promise<Plan>;

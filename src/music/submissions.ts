@@ -9,7 +9,7 @@ import type { acceptedTask } from "./openapi/answers.js";
 import { type Origin, SubmissionTakenError, type TaskQueue } from "./queue/task-queue.js";
 import type { SubmissionKey } from "./request/idempotency.js";
 import type { GenerationRequest } from "./request/schema.js";
-import { checkWords } from "./song/song-context.js";
+import { checkTextLength } from "./song/song-context.js";
 import type { SongRunner } from "./song/song-runner.js";
 import { refusalOf } from "./words/text-writer.js";
 
@@ -43,7 +43,7 @@ export class Submissions {
     { submission = null, retakeOf }: Pick<Origin, "submission" | "retakeOf"> = {},
   ): Promise<AcceptedTask> {
     await this.queue.assertRoom();
-    await checkWords(this.engine, request).catch((error: unknown) => {
+    await checkTextLength(this.engine, request).catch((error: unknown) => {
       const refusal = refusalOf(error);
       // Other errors are reported when the task runs.
       if (refusal instanceof RequestError) throw refusal;

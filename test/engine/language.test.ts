@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { parseQueryHints, writtenLanguage } from "../../src/engine/language.js";
+import { detectLanguage, parseQueryHints } from "../../src/engine/language.js";
 
 describe("language detection", () => {
   it("finds the language of each text in concurrent calls, and null for too short a text", async () => {
@@ -10,7 +10,7 @@ describe("language detection", () => {
         "[Instrumental]",
         "je marche le long de la rivière ce soir et je pense à toi",
         "zzqx 1234",
-      ].map(writtenLanguage),
+      ].map(detectLanguage),
     );
     expect(detected).to.deep.equal(["en", "de", null, "fr", null]);
   });

@@ -193,8 +193,8 @@ const rangesOf = (kind: Usual["kind"], entries: readonly { range: TempoRange; wo
 const USUAL = new Phrases([...rangesOf("paces", lexicon.PACES), ...rangesOf("genres", lexicon.GENRES)]);
 const NO_PACES = Phrases.of(lexicon.NO_PACES);
 const NO_PACES_BEFORE = Phrases.of(lexicon.NO_PACES_BEFORE);
-const WORDY_PACES = Phrases.of(lexicon.WORDY_PACES);
-const WORDY_GENRES = Phrases.of(lexicon.WORDY_GENRES);
+const AMBIGUOUS_PACES = Phrases.of(lexicon.AMBIGUOUS_PACES);
+const AMBIGUOUS_GENRES = Phrases.of(lexicon.AMBIGUOUS_GENRES);
 const DETERMINERS = Phrases.of(lexicon.DETERMINERS);
 const MUSIC = Phrases.of(lexicon.MUSIC);
 
@@ -209,13 +209,13 @@ export function readPace(text: TokenText, start: number, found: MentionedFacts):
 
 /** A pace word that describes something else than the song: "slow attack", "comida rápida", "dancing on my grave". */
 function isOtherPace(text: TokenText, start: number, end: number): boolean {
-  if (WORDY_PACES.at(text, start)?.end === end && !text.beginsClause(start)) return true;
+  if (AMBIGUOUS_PACES.at(text, start)?.end === end && !text.beginsClause(start)) return true;
   return NO_PACES.at(text, skipHyphen(text, end)) !== null || NO_PACES_BEFORE.before(text, start) !== null;
 }
 
 /** A genre word in its other sense: "a house on the hill", "my empty house", but not "a house track". */
 function isThing(text: TokenText, start: number, end: number): boolean {
-  if (WORDY_GENRES.at(text, start)?.end !== end) return false;
+  if (AMBIGUOUS_GENRES.at(text, start)?.end !== end) return false;
   const isNamed = DETERMINERS.before(text, start) !== null || DETERMINERS.before(text, start - 1) !== null;
   return isNamed && MUSIC.at(text, end) === null && USUAL.at(text, end) === null;
 }

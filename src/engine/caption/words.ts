@@ -241,10 +241,10 @@ export const NO_PACES = words(
 /** Nouns that a pace word after them describes: "comida rápida". */
 export const NO_PACES_BEFORE = words("comida | restauration | alimentation");
 /** Tempo marks that are also words; they count only at the start of a clause. */
-export const WORDY_PACES = words("grave | presto | largo");
+export const AMBIGUOUS_PACES = words("grave | presto | largo");
 
 /** Genre words with another sense. */
-export const WORDY_GENRES = words(
+export const AMBIGUOUS_GENRES = words(
   "house | garage | trap | rock | soul | country | metal | jungle | drone | swing | drill | doom | juke | rap | folk | march",
 );
 /** Determiners: a genre word after one, with at most one word between, has its other sense. */

@@ -10,8 +10,8 @@ import {
   NO_ADAPTERS,
   withEnabled,
   withLoaded,
-  without,
   withScale,
+  withUnloaded,
 } from "../../engine/adapters.js";
 import type { AdapterInfo } from "../../engine/addon.js";
 import type { AdapterSource, AdapterState, LoadedAdapter } from "../../engine/types.js";
@@ -62,7 +62,7 @@ export class FleetAdapters {
   }
 
   unload(model: string, name: string | null): Promise<AdapterState> {
-    return this.#change(model, (state) => without(state, name));
+    return this.#change(model, (state) => withUnloaded(state, name));
   }
 
   enable(model: string, name: string | null, enabled: boolean): Promise<AdapterState> {

@@ -26,6 +26,6 @@ export async function scheduleCallback(redis: FleetRedis, id: string, delayMs: n
 }
 
 /** Makes the callback of an ended task due now. */
-export async function callbackIsDue(redis: FleetRedis, id: string): Promise<void> {
+export async function makeCallbackDue(redis: FleetRedis, id: string): Promise<void> {
   await redis.attempt(() => redis.zadd(KEY, "XX", 0, id));
 }

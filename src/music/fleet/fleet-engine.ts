@@ -93,7 +93,7 @@ export class FleetEngine implements MusicEngine {
   }
 
   /** The worker's tokenizer checks the text when the task runs. */
-  async checkWords(): Promise<void> {}
+  async checkTextLength(): Promise<void> {}
 
   /** The worker prepares its language model when it is asked. */
   async prepareLanguageModel(): Promise<LanguageModelInfo> {

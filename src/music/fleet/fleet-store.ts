@@ -7,7 +7,7 @@ import { type CatalogFilter, hasEnded, pageOf, summaryOf, type TaskSummary } fro
 import { decodeTask, encodeTask } from "../queue/lmdb-store.js";
 import { DamagedRecordError, type Task, type TaskState } from "../queue/store.js";
 import { SubmissionTakenError } from "../queue/task-queue.js";
-import { callbackIsDue } from "./fleet-callbacks.js";
+import { makeCallbackDue } from "./fleet-callbacks.js";
 import type { Quarantine } from "./quarantine.js";
 import { type FleetRedis, FleetUnreachableError, keyOf, PREFIX } from "./redis.js";
 import { parseSummary, SummaryMirror } from "./summary-mirror.js";
@@ -93,7 +93,7 @@ export class FleetStore {
       if ((await this.#write(current, next)) !== 1) continue;
       // If this process dies first, a gateway finds the callback within a minute.
       if (!hasEnded(current.task.state) && hasEnded(next.state) && isOutstanding(next)) {
-        await callbackIsDue(this.redis, id).catch(() => {});
+        await makeCallbackDue(this.redis, id).catch(() => {});
       }
       return this.#remember(next);
     }

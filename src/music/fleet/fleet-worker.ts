@@ -5,7 +5,7 @@ import { v4 as uuid } from "uuid";
 import type { Logger } from "../../system/log.js";
 import { StoreError } from "../errors.js";
 import { hasEnded } from "../queue/catalog.js";
-import { deathsMessage, holdMs, MAX_DEATHS, MAX_DISK_FAILURES } from "../queue/rules.js";
+import { crashMessage, MAX_CRASHES, MAX_DISK_FAILURES, requeueDelayMs } from "../queue/rules.js";
 import { DamagedRecordError, type Task } from "../queue/store.js";
 import { TaskAborted, type TaskRunner } from "../queue/task-queue.js";
 import { logFields, type Outcome, retryDelayMs, stopRuns, TaskRun } from "../queue/task-run.js";
@@ -264,8 +264,8 @@ export class FleetWorker {
       } as const;
       isEndedHere = true;
       if (current.isCancelled) return { ...ended, claim: undefined, error: "Cancelled by user" };
-      if (interruptions >= MAX_DEATHS.fleet) {
-        return { ...ended, claim: undefined, error: deathsMessage(interruptions) };
+      if (interruptions >= MAX_CRASHES.fleet) {
+        return { ...ended, claim: undefined, error: crashMessage(interruptions) };
       }
       isEndedHere = false;
       return { ...current, state: "running", interruptions, claim, startedAtMs: nowMs };
@@ -394,7 +394,7 @@ export class FleetWorker {
       await Promise.all([this.#complete(bull, token), counted, this.#cleanUp(settled)]);
       return;
     }
-    const heldMs = holdMs(diskFailures - 1);
+    const heldMs = requeueDelayMs(diskFailures - 1);
     if (isDiskFull) await bull.moveToDelayed((await this.fleet.redis.timeMs()) + heldMs, token);
     else await bull.moveToWait(token);
     await this.fleet.publish({ type: "queued", id: task.id, route: task.route ?? "" });

@@ -17,7 +17,7 @@ import { isRoute, PAYLOAD_VERSION, Workers } from "./workers.js";
 
 /**
  * A worker that does not renew its lease for this time loses the task, which goes to the front of its queue. The next
- * worker counts an interruption (`MAX_DEATHS`). The old worker aborts the task when it notices.
+ * worker counts an interruption (`MAX_CRASHES`). The old worker aborts the task when it notices.
  */
 const LEASE_MS = 10_000;
 /** Checks for expired leases per lease time. */

@@ -20,7 +20,7 @@ export type Parameters =
 
 /** Description of an endpoint. */
 export interface Operation {
-  tag: "Tasks" | "Words" | "Chat" | "Models" | "Adapters" | "Training" | "Data sets" | "Service";
+  tag: "Tasks" | "Text" | "Chat" | "Models" | "Adapters" | "Training" | "Data sets" | "Service";
   summary: string;
   /** What the summary and the schemas do not say, in Markdown. */
   description?: string;

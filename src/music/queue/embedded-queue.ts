@@ -6,12 +6,12 @@ import type { GenerationRequest } from "../request/schema.js";
 import { CallbackSchedule, isOutstanding } from "./callback-schedule.js";
 import { CatalogedStore, type CatalogFilter, hasEnded, type TaskSummary } from "./catalog.js";
 import {
-  deathsMessage,
+  crashMessage,
   FairTurns,
-  holdMs,
   JobStatistics,
-  MAX_DEATHS,
+  MAX_CRASHES,
   MAX_DISK_FAILURES,
+  requeueDelayMs,
   retryAfterSeconds,
 } from "./rules.js";
 import type { StoredTask, Task, TaskState, TaskStore } from "./store.js";
@@ -148,11 +148,11 @@ export class EmbeddedQueue implements TaskQueue {
   }
 
   async #recordInterruption({ id, interruptions }: WaitingTask): Promise<void> {
-    if (interruptions < MAX_DEATHS.embedded) {
+    if (interruptions < MAX_CRASHES.embedded) {
       await this.#change(id, (task) => ({ ...task, state: "queued", interruptions }));
       return;
     }
-    await this.#finish(id, "queued", { state: "failed", interruptions, error: deathsMessage(interruptions) });
+    await this.#finish(id, "queued", { state: "failed", interruptions, error: crashMessage(interruptions) });
     this.#dequeue(id);
   }
 
@@ -163,7 +163,7 @@ export class EmbeddedQueue implements TaskQueue {
       task.isHeld = false;
       this.#startNext();
     };
-    setTimeout(release, holdMs(times)).unref();
+    setTimeout(release, requeueDelayMs(times)).unref();
   }
 
   start(): void {

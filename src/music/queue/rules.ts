@@ -5,7 +5,7 @@ import type { TaskState } from "./store.js";
  * A task fails after the process died this often while it ran. An embedded server that is killed repeatedly interrupts
  * the same tasks each time, so its limit is higher; in a fleet a different process dies each time.
  */
-export const MAX_DEATHS = { embedded: 10, fleet: 3 } as const;
+export const MAX_CRASHES = { embedded: 10, fleet: 3 } as const;
 /** Maximum attempts to run a task whose song does not fit on the disk. */
 export const MAX_DISK_FAILURES = 10;
 /** Delay after the second interruption or the first full disk; it doubles each time. */
@@ -13,8 +13,11 @@ const FIRST_HOLD_MS = 5_000;
 const MAX_HOLD_MS = 10 * 60_000;
 const MAX_RETRY_AFTER_SECONDS = 3600;
 
-/** @param times number of earlier delays of the task */
-export function holdMs(times: number): number {
+/**
+ * Delay before a task that was interrupted or did not fit on the disk is tried again.
+ * @param times number of earlier delays of the task
+ */
+export function requeueDelayMs(times: number): number {
   return Math.min(FIRST_HOLD_MS * 2 ** times, MAX_HOLD_MS);
 }
 
@@ -23,8 +26,8 @@ export function retryAfterSeconds(averageJobSeconds: number, places: number): nu
   return Math.min(Math.max(Math.ceil(averageJobSeconds / places), 1), MAX_RETRY_AFTER_SECONDS);
 }
 
-export function deathsMessage(deaths: number): string {
-  return `the server stopped ${deaths} times while this task ran; the task is not tried again`;
+export function crashMessage(crashes: number): string {
+  return `the server stopped ${crashes} times while this task ran; the task is not tried again`;
 }
 
 /**

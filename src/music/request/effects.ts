@@ -23,7 +23,7 @@ export interface SubmissionFacts extends GenerationParameters {
 }
 
 /** Output of the language model. A song sheet has caption, lyrics and metadata. */
-export type Writing = "song sheet" | "metadata" | "audio codes";
+export type LmOutput = "song sheet" | "metadata" | "audio codes";
 
 /** Facts known after a song was made. */
 export interface SongFacts {
@@ -35,7 +35,7 @@ export interface SongFacts {
   isLegoSft: boolean;
   /** Null: not used. */
   languageModel: LanguageModelInfo | null;
-  written: ReadonlySet<Writing>;
+  written: ReadonlySet<LmOutput>;
   /** The language was known before planning. */
   isLanguageNamed: boolean;
   hasWords: boolean;
@@ -101,7 +101,7 @@ const needsLanguageModel: Rule<SongFacts> = ({ languageModel }) =>
   languageModel === null ? "the song was made without a language model" : null;
 
 const needsWriting =
-  (...kinds: Writing[]): Rule<SongFacts> =>
+  (...kinds: LmOutput[]): Rule<SongFacts> =>
   ({ written }) =>
     kinds.some((kind) => written.has(kind)) ? null : `the language model wrote no ${kinds.join(" and no ")}`;
 

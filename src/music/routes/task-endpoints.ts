@@ -153,7 +153,7 @@ const TASKS = section("Tasks", {
   }),
 });
 
-const WORDS = section("Words", {
+const TEXT = section("Text", {
   "POST /format_input": abortableCommand({
     summary: "Rewrite a caption and lyrics",
     body: { shape: formatTextSchema.shape, objects: { param_obj: formatMetadataSchema } },
@@ -197,7 +197,7 @@ export function removalRoute(statesOf: (request: Request) => readonly TaskState[
   });
 }
 
-export const TASK_ENDPOINTS = { ...TASKS, ...WORDS };
+export const TASK_ENDPOINTS = { ...TASKS, ...TEXT };
 
 interface Acceptance {
   /** Submissions with the same key create one task. */

@@ -3,7 +3,7 @@
  */
 
 import { audioCodeText } from "../../engine/audio-code-text.js";
-import { writtenLanguage } from "../../engine/language.js";
+import { detectLanguage } from "../../engine/language.js";
 import { NOTHING_KNOWN } from "../../engine/metadata.js";
 import { SAMPLE_RATE } from "../../engine/types.js";
 import type { SongResult } from "../queue/store.js";
@@ -119,7 +119,7 @@ async function describeWords(context: SongContext): Promise<SongResult> {
       keyscale: metas.keyscale,
       timesignature: metas.timesignature,
       duration: metas.duration,
-      language: plan.language ?? (await writtenLanguage(request.lyrics)) ?? "unknown",
+      language: plan.language ?? (await detectLanguage(request.lyrics)) ?? "unknown",
     },
   };
 }

@@ -1,7 +1,7 @@
 /** Writes words, metadata and audio codes for the renderer with the language model: sample, format, plan. */
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
-import { parseQueryHints, writtenLanguage } from "../../engine/language.js";
+import { detectLanguage, parseQueryHints } from "../../engine/language.js";
 import { isComplete, UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
 import { INSTRUMENTAL_LYRICS, isInstrumentalTag } from "../../engine/prompts.js";
 import type {
@@ -12,7 +12,7 @@ import type {
   SamplingOptions,
   Seed,
 } from "../../engine/types.js";
-import type { Writing } from "../request/effects.js";
+import type { LmOutput } from "../request/effects.js";
 import { DEFAULT_LANGUAGE, type GenerationRequest } from "../request/schema.js";
 import { RandomSamples } from "../words/random-samples.js";
 import type { SongContext } from "./song-context.js";
@@ -27,7 +27,7 @@ interface Composition {
   metadata: Metadata;
   /** Whether the language model has already written the metadata. */
   isPlanned: boolean;
-  written: ReadonlySet<Writing>;
+  written: ReadonlySet<LmOutput>;
 }
 
 export interface PlannedComposition extends Composition {
@@ -63,7 +63,7 @@ export async function compose(
     planned.map(async (song, index) => ({
       ...song,
       isLanguageNamed: songs[index]?.language != null,
-      language: song.language ?? (await writtenLanguage(song.lyrics)) ?? DEFAULT_LANGUAGE,
+      language: song.language ?? (await detectLanguage(song.lyrics)) ?? DEFAULT_LANGUAGE,
     })),
   );
 }
@@ -170,10 +170,10 @@ async function format(context: SongContext, lm: LanguageModelInfo, song: Composi
 
 /** Adds the output of a song sheet. A model that does not write text fills only missing metadata. */
 function withSheet(
-  written: ReadonlySet<Writing>,
+  written: ReadonlySet<LmOutput>,
   lm: LanguageModelInfo,
   known: Metadata,
-): ReadonlySet<Writing> {
+): ReadonlySet<LmOutput> {
   if (lm.writesText) return new Set([...written, "song sheet"]);
   return isComplete(known) ? written : new Set([...written, "metadata"]);
 }

@@ -1,6 +1,6 @@
 /** Adapters named in a request (`loras`): resolved at submission, read when the songs are made. */
 import { basename, isAbsolute } from "node:path";
-import { named } from "../../engine/adapters.js";
+import { findAdapter } from "../../engine/adapters.js";
 import type { AdapterState, LoadedAdapter, SongAdapter } from "../../engine/types.js";
 import type { RequestedAdapter } from "../request/loras.js";
 import { type AdapterStorage, signatureOf } from "../storage/adapter-storage.js";
@@ -71,7 +71,7 @@ export class RequestedAdapters {
 }
 
 function fromLoaded(asked: RequestedAdapter, state: AdapterState): RequestedAdapter {
-  const { path, doraEpsilon, digest, files, entry }: Loaded = named(state, asked.name as string);
+  const { path, doraEpsilon, digest, files, entry }: Loaded = findAdapter(state, asked.name as string);
   const resolved = { ...asked, path, doraEpsilon };
   const isStored = digest !== undefined && files !== undefined && entry !== undefined;
   return isStored ? { ...resolved, stored: { digest, files, entry } } : resolved;

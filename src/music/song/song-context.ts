@@ -162,7 +162,7 @@ export async function provideLanguageModel(context: SongContext): Promise<Langua
  * Checks at submission that the texts are short enough for the language model, for tasks that require it.
  * @throws EngineError PROMPT_TOO_LONG
  */
-export async function checkWords(engine: MusicEngine, request: GenerationRequest): Promise<void> {
+export async function checkTextLength(engine: MusicEngine, request: GenerationRequest): Promise<void> {
   if (!takesLanguageModel(request) || !needsLanguageModel(request)) return;
   const { prompt, lyrics, sampleQuery, taskType } = request;
   const writesSheet = request.analysis === null && (request.sampleMode || sampleQuery !== "");
@@ -170,7 +170,7 @@ export async function checkWords(engine: MusicEngine, request: GenerationRequest
     request.thinking && request.analysis === null && taskType === "text2music" && request.audioCodes === null;
   const plans = request.analysis === "metadata" || (writeCodes && !writesSheet);
   if (!plans && !writesSheet) return;
-  await engine.checkWords({
+  await engine.checkTextLength({
     languageModel: installedName(engine, request.lmModelPath, []),
     fields: writesSheet ? { sample_query: sampleQuery } : { prompt, lyrics },
     codesSeconds: writeCodes && !writesSheet ? (request.audioDurationSeconds ?? 0) : null,

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
-import { parseQueryHints, writtenLanguage } from "../../engine/language.js";
+import { detectLanguage, parseQueryHints } from "../../engine/language.js";
 import { NOTHING_KNOWN, UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
 import type { Metadata, MusicEngine, SamplingOptions, SongSheet } from "../../engine/types.js";
 import { type Caller, ConcurrencyLimit } from "../access/concurrency-limit.js";
@@ -94,7 +94,7 @@ async function answerOf(sheet: SongSheet, warnings: string[]): Promise<WrittenTe
     key_scale: keyScale,
     time_signature: timeSignature,
     duration: durationSeconds,
-    vocal_language: isNamed ? language : ((await writtenLanguage(lyrics)) ?? UNKNOWN_LANGUAGE),
+    vocal_language: isNamed ? language : ((await detectLanguage(lyrics)) ?? UNKNOWN_LANGUAGE),
     warnings: [...warnings, ...sheet.warnings],
   };
 }
