@@ -49,9 +49,9 @@ export interface RuntimeInfo {
 export type Quantization = "none" | "int8" | "int4";
 
 export interface PlacementOptions {
-  /** auto, cpu, cuda or cuda:N */
+  /** Device: auto, cpu, cuda or cuda:N */
   device: string;
-  /** auto, float32 or bfloat16 */
+  /** Data type: auto, float32 or bfloat16 */
   dtype: "auto" | "float32" | "bfloat16";
   /** Storage of projection weights: as in the checkpoint, or 8 or 4 bits. */
   quantization: Quantization;
@@ -87,7 +87,7 @@ export interface RendererInfo {
   sampleRate: number;
   /** Samples per latent frame: 1920 at 48 kHz, so 25 frames a second. */
   samplesPerFrame: number;
-  /** Latent frames per audio code (5). */
+  /** Number of latent frames per audio code (5). */
   framesPerCode: number;
   /** Audio codes are 0 to codebookSize - 1. */
   codebookSize: number;
@@ -254,7 +254,7 @@ export interface Vocabulary {
   bytes: Uint8Array;
   /** vocabulary size + 1 offsets into `bytes`; special tokens and audio codes are empty. */
   offsets: Int32Array;
-  /** End tokens. Constrained text produces the first. */
+  /** Ids of end tokens. Constrained text ends with the first. */
   endTokenIds: Int32Array;
   /** Id of audio code 0; codes are contiguous. */
   firstAudioCodeId: number;
@@ -285,12 +285,12 @@ export interface LanguageJob {
   /** One seed per row, 0 to 2^64 - 1. */
   seeds: bigint[];
   maxNewTokens: number;
-  /** 0 or less: greedy. */
+  /** Sampling temperature; 0 or less: greedy. */
   temperature: number;
   cfgScale: number;
-  /** 0: off */
+  /** Top-k limit; 0: off */
   topK: number;
-  /** 1: off */
+  /** Top-p limit; 1: off */
   topP: number;
   /** Minimum probability relative to the most likely token; 0: off */
   minP: number;
@@ -317,7 +317,7 @@ export interface ScoreJob {
 /** Likelihood of each token of a text over the whole vocabulary. */
 export interface TokenScores {
   logProbabilities: Float32Array;
-  /** 1: most likely. */
+  /** Rank of each token; 1: most likely. */
   ranks: Int32Array;
 }
 

@@ -93,12 +93,12 @@ function tagsOf(lyrics: string): string[] {
   return Array.from(lyrics.matchAll(/\[([^[\]\n]*)\]/g), ([, tag = ""]) => tag.trim().toLowerCase());
 }
 
-/** "verse 2", "guitar solo", "chorus - loud, with choir". */
+/** Whether a tag names a section: "verse 2", "guitar solo", "chorus - loud, with choir". */
 function isSection(tag: string): boolean {
   return tag.length <= 80 && tag.split(/[^\p{L}-]+/u).some((word) => SECTION_WORDS.has(word));
 }
 
-/** Treats "lo-fi", "lo fi" and "lofi" as equal. */
+/** Genres in a text. "lo-fi", "lo fi" and "lofi" are equal. */
 function genresOf(text: string): Set<string> {
   const words = text
     .toLowerCase()

@@ -8,7 +8,7 @@ import { isInstrumentalTag } from "./prompts.js";
 import type { PromptPart, Tokenizer } from "./tokenizer.js";
 import type { LyricLine, Metadata } from "./types.js";
 
-/** The models were trained on these exact strings. */
+/** Instructions; the models were trained on these exact strings. */
 export const TEXT_TO_MUSIC_INSTRUCTION = "Fill the audio semantic mask based on the given conditions:";
 const COVER_INSTRUCTION = "Generate audio semantic tokens based on the given conditions:";
 
@@ -20,11 +20,11 @@ export const STEMS = [
 
 export interface TaskDescription {
   task: TaskType;
-  /** "": chosen by task. */
+  /** Instruction; "": chosen by task. */
   instruction: string;
   /** Stem of extract and lego; "" for none. */
   trackName: string;
-  /** Stems of complete. */
+  /** Stems that complete adds. */
   trackClasses: readonly string[];
   hasAudioCodes: boolean;
 }

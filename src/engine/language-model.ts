@@ -24,7 +24,7 @@ const FRAME_TOKENS = 128;
 export interface TextJob {
   prompt: PromptPart[];
   program: Segment[];
-  /** Maximum; the context may end earlier. */
+  /** Maximum number of tokens to write; the context may end earlier. */
   maxNewTokens: number;
   sampling: SamplingOptions;
   seed: Seed;
@@ -37,7 +37,7 @@ export interface CodesJob {
   /** Exact number of codes; null: until the model stops. */
   count: number | null;
   maxCount: number;
-  /** 1 or less: no guidance. */
+  /** Guidance scale; 1 or less: no guidance. */
   cfgScale: number;
   sampling: SamplingOptions;
   seeds: Seed[];

@@ -39,12 +39,12 @@ async function detect(text: string): Promise<string | null> {
 
 /** Hints in a free-text query. */
 export interface QueryHints {
-  /** Language code, or null. */
+  /** Code of the language that the query names, or null. */
   language: string | null;
   instrumental: boolean;
 }
 
-/** The first match in this order wins. */
+/** Names of languages in queries; the first match in this order wins. */
 const LANGUAGE_NAMES: [code: string, ...names: string[]][] = [
   ["en", "english"],
   ["zh", "chinese", "中文", "mandarin"],
@@ -88,7 +88,7 @@ function writtenAsCode(text: string, code: string): boolean {
   return new RegExp(`(?<!${LETTER})lang(?:uage)?\\s*[:=]\\s*${code}(?!${LETTER})`, "u").test(text);
 }
 
-/** Matches whole words; in scripts without spaces anywhere. */
+/** Whether the text has the name as a whole word; in scripts without spaces anywhere. */
 function mentions(text: string, name: string): boolean {
   if (/^[\p{Script=Han}\p{Script=Hangul}]+$/u.test(name)) return text.includes(name);
   return new RegExp(`(?<!${LETTER})${name}(?!${LETTER})`, "u").test(text);

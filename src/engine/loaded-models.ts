@@ -18,7 +18,7 @@ interface Slot {
   configured: string;
   device: string;
   renderer: Renderer | null;
-  /** Unloaded model; it reloads on next use. */
+  /** The unloaded model, which reloads on next use; null if there is none. */
   unloaded: Pick<Renderer, "name" | "isTurbo" | "isLegoSft" | "codebookSize"> | null;
 }
 
@@ -28,7 +28,7 @@ const MAX_IDLE_CHECK_MS = 60_000;
 
 export class LoadedModels {
   readonly #languageModelDevice: string;
-  /** Slots 1 to 3; null if not configured. */
+  /** Slots 1 to 3; a slot that is not configured is null. */
   readonly #slots: (Slot | null)[];
   #languageModel: LanguageModel | null = null;
   /** Name of an unloaded idle language model. */
@@ -71,7 +71,7 @@ export class LoadedModels {
     return this.#slots.flatMap((slot) => slot?.renderer ?? []);
   }
 
-  /** Null while unloaded. */
+  /** The language model; null while it is unloaded. */
   get languageModel(): LanguageModel | null {
     return this.#languageModel;
   }
@@ -358,7 +358,7 @@ export class LoadedModels {
     );
   }
 
-  /** Unused tensors suggest an unknown model family. */
+  /** Logs unused tensors, which suggest an unknown model family. */
   #reportUnused({ name, unusedTensors }: Renderer | LanguageModel): void {
     if (unusedTensors.length === 0) return;
     this.log(`${name} has unused tensors: ${firstOf(unusedTensors)}`);

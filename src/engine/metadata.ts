@@ -7,13 +7,13 @@ export const NOTHING_KNOWN: Metadata = { bpm: null, keyScale: "", timeSignature:
 export interface ThinkFields {
   bpm?: number | undefined;
   caption?: string | undefined;
-  /** Seconds. */
+  /** Length in seconds. */
   duration?: number | undefined;
-  /** For example "F# minor". */
+  /** Key, for example "F# minor". */
   keyscale?: string | undefined;
-  /** One of `LANGUAGES`. */
+  /** Language of the lyrics, one of `LANGUAGES`. */
   language?: string | undefined;
-  /** One of `TIME_SIGNATURES`. */
+  /** Beats in a bar, one of `TIME_SIGNATURES`. */
   timesignature?: string | undefined;
 }
 
@@ -48,7 +48,7 @@ export function toThinkFields(metadata: Metadata, language: string | null): Thin
   };
 }
 
-/** Client values, with missing ones from the model. */
+/** Metadata of the client, with missing values from the model. */
 export function mergeMetadata(client: Metadata, model: ThinkFields): Metadata {
   return {
     bpm: positiveOrNull(client.bpm) ?? model.bpm ?? null,
@@ -97,7 +97,7 @@ function canonicalLanguage(text: string): string | undefined {
   return LANGUAGES.includes(code) ? code : undefined;
 }
 
-/** "N/A" also means absent. */
+/** Whether a value is absent; "N/A" also means absent. */
 function isAbsent(text: string): boolean {
   return ["", "n/a"].includes(text.trim().toLowerCase());
 }

@@ -41,7 +41,7 @@ const timesteps = z
   })
   .meta({ type: ["string", "array"], items: { type: "number", minimum: 0, maximum: 1 } });
 
-/** 0 and -1 mean the default. */
+/** Number of denoising steps; 0 and -1 mean the default. */
 export const inferenceSteps = (max: number) => {
   const message = `must be from 1 to ${max}`;
   const steps = integer
@@ -58,7 +58,7 @@ const share = within(finiteNumber, 0, 1);
 
 const correction = within(finiteNumber, -1, 1);
 
-/** Solvers of the core. */
+/** Solvers of the native core. */
 export const INFER_METHODS = ["ode", "sde", "heun", "dpm3m", "stork4"] as const;
 type InferMethod = (typeof INFER_METHODS)[number];
 const inferMethod = oneOfElse(["euler", ...INFER_METHODS], "ode")
@@ -124,7 +124,7 @@ export const renderParameters = {
       "How close to the source the first step is; 0: pure noise.",
     ),
   }),
-  /** Ignored by turbo models, which have guidance distilled in. */
+  /** Guidance parameters, ignored by turbo models, which have guidance distilled in. */
   guidance: z.object({
     guidanceScale: parameter(
       "guidance_scale",

@@ -24,7 +24,7 @@ export class Tokenizer {
   /** Id of audio code 0; codes are contiguous. -1 if there are none. */
   readonly firstAudioCodeId: number;
   readonly audioCodeCount: number;
-  /** Highest id plus one. */
+  /** Vocabulary size: highest id plus one. */
   readonly size: number;
 
   private constructor(directory: string, definition: TokenizerDefinition) {
@@ -166,7 +166,7 @@ export class Tokenizer {
 /** Concatenated bytes of all tokens, and the offset of each. */
 interface TokenBytes {
   bytes: Uint8Array;
-  /** Length `size + 1`. */
+  /** Offset of each token in `bytes`, and the end; length `size + 1`. */
   offsets: Int32Array;
 }
 

@@ -44,9 +44,9 @@ export interface SongSheet extends Metadata {
 
 export interface SamplingOptions {
   temperature: number;
-  /** 0: off */
+  /** Top-k limit; 0: off */
   topK: number;
-  /** 1: off */
+  /** Top-p limit; 1: off */
   topP: number;
   /** Minimum probability relative to the most likely token; 0: off */
   minP: number;
@@ -61,16 +61,16 @@ export interface SamplingOptions {
 
 /** Common fields of language model requests. */
 export interface LanguageRequest {
-  /** Absent or null: the default model. */
+  /** Name of the language model; absent or null: the default. */
   languageModel?: string | null;
 }
 
 /** Expand a free-text query into a song sheet. */
 export interface SampleRequest extends LanguageRequest {
-  /** "": no query. */
+  /** Free-text query; "": none. */
   query: string;
   instrumental: boolean;
-  /** Null: chosen by the model. */
+  /** Language of the lyrics; null: chosen by the model. */
   language: string | null;
   /** Values set by the client, which the model must not change. */
   metadata: Metadata;
@@ -130,7 +130,7 @@ export interface PlanRequest extends LanguageRequest {
   cfgScale: number;
   negativePrompt: string;
   sampling: SamplingOptions;
-  /** One per batch item. */
+  /** Seeds, one per batch item. */
   seeds: Seed[];
 }
 
@@ -140,7 +140,7 @@ export interface Plan {
   /** The model's caption; null if not requested or rejected. */
   caption: string | null;
   language: string | null;
-  /** One per batch item; null if not requested. */
+  /** Audio codes, one array per batch item; null if not requested. */
   audioCodes: Int32Array[] | null;
   /** Warnings for the client. */
   warnings: string[];
@@ -182,7 +182,7 @@ export interface RenderRequest extends RenderParameters {
   /** Slot 1 to 3. */
   slot: number;
   task: TaskType;
-  /** "": chosen by task and tracks. */
+  /** Instruction; "": chosen by task and tracks. */
   instruction: string;
   /** Stem of extract and lego, such as "bass"; "" for none. */
   trackName: string;
@@ -237,14 +237,14 @@ export interface LyricLine {
 }
 
 export interface Rendering extends Omit<RenderResult, "lyricSeconds" | "latents"> {
-  /** One per item. */
+  /** Latents, one per item. */
   latents: SongLatents[];
-  /** Per item; empty if not requested, instrumental or unsupported by the model. */
+  /** Lines of lyrics of each item; empty if not requested, instrumental or unsupported by the model. */
   lyricLines: LyricLine[][];
   model: string;
-  /** Sorted by name; empty: base model. */
+  /** Adapters of the song, sorted by name; empty: base model. */
   adapters: ScaledAdapter[];
-  /** Truncated prompts and codes. */
+  /** Warnings about truncated prompts and codes. */
   warnings: string[];
 }
 
@@ -265,7 +265,7 @@ export interface SongAdapter extends AdapterSource, ScaledAdapter {
 
 /** Adapters of slot 1. All enabled ones are active together. */
 export interface AdapterState<T extends LoadedAdapter = LoadedAdapter> {
-  /** In load order. */
+  /** Adapters in load order. */
   adapters: readonly T[];
 }
 
@@ -356,7 +356,7 @@ export interface MusicEngine {
    */
   planSongs(requests: readonly PlanRequest[], call: CallOptions): Promise<Plan[]>;
   understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet>;
-  /** Null if nothing can be scored. */
+  /** Scores a song; null if nothing can be scored. */
   score(request: ScoreRequest, call: CallOptions): Promise<SongScores | null>;
   /** If the render is retried when out of memory, `onEvent` receives the song again from the beginning. */
   render(request: RenderRequest, call: RenderCall): Promise<Rendering>;

@@ -10,7 +10,7 @@ const MAX_GGUF_NAME_BYTES = 256;
 
 export interface WeightFile {
   shapes: ReadonlyMap<string, readonly number[]>;
-  /** Data type, named as in the file: F32, BF16, F8_E4M3. */
+  /** Data types that occur, named as in the file: F32, BF16, F8_E4M3. */
   types: ReadonlySet<string>;
   metadata: Readonly<Record<string, string>>;
 }

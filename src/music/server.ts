@@ -39,7 +39,7 @@ const MAX_MCP_BYTES = 4 * 2 ** 20;
 
 export interface MusicServerOptions {
   config: Config;
-  /** See MusicService. */
+  /** Engine of the service; see `MusicService`. */
   engine: MusicEngine;
   queue: TaskQueue;
   runner: SongRunner;
@@ -47,7 +47,7 @@ export interface MusicServerOptions {
 }
 
 export interface MusicServer {
-  /** For example http://127.0.0.1:8001 */
+  /** Base URL, for example http://127.0.0.1:8001 */
   url: string;
   service: MusicService;
   /**

@@ -26,7 +26,7 @@ const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
 
 export interface MusicServerParts {
   config: Config;
-  /** Not needed by a fleet gateway. */
+  /** The engine; a fleet gateway needs none. */
   engine?: MusicEngine;
   /** Default: LMDB beside the generated audio, with backups; closed by `close`. */
   store?: TaskStore;

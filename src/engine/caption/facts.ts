@@ -18,13 +18,13 @@ import type { TempoRange } from "./words.js";
 import * as lexicon from "./words.js";
 
 export interface CaptionFacts {
-  /** Beats per minute; min equals max for an exact tempo. */
+  /** Stated tempo in beats per minute; min equals max for an exact tempo. */
   tempo: Statement<TempoRange> | null;
   /** Usual tempo of a pace or genre in the caption; null if a tempo is stated. */
   usualTempo: Statement<TempoRange> | null;
-  /** For example "F# minor". */
+  /** Stated key, for example "F# minor". */
   keyScale: Statement<string> | null;
-  /** "2", "3", "4" or "6". */
+  /** Stated metre: "2", "3", "4" or "6". */
   timeSignature: Statement<string> | null;
   /** Warnings about conflicting or unsupported statements. */
   remarks: string[];
@@ -77,7 +77,7 @@ const DIRECTIONS = Phrases.of(lexicon.DIRECTIONS);
 const DANCERS = Phrases.of(lexicon.DANCERS);
 const FRACTION_METRES = /^(?:[2-7]|9|12)$/;
 
-/** "6/8", "3/4-Takt", "waltz". */
+/** Parses a metre: "6/8", "3/4-Takt", "waltz". */
 function readMetre(text: TokenText, start: number, found: MentionedFacts): number | null {
   const named = METRES.at(text, start);
   if (named !== null) {

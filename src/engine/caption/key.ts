@@ -26,7 +26,7 @@ const ACCIDENTALS_BEFORE = new Phrases([
   ...lexicon.SHARPS_BEFORE.map((word) => [word, "#"] as const),
   ...lexicon.FLATS_BEFORE.map((word) => [word, "b"] as const),
 ]);
-/** "Am", "Bbmin", "Ebmaj", "F" before "#m". */
+/** Key in one word: "Am", "Bbmin", "Ebmaj". */
 const GLUED_KEY = /^([A-Ga-g])(b?)(m|M|[Mm]in|[Mm]inor|[Mm]aj|[Mm]ajor)$/;
 const GLUED_MODE = /^(?:m|M|[Mm]in|[Mm]inor|[Mm]aj|[Mm]ajor)$/;
 const CHORD = /^[A-G](?:b|bm|m|maj|min|sus|dim|aug)?$/;
@@ -44,7 +44,7 @@ interface Note {
   end: number;
 }
 
-/** "F# min", "B-flat major", "a-Moll", "fa dièse mineur", "G大调", "嬰ヘ短調", "key of D". */
+/** Parses a key: "F# min", "B-flat major", "a-Moll", "fa dièse mineur", "G大调", "嬰ヘ短調", "key of D". */
 export function readKey(text: TokenText, start: number, found: MentionedFacts): number | null {
   const label = KEY_LABELS.at(text, start);
   const noteStart = label === null ? start : label.end;
@@ -80,7 +80,7 @@ function keyAt(
   return majorKeyAt(text, start, isLabelled);
 }
 
-/** "Am", "F#m", "Bbmin"; not chords of a progression. */
+/** Parses a short key, such as "Am", "F#m" or "Bbmin", that is not a chord of a progression. */
 function shortKeyAt(
   text: TokenText,
   start: number,
@@ -200,7 +200,7 @@ function isLabelled(text: TokenText, start: number): boolean {
   return IN_WORDS.before(text, start) !== null;
 }
 
-/** A note without a mode is major: "key of D", "in Bb", "in C.", "en si bémol". */
+/** Parses a note without a mode, which is major: "key of D", "in Bb", "in C.", "en si bémol". */
 function majorKeyAt(
   text: TokenText,
   start: number,
@@ -221,7 +221,7 @@ function majorKeyAt(
   return isClear || (isNamed && hasAccidental) ? { keyScale: `${first.note} major`, end: first.end } : null;
 }
 
-/** The key of an instrument: "clarinet in A". */
+/** Whether the note is the key of an instrument: "clarinet in A". */
 function isOfInstrument(text: TokenText, start: number): boolean {
   const label = IN_WORDS.before(text, start);
   return label !== null && TRANSPOSING.before(text, label.start) !== null;

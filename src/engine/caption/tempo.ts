@@ -33,13 +33,13 @@ const MAX_FILLERS = 4;
 const MAX_RANGE_RATIO = 1.5;
 /** Width of the range above or below a stated bound. */
 const BOUND_RATIO = 1.25;
-/** Lower numbers beside a key may count works. */
+/** Range of a bare number that is a tempo: lower numbers beside a key may count works. */
 const MIN_BARE_BPM = 50;
 const MAX_BARE_BPM = 220;
 
 /**
- * "120 bpm", "tempo: 120", "110-120 bpm", "under 100 bpm", "at 120", "120 in A minor". @returns the next token, or
- * null
+ * Parses a tempo: "120 bpm", "tempo: 120", "110-120 bpm", "under 100 bpm", "at 120", "120 in A minor".
+ * @returns the next token, or null
  */
 export function readTempo(text: TokenText, start: number, found: MentionedFacts): number | null {
   const label = TEMPO_LABELS.at(text, start);
@@ -72,7 +72,7 @@ function take(text: TokenText, { start, end }: Place, range: TempoRange, found: 
   return end;
 }
 
-/** A number or a range. */
+/** Parses a number or a range of numbers. */
 function numbersAt(text: TokenText, start: number): { range: TempoRange; end: number } | null {
   const first = numberAt(text, start);
   if (first === null) return null;
@@ -102,7 +102,7 @@ function boundedBy(text: TokenText, start: number, bpm: number): TempoRange {
   };
 }
 
-/** "over" in "rapping over 90 bpm drums" is a place, not a bound. */
+/** Bound before a number, such as "under". In "rapping over 90 bpm drums" the word "over" is a place, not a bound. */
 function boundBefore(text: TokenText, start: number): Place | null {
   const bound = BOUNDS.before(text, start);
   if (bound === null || PLACES.at(text, bound.start) === null) return bound;

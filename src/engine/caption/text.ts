@@ -28,12 +28,12 @@ export interface MentionedFacts {
 
 export interface Token {
   kind: "word" | "number" | "symbol";
-  /** Lower case. */
+  /** Text in lower case. */
   text: string;
   raw: string;
   start: number;
   end: number;
-  /** No space before it. */
+  /** Whether no space precedes the token. */
   isGlued: boolean;
 }
 

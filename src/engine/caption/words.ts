@@ -11,7 +11,7 @@ export interface TempoRange {
 
 const words = (text: string): string[] => text.split(/\s*\|\s*/);
 
-/** After a number: "120 bpm". */
+/** Units after a number: "120 bpm". */
 export const TEMPO_UNITS = words(
   "bpm | bpms | b.p.m. | bpm's | ish bpm | - ish bpm | + bpm | beats per minute | beats a minute | beats/minute | beats/min | beats per min | beat per minute | " +
     "schläge pro minute | schlägen pro minute | schläge in der minute | beats pro minute | battements par minute | pulsations par minute | à la noire | pulsaciones por minuto | " +
@@ -19,7 +19,7 @@ export const TEMPO_UNITS = words(
     "拍每分钟 | 拍/分 | 拍每分 | 拍/分钟 | 비피엠 | 박/분",
 );
 
-/** Before a number: "tempo 120". An equals sign is required where one is listed. */
+/** Labels before a number: "tempo 120". An equals sign is required where one is listed. */
 export const TEMPO_LABELS = words(
   "bpm | b.p.m. | tempo | tempo marking | m.m. | metronome | metronom | métronome | metrónomo | metronomo | темп | 速度 | 拍速 | " +
     "节拍速度 | 每分钟 | 每分 | 毎分 | テンポ | 템포 | 분당 | ♩ = | ♩= | quarter = | quarter note = | crotchet = | viertel = | " +
@@ -59,15 +59,15 @@ export const WORKS = words(
   "albums | anthems | artists | bands | classics | hits | loops | masterpieces | pieces | records | samples | singles | songs | standards | tracks | tunes",
 );
 
-/** Before a bare number that is a tempo: "at 120". */
+/** Words before a bare number that is a tempo: "at 120". */
 export const AT_WORDS = words("at | @ | around | at around | at about | at roughly | um | bei | à | 在");
 
-/** Between the ends of a range. */
+/** Words between the ends of a range: "110 to 120". */
 export const RANGE_WORDS = words(
   "- | – | — | ~ | to | and | or | bis | und | à | et | a | y | e | até | до | 到 | 至 | から | 에서",
 );
 
-/** Between a bare number and a key: "120 in A minor". */
+/** Words between a bare number and a key: "120 in A minor". */
 export const KEY_LINKS = [...words("in | in the key of | en | em | auf | , | / | - | – | ; | ( | :"), "|"];
 
 /** Units that are not a tempo. */
@@ -115,7 +115,7 @@ export const MODES: readonly ModeWords[] = [
   { mode: "minor", words: words("단조"), namings: ["hangul", "letter"] },
 ];
 
-/** Between a note and its mode: "A harmonic minor". */
+/** Words between a note and its mode: "A harmonic minor". */
 export const SCALE_WORDS = words("natural | harmonic | melodic | pentatonic | blues");
 
 /** Note names other than English letters. */
@@ -133,24 +133,24 @@ function named(naming: Naming, notes: string): Record<string, { note: string; na
   return Object.fromEntries(pairs.map(([name, note]) => [name, { note, naming }]));
 }
 
-/** After a note: "F sharp". */
+/** Accidentals after a note: "F sharp". */
 export const SHARPS = words(
   "# | ♯ | sharp | - sharp | dièse | diese | diesis | sostenido | sustenido | диез | - диез | 升 | シャープ | 샤프",
 );
 export const FLATS = words(
   "♭ | flat | - flat | bémol | bemol | bemolle | бемоль | - бемоль | 降 | フラット | 플랫",
 );
-/** Before a note: "嬰ヘ". */
+/** Accidentals before a note: "嬰ヘ". */
 export const SHARPS_BEFORE = words("# | ♯ | 升 | 嬰 | 올림");
 export const FLATS_BEFORE = words("♭ | 降 | 変 | 내림");
 
-/** Before a note without a mode, which is then major: "key of D". */
+/** Words before a note without a mode, which is then major: "key of D". */
 export const KEY_LABELS = words(
   "key of | key | key : | key = | key is | key signature : | tonality | tonality : | tonart | tonart : | tonalité | tonalité : | tonalité de | tonalidad | " +
     "tonalidad : | tonalidad de | tonalità | tonalità : | tonalità di | tonalidade | tonalidade de | tom de | tom : | 调性 | 调 : | キー | キーは | 키",
 );
 
-/** Before the note of a tuning. */
+/** Words before the note of a tuning: "tuned to D". */
 export const TUNINGS = words(
   "tuning in | tuning to | tuned in | tuned to | tune to | tuning of | tuning | gestimmt in | accordé en | afinado en",
 );
@@ -165,7 +165,7 @@ export const NO_KEYS = words(
     "change | changes | issue | issues | problem | problems | injury | injuries | offence | offense | setback | setbacks | detail | details | edits | gray | grey | " +
     "查 | リーグ | レーベル | デビュー | 리그 | 레이블 | 데뷔",
 );
-/** Before a letter that is not a note: "vitamin D major deficiency", "press key E". */
+/** Words before a letter that is not a note: "vitamin D major deficiency", "press key E". */
 export const NAMED_BY_LETTER = words(
   "vitamin | plan | grade | group | class | team | category | hepatitis | series | division | size | cup | exit | appendix | " +
     "press key | press the key | hit key | hit the key | gruppe | groupe | grupo | gruppo",
@@ -201,7 +201,7 @@ export const NO_METRES = words(
 export const DANCERS = words("they | we | you | i | he | she | it | to | who | couples | people");
 export const DIRECTIONS = words("into | out | away | off | through | past");
 
-/** Before a heart rate. */
+/** Words before a heart rate: "pulse of 120". */
 export const HEART_RATES = words(
   "heart rate | heart rate of | heart rate is | heart rate at | heartbeat of | heartbeat at | pulse of | pulse is | pulse at | pulse rate of | puls von | " +
     "puls bei | herzfrequenz von | fréquence cardiaque de | pouls à | frecuencia cardiaca de | pulso de | frequência cardíaca de | battito cardiaco a | 心率 | 心拍数 | 심박수",

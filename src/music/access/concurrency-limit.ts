@@ -2,11 +2,11 @@ import { HttpError } from "../errors.js";
 
 /** Client of a request. */
 export interface Caller {
-  /** Network address. */
+  /** Network address of the client. */
   address: string;
   /** Aborted when the client disconnects. */
   signal: AbortSignal;
-  /** Request id in the log. */
+  /** Request id, as in log lines. */
   requestId?: string | undefined;
   /** Name of the client in the queue, where clients take turns; see `FairTurns` in queue/rules.ts. */
   client?: string;

@@ -29,7 +29,7 @@ export interface FoundAudio {
 
 /** Finished songs: file names, and access checks for client paths. */
 export class AudioFiles {
-  /** Absolute and without symbolic links. */
+  /** Absolute path without symbolic links. */
   readonly directory: string;
   readonly storage: FileStorage;
 

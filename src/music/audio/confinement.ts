@@ -27,7 +27,7 @@ shift 3
 exec "$@"`;
 
 interface Wrapper {
-  /** Effect for log lines. */
+  /** What the wrapper does, for log lines. */
   effect: string;
   command: readonly string[];
 }
@@ -83,7 +83,7 @@ export class Confinement {
     return new Confinement(working);
   }
 
-  /** For the log. */
+  /** Limits in effect, for the log. */
   get description(): string {
     if (process.platform === "win32") return "no limits";
     return ["limits of CPU time, memory and files", ...this.wrappers.map(({ effect }) => effect)].join(", ");

@@ -109,7 +109,7 @@ export function peakOf(channel: Float32Array): number {
   return peak;
 }
 
-/** Two channels of equal length. */
+/** The two channels of a part, of equal length. */
 interface Stereo {
   left: Float32Array;
   right: Float32Array;
@@ -202,7 +202,7 @@ function decodeFailure(error: unknown, name: string): unknown {
 /** Streaming parser of AU files with big-endian floats, the only format whose header contains the channel count. */
 class AuStream {
   #pending: Buffer = Buffer.alloc(0);
-  /** 0 until the header is complete. */
+  /** Number of channels; 0 until the header is complete. */
   #channels = 0;
 
   /** Returns the frames completed by `bytes`. */
@@ -245,7 +245,7 @@ function beginningOf({ left, right }: Stereo, frames: number): Stereo {
   return { left: left.subarray(0, frames), right: right.subarray(0, frames) };
 }
 
-/** NaN counts as silence. */
+/** Clips a sample to -1 .. 1; NaN counts as silence. */
 function sampleOf(value: number): number {
   return Number.isNaN(value) ? 0 : Math.min(1, Math.max(-1, value));
 }

@@ -13,7 +13,7 @@ import { type SongTags, tagArguments, wavInfoChunk } from "./tags.js";
 const CHUNK_FRAMES = 16_384;
 /** How long a finished song waits for free file descriptors. */
 const MAX_WAIT_SECONDS = 600;
-/** Ten times what the longest song takes on a slow machine. */
+/** Time limit of ffmpeg: ten times what the longest song takes on a slow machine. */
 const TIMEOUT_SECONDS = 600;
 /** Audio with a lower peak is not normalised. */
 const SILENT_PEAK = 1e-6;
@@ -35,14 +35,14 @@ export interface EncodeJob {
   /** Planar stereo: the left channel, then the right. */
   audio: Float32Array;
   samplesPerChannel: number;
-  /** Hertz. */
+  /** Sample rate in hertz. */
   sampleRate: number;
   format: AudioFormat;
-  /** Absent parameters have their defaults. */
+  /** Output parameters; absent ones have their defaults. */
   finish?: Partial<AudioFinish>;
-  /** Absent: the file gets no tags. */
+  /** Tags of the file; absent: none. */
   tags?: SongTags | undefined;
-  /** The file is written atomically. */
+  /** Path of the output file, which is written atomically. */
   path: string;
   signal?: AbortSignal | undefined;
 }

@@ -12,9 +12,9 @@ import { ensureStarter, INPUT_DESCRIPTOR, type ProgramInput, type Running, start
 
 /** npm package with static ffmpeg programs. They are included, so its installation downloads and runs nothing else. */
 export const STATIC_PACKAGE = "@ffmpeg-installer/ffmpeg";
-/** Far above the time for any valid recording. */
+/** Limit of CPU time, far above the time for any valid recording. */
 const CPU_SECONDS = 120;
-/** Ten times what real recordings need. */
+/** Memory limit of ffmpeg: ten times what real recordings need. */
 const MEMORY_BYTES = 512 * 2 ** 20;
 /** Path in the arguments that stands for `FfmpegOptions.input`. */
 export const INPUT_PATH = `/dev/fd/${INPUT_DESCRIPTOR}`;

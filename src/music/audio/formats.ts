@@ -7,7 +7,7 @@ export interface AudioProfile {
   ffmpeg: readonly string[];
   /** Sample type of a wav file written without ffmpeg. */
   sample?: "int16" | "float32";
-  /** Hertz, ascending. */
+  /** Supported sample rates in hertz, ascending. */
   sampleRates: readonly number[];
 }
 

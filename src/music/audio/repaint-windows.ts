@@ -6,7 +6,7 @@ import type { GenerationRequest } from "../request/schema.js";
 /** Tolerance of a window's start: one latent frame. Rounding by clients and padding of lossy formats are smaller. */
 const TOLERANCE_SECONDS = 0.04;
 
-/** In seconds of the source. */
+/** A window, in seconds of the source. */
 export interface RepaintWindow {
   startSeconds: number;
   endSeconds: number;

@@ -9,9 +9,9 @@ const TIMEOUT_MS = 10_000;
 export interface CallbackMessage {
   taskId: string;
   body: string;
-  /** Unix seconds. */
+  /** Time of the message in Unix seconds. */
   timestamp: number;
-  /** Null: the server has no key and the request is not signed. */
+  /** API key for the signature; null if the server has no key, and then the request is not signed. */
   key: string | null;
 }
 

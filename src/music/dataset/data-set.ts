@@ -49,7 +49,7 @@ const sampleSchema = z.object({
   bpm: wholeNumber,
   keyscale: text(""),
   timesignature: text(""),
-  /** Whole seconds. */
+  /** Length in whole seconds. */
   duration: wholeNumber.transform((value) => value ?? 0),
   /** A language code such as "en", or "unknown". */
   language: text("unknown"),
@@ -66,7 +66,7 @@ const metadataSchema = z.object({
   /** Trigger word for the trained style; "" for none. */
   custom_tag: text(""),
   tag_position: orElse(z.enum(TAG_POSITIONS), (): TagPosition => "prepend"),
-  /** ISO 8601. */
+  /** Creation time in ISO 8601. */
   created_at: orElse(z.string(), () => new Date().toISOString()),
   all_instrumental: flag(true),
   /** Percentage of samples described by their genre. */
@@ -177,7 +177,7 @@ export function metadataFields({ samples, ...metadata }: DataSet) {
   return { ...renamed<MetadataFields>(metadata, FILE_NAMES), num_samples: samples.length };
 }
 
-/** All fields of a sample, as in files. */
+/** All fields of a sample, named as in files. */
 export function sampleFields(sample: DataSetSample): SampleFields {
   return renamed(sample, FILE_NAMES);
 }

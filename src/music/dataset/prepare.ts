@@ -69,7 +69,7 @@ export interface PreparationRequest {
   dataSet: DataSet;
   /** Absolute path of an existing directory. */
   outputDirectory: string;
-  /** Keep existing files. */
+  /** Whether existing files are kept. */
   skipExisting: boolean;
 }
 

@@ -7,7 +7,7 @@ import { HttpError, RequestError, toHttpError } from "../errors.js";
 import { type PermittedRoot, UnsafePathError } from "../storage/permitted-root.js";
 import type { DataSetSample } from "./data-set.js";
 
-/** Finished tasks whose status is kept. */
+/** Number of finished tasks whose status is kept. */
 const KEPT_TASKS = 100;
 
 /** Arguments of the work. `details` are shown in the status beside the common fields. */

@@ -11,9 +11,9 @@ import { type DataSet, type DataSetSample, sampleId, withUniqueIds } from "./dat
 import { type Description, describeAudio, readTables, readText, type Tables } from "./side-files.js";
 
 export const AUDIO_EXTENSIONS: readonly string[] = [".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"];
-/** Longer files count as this long. */
+/** Maximum measured length; longer files count as this long. */
 const LONGEST_SECONDS = 3600;
-/** Files measured at once. */
+/** Number of files measured at once. */
 const CONCURRENCY = 4;
 
 export interface Scan {
@@ -85,7 +85,7 @@ interface Context {
   signal: AbortSignal | undefined;
 }
 
-/** Null, with a warning, if the file is unusable. */
+/** Sample of an audio file; null, with a warning, if the file is unusable. */
 async function scanFile(path: string, context: Context): Promise<DataSetSample | null> {
   const { request, directory, root, tables, read, warn, signal } = context;
   const name = relative(directory, path);

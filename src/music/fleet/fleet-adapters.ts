@@ -1,7 +1,7 @@
 /**
- * Adapters of a fleet. Loading stores the files under the hash of their content in SVC_STORAGE. Redis holds one state per
- * model, which every gateway shows and changes. A new task records hash, name and scale of the active adapters, so any
- * worker makes the same song, even after they are unloaded.
+ * Adapters of a fleet. Loading stores the files under the hash of their content in SVC_STORAGE. Redis holds one state
+ * per model, which every gateway shows and changes. A new task records hash, name and scale of the active adapters, so
+ * any worker makes the same song, even after they are unloaded.
  */
 import { z } from "zod";
 import {

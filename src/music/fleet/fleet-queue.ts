@@ -37,7 +37,7 @@ const CANCELLED = "Cancelled by user";
 export interface FleetQueueOptions {
   /** Maximum number of waiting tasks in the fleet; 0: no limit. */
   capacity: number;
-  /** Average until the first job ends. */
+  /** Assumed average duration of jobs until the first one ends. */
   averageJobSeconds: number;
   /** Called for tasks that this gateway ended. */
   cleanUp(task: Task): Promise<void>;
@@ -50,7 +50,7 @@ export class FleetQueue implements TaskQueue {
   readonly #open = new Set<string>();
   #positionsTimer: NodeJS.Timeout | undefined;
 
-  /** @param worker of this process, if it has one */
+  /** @param worker the worker of this process, if it has one */
   constructor(
     private readonly fleet: Fleet,
     private readonly options: FleetQueueOptions,

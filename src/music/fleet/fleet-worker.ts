@@ -27,13 +27,13 @@ const PROGRESS_MS = 100;
 const PROGRESS_EXPIRY_MS = 60_000;
 
 export interface FleetWorkerOptions {
-  /** Unique in the fleet. */
+  /** Unique name in the fleet. */
   name: string;
-  /** Number of tasks at once. */
+  /** Number of tasks that the worker runs at once. */
   places: number;
-  /** 0: no limit. */
+  /** Maximum duration of a job; 0: no limit. */
   jobTimeoutSeconds: number;
-  /** Number of jobs that the fleet averages. */
+  /** Number of jobs whose durations the fleet averages. */
   averageWindow: number;
   /** Current models and free memory of the worker. */
   describe(): Promise<Omit<Announcement, "name" | "places" | "running" | "is_draining">>;
@@ -125,7 +125,7 @@ export class FleetWorker {
     }
   }
 
-  /** Logs each mismatch once. */
+  /** Logs models whose files differ, each once. */
   #logMismatches(different: string[]): void {
     for (const name of different) {
       if (this.#different.includes(name)) continue;

@@ -20,7 +20,7 @@ import { isRoute, PAYLOAD_VERSION, Workers } from "./workers.js";
  * worker counts an interruption (`MAX_CRASHES`). The old worker aborts the task when it notices.
  */
 const LEASE_MS = 10_000;
-/** Checks for expired leases per lease time. */
+/** Number of checks for expired leases per lease time. */
 const CHECKS_PER_LEASE = 3;
 /** Interval of checks for accepted tasks that are in no queue, because their gateway died or Redis lost data. */
 const RECONCILE_MS = 30_000;
@@ -47,7 +47,7 @@ export class Fleet {
   readonly quarantine: Quarantine;
   readonly store: FleetStore;
   readonly workers: Workers;
-  /** Set when the process has joined. */
+  /** Check of the shared storage; set when the process has joined the fleet. */
   sharedStore: SharedStore | null = null;
   readonly events = new EventEmitter<FleetEvents>().setMaxListeners(0);
   readonly #queues = new Map<string, Queue<FleetJobData, null, string>>();
@@ -139,7 +139,7 @@ export class Fleet {
     return { connection: this.redis, prefix: keyOf("queue") };
   }
 
-  /** For errors that BullMQ emits as events. */
+  /** Logs an error that BullMQ emitted as an event, and repairs foreign data. */
   noteQueueError(err: Error): void {
     this.log.debug({ err }, "a BullMQ command failed");
     if (isDataFault(err))

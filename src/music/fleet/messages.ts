@@ -45,7 +45,7 @@ export class MessageReader {
 
   constructor(private readonly log: Logger) {}
 
-  /** Null for a foreign message. */
+  /** Parses a message; null if it is foreign. */
   read(channel: string, text: string): FleetMessage | null {
     const { data } = messageSchema.safeParse(parseJson(text));
     if (data !== undefined) return data;
@@ -61,7 +61,7 @@ export class MessageReader {
   }
 }
 
-/** Undefined for text that is not JSON. */
+/** Parses JSON; undefined for other text. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

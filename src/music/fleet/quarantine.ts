@@ -142,7 +142,7 @@ const QUEUE_RULES: Readonly<Record<string, Rule>> = {
   limiter: EXPIRING,
 };
 
-/** Null for a key that is not the fleet's. */
+/** Rule for a key; null for a key that is not the fleet's. */
 function ruleOf(key: string): Rule | null {
   const [prefix, kind = "", ...rest] = key.split(":");
   if (prefix !== PREFIX) return null;

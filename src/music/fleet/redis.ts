@@ -90,7 +90,7 @@ export function connectRedis(url: string, log: Logger): FleetRedis {
   return redis;
 }
 
-/** Redis is unreachable or refuses to write. */
+/** Redis is unreachable, or refuses to write. */
 export class FleetUnreachableError extends StoreError {
   constructor(cause: unknown) {
     const reason = cause instanceof Error ? cause.message : String(cause);

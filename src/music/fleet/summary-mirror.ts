@@ -100,7 +100,7 @@ const summarySchema: z.ZodType<TaskSummary> = z.object({
   recordBytes: z.number(),
 });
 
-/** Undefined if it is not the summary of this task. */
+/** Parses a summary; undefined if the text is not the summary of this task. */
 export function parseSummary(id: string, text: string | null | undefined): TaskSummary | undefined {
   if (text == null) return undefined;
   const { data } = summarySchema.safeParse(parseJson(text));

@@ -39,10 +39,10 @@ export interface Announcement extends WorkerStatus {
     slot: number;
     is_loaded: boolean;
     is_turbo: boolean;
-    /** Absent from workers of older versions. */
+    /** Codebook size; absent in announcements of older versions. */
     codebook_size?: number | null;
     tasks: readonly string[] | null;
-    /** See MusicEngine.fingerprint. */
+    /** Fingerprint of the model's files; see `MusicEngine.fingerprint`. */
     fingerprint: string;
   }[];
   payload_versions: number[];

@@ -79,7 +79,7 @@ export function openRouterModels(engine: MusicEngine) {
   return { object: "list", data };
 }
 
-/** All installed models. */
+/** Lists all installed models, slots and language models. */
 export function modelInventory(engine: MusicEngine) {
   return {
     models: installedModels(engine).map((model) => ({

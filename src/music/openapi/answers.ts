@@ -149,7 +149,7 @@ export const modelPull = z
 
 export const reloadedModels = z.object({ message: text, reloaded: z.array(text) });
 
-/** Without the envelope. */
+/** Chat completion, which is sent without the envelope. */
 export const chatCompletion = z.looseObject({
   id: text,
   object: z.literal("chat.completion"),

@@ -33,9 +33,9 @@ export interface Operation {
   answer: z.ZodType | { media: string; schema?: z.ZodType; description: string };
   /** Error statuses besides those common to all endpoints of the method. */
   errors?: readonly number[];
-  /** No key needed. */
+  /** Whether the endpoint needs no key. */
   isOpen?: boolean;
-  /** The key may be in the query, for pages that cannot set headers. */
+  /** Whether the key may be in the query, for pages that cannot set headers. */
   takesKeyInQuery?: boolean;
   example?: JsonSchema;
 }
@@ -211,7 +211,7 @@ function schemaOfBody(body: Parameters): JsonSchema {
   return { type: "object", properties: propertiesOf(body), ...(required.length > 0 && { required }) };
 }
 
-/** Properties by external name. */
+/** JSON Schemas of parameters by external name. */
 function propertiesOf(parameters: Parameters): Record<string, JsonSchema> {
   if ("json" in parameters) return parameters.json.properties as Record<string, JsonSchema>;
   const entries = Object.entries(parameters.shape).map(([key, type]) => {

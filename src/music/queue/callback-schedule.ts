@@ -5,7 +5,7 @@ export const CALLBACK_HOLD_MS = 60_000;
 
 /** Due times of callbacks, for one process. */
 export class CallbackSchedule {
-  /** On the monotonic clock. */
+  /** Due time of each task's callback, on the monotonic clock. */
   readonly #dueMs = new Map<string, number>();
 
   /** Restores a callback after a restart. If the system clock was set back, the delay is capped at CALLBACK_HOLD_MS. */

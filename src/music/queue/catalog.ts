@@ -17,7 +17,7 @@ export interface TaskSummary {
   retakeOf: string | undefined;
   /** Searchable text in lower case. */
   words: string;
-  /** On the service clock; null until the task ends. */
+  /** Time on the service clock when the task ended; null until then. */
   finishedAtMs: number | null;
   audioNames: string[];
   /** Uploaded recordings that are kept with the task's songs. */
@@ -92,9 +92,9 @@ export const TASK_ORDERS = ["newest", "oldest", "title"] as const;
 type TaskOrder = (typeof TASK_ORDERS)[number];
 
 export interface CatalogFilter {
-  /** Only these tasks; null: any. */
+  /** Ids of the tasks to list; null: any. */
   ids: readonly string[] | null;
-  /** Null: any. */
+  /** State of the tasks to list; null: any. */
   state: TaskState | null;
   favorite: boolean | null;
   /** First task of a group of retakes; null: any task. */

@@ -31,12 +31,12 @@ export interface QueueOptions {
   /** Maximum number of waiting tasks; 0: no limit. */
   capacity: number;
   workers: number;
-  /** 0: no limit. */
+  /** Maximum duration of a job; 0: no limit. */
   jobTimeoutSeconds: number;
   /** Initial average of job seconds, and the number of jobs that are averaged. */
   averageJobSeconds: number;
   averageWindow: number;
-  /** Clock of finish times. */
+  /** Clock for the times when tasks end. */
   clock: QueueClock;
 }
 
@@ -49,7 +49,7 @@ interface QueueClock {
 interface WaitingTask {
   id: string;
   sequence: number;
-  /** See `FairTurns`. */
+  /** Turn of the task; see `FairTurns`. */
   turn: number;
   interruptions: number;
   requestId: string | undefined;
@@ -83,11 +83,11 @@ export class EmbeddedQueue implements TaskQueue {
   readonly #statistics: JobStatistics;
   readonly #turns = new FairTurns();
   readonly #callbacks = new CallbackSchedule();
-  /** Ordered by turn and sequence. */
+  /** Waiting tasks, ordered by turn and sequence. */
   readonly #waiting: WaitingTask[] = [];
   /** Tasks that were running when the previous process ended; also in `#waiting` until `recover`. */
   readonly #interrupted: string[] = [];
-  /** Accepted tasks that are being stored. */
+  /** Number of accepted tasks that are being stored. */
   #admitting = 0;
   readonly #running = new Map<string, RunningTask>();
   #nextSequence = 1;

@@ -68,7 +68,7 @@ export class LmdbTaskStore implements TaskStore {
     }
   }
 
-  /** Increases with every change. */
+  /** Number that increases with every change of the store. */
   get version(): number {
     return (this.database.getStats() as { lastTxnId: number }).lastTxnId;
   }

@@ -66,7 +66,7 @@ export class Retention {
     }
   }
 
-  /** When finished tasks will be removed, by id. */
+  /** Forecasts when finished tasks will be removed. */
   async forecast(ids: readonly string[]): Promise<RetentionForecast> {
     const { maxAgeSeconds, maxAudioBytes } = this.limits;
     const asked = new Set(ids);
@@ -122,7 +122,8 @@ export class ServiceClock {
   ) {}
 
   /**
-   * Call first. @param newestMs finish time of the newest task, for a first start without a file; null if there is
+   * Starts the clock; call it first. @param newestMs finish time of the newest task, for a first start without a file;
+   * null if there is
    * none
    */
   async start(newestMs: number | null): Promise<void> {

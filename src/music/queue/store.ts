@@ -9,7 +9,7 @@ export type TaskState = (typeof TASK_STATES)[number];
 /** Musical metadata as clients see it; null if unknown. */
 export interface SongMetas {
   bpm: number | null;
-  /** Seconds; null without music. */
+  /** Length in seconds; null without music. */
   duration: number | null;
   genres: string;
   keyscale: string;
@@ -36,9 +36,9 @@ export interface SongDescription {
   lrc?: string;
   /** The song's outline, see `peaksOf`. Absent in records of older versions. */
   peaks?: number[];
-  /** Absent if not requested or if no model could score the song. */
+  /** Scores; absent if they were not requested or if no model could score the song. */
   scores?: SongScores;
-  /** Empty if only codes were requested. */
+  /** Musical metadata; empty if only codes were requested. */
   metas: SongMetas | Record<string, never>;
   generationInfo: string;
   ditModel: string;
@@ -48,11 +48,11 @@ export interface SongDescription {
 
 /** An audio file with its description. Tasks of older versions have one description for all files. */
 export interface SongFile {
-  /** Inside the audio folder. */
+  /** File name inside the audio folder. */
   name: string;
   bytes: number;
   description?: SongDescription;
-  /** With return_latents. */
+  /** Latents file, if return_latents was set. */
   latents?: { name: string; bytes: number };
 }
 
@@ -63,11 +63,11 @@ export function filesOf(songs: readonly SongFile[]): { name: string; bytes: numb
 
 /** Result of a finished job. The inherited fields describe the first song, or the analysis. */
 export interface SongResult extends SongDescription {
-  /** One per audio file, in order. */
+  /** Seeds, one per audio file, in order. */
   seeds: Seed[];
-  /** "" if no language model was used. */
+  /** Name of the language model; "" if none was used. */
   lmModel: string;
-  /** One per batch item; empty if the task made no music. */
+  /** Audio files, one per batch item; empty if the task made no music. */
   audioFiles: SongFile[];
   /** Result of an analysis, with the field names of the HTTP API; null for songs. */
   analysis: Readonly<Record<string, unknown>> | null;
@@ -83,7 +83,7 @@ export interface CallbackRecord {
   attempts: number;
   /** Why the last attempt failed. */
   error?: string;
-  /** On the system clock. */
+  /** Time of the next attempt, on the system clock. */
   nextAtMs?: number;
 }
 
@@ -97,7 +97,7 @@ export interface Task {
   /** Start and end of the last run, on the system clock; absent in records of older versions. */
   startedAtMs?: number;
   endedAtMs?: number;
-  /** On the service clock, which ages are compared with. */
+  /** End of the task on the service clock, which ages are compared with. */
   finishedAtMs: number | null;
   /** How often the process died while this task ran. */
   interruptions: number;
@@ -124,13 +124,13 @@ export interface Task {
   title?: string;
   /** Whether the task never expires; a user can still remove it. */
   favorite?: boolean;
-  /** Set when the task has succeeded. */
+  /** Result of a task that has succeeded. */
   result: SongResult | null;
-  /** Set when the task has failed: one line with what to do. */
+  /** Error of a task that has failed: one line with what to do. */
   error: string | null;
   /** Progress of a failed task, 0 to 1. */
   progress: number;
-  /** Absent before the first attempt. */
+  /** State of the callback; absent before the first attempt. */
   callback?: CallbackRecord;
 }
 

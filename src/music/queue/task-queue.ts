@@ -51,7 +51,7 @@ export interface QueueEvents {
   ended: [task: Task];
 }
 
-/** Where a task comes from. */
+/** Origin of a task: the client's request. */
 export interface Origin {
   submission?: SubmissionKey | null;
   /** Id of the HTTP request, as in log lines. */
@@ -64,26 +64,26 @@ export interface Origin {
 
 /** Live state of an unfinished task, kept outside its record. */
 export interface LiveState {
-  /** Only for a running task. */
+  /** Progress of a running task; undefined for others. */
   progress: TaskProgress | undefined;
-  /** 1 for the next to start; undefined if the task is not waiting. */
+  /** Position in the queue: 1 for the next to start; undefined if the task is not waiting. */
   position: number | undefined;
 }
 
 /** A worker process, as it last announced itself. */
 export interface WorkerStatus {
-  /** Unique. */
+  /** Unique name in the fleet. */
   name: string;
   version: string;
   device: string;
   /** Free memory of the GPU, or of the machine if there is none. */
   free_memory_bytes: number;
-  /** Number of tasks that it runs at once. */
+  /** Number of tasks that the worker runs at once. */
   places: number;
   running: string[];
   models: { name: string; slot: number; is_loaded: boolean }[];
   lm_models: string[];
-  /** It is stopping and starts no more tasks. */
+  /** Whether the worker is stopping and starts no more tasks. */
   is_draining: boolean;
 }
 

@@ -7,7 +7,7 @@ import type { TaskProgress } from "../song/progress.js";
 import type { SongResult, Task } from "./store.js";
 import { type Origin, TaskAborted, type TaskRunner } from "./task-queue.js";
 
-/** The maximum of setTimeout. */
+/** Maximum delay of `setTimeout`. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Delay between store write attempts; it doubles up to the maximum. */
 const FIRST_RETRY_MS = 500;
@@ -19,11 +19,11 @@ const ABORT_SECONDS = 1;
 export type Outcome =
   | { state: "succeeded"; result: SongResult; progress: 1 }
   | { state: "failed"; error: string; progress: number }
-  /** Requeued. */
+  /** The task was requeued. */
   | { state: "queued"; why: "shutdown" | "disk-full"; cause: unknown };
 
 export interface RunOptions {
-  /** 0: no limit. */
+  /** Maximum duration of the run; 0: no limit. */
   timeoutSeconds: number;
   onProgress(progress: TaskProgress): void;
   log: Logger;

@@ -12,7 +12,7 @@ const STATUS: Readonly<Record<TaskState, 0 | 1 | 2>> = {
   failed: 2,
 };
 
-/** Required by the API; clients ignore it. */
+/** Value of `env`, a field that the API requires and clients ignore. */
 const ENVIRONMENT = "development";
 
 /** Musical metadata; empty if only codes were requested. */
@@ -143,7 +143,7 @@ export function unknownTask(id: string): TaskStatusItem {
   };
 }
 
-/** A task with an unreadable record. */
+/** Status of a task with an unreadable record. */
 export function damagedTask(id: string, error: string): TaskStatusItem {
   const record: ResultRecord = {
     ...EMPTY_RECORD,

@@ -5,7 +5,7 @@ import { RequestError } from "../errors.js";
 
 /** Largest codebook size of the public models; assumed for a model that was never loaded. */
 const MAX_CODEBOOK_SIZE = 64_000;
-/** Ten minutes at 5 codes per second. */
+/** Maximum codes per song: ten minutes at 5 codes per second. */
 const MAX_CODES = 3000;
 /** Twice the length of MAX_CODES codes as text. */
 const MAX_CHARACTERS = 120_000;
@@ -72,7 +72,7 @@ function isIntegerList(value: unknown[]): boolean {
   return value.length > 0 && value.every(isInteger);
 }
 
-/** Undefined for a value that is neither text nor a list of integers. */
+/** Codes of an item; undefined for a value that is neither text nor a list of integers. */
 function codesOf(value: unknown): number[] | undefined {
   if (Array.isArray(value)) return isIntegerList(value) ? value.map(Number) : undefined;
   if (typeof value !== "string" || value.length > MAX_CHARACTERS) return undefined;

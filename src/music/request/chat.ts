@@ -10,7 +10,7 @@ import { generationSchema } from "./schema.js";
 export interface Recording {
   kind: UploadKind;
   bytes: Buffer;
-  /** As sent, such as "mp3". */
+  /** Format as sent by the client, such as "mp3". */
   format: string;
 }
 

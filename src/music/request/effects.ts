@@ -16,9 +16,9 @@ import { makesStems } from "./stems.js";
 /** Facts known at submission. */
 export interface SubmissionFacts extends GenerationParameters {
   analysis: Analysis | null;
-  /** Audio codes of the client are used. */
+  /** Whether audio codes of the client are used. */
   hasCodes: boolean;
-  /** Latents that replace recordings. */
+  /** Whether latents replace the source or the timbre reference. */
   latents: { isSource: boolean; isReference: boolean };
 }
 
@@ -28,21 +28,21 @@ export type LmOutput = "song sheet" | "metadata" | "audio codes";
 /** Facts known after a song was made. */
 export interface SongFacts {
   request: GenerationRequest;
-  /** DiT model. */
+  /** Name of the DiT model. */
   model: string;
   isTurbo: boolean;
-  /** Trained on stems. */
+  /** Whether the DiT was trained on stems. */
   isLegoSft: boolean;
-  /** Null: not used. */
+  /** Language model of the song; null if none was used. */
   languageModel: LanguageModelInfo | null;
   written: ReadonlySet<LmOutput>;
-  /** The language was known before planning. */
+  /** Whether the language was known before planning. */
   isLanguageNamed: boolean;
   hasWords: boolean;
   hasLyricTimes: boolean;
-  /** Null: scored, or not requested. */
+  /** Why the song has no scores; null if it was scored or scores were not requested. */
   noScoresReason: string | null;
-  /** repaint and lego: the window spans the whole source. */
+  /** Whether the window of repaint or lego spans the whole source. */
   isWholeWindow: boolean;
 }
 
@@ -404,7 +404,7 @@ function unusedBy<Facts>(
   return unused;
 }
 
-/** One line per reason. */
+/** Warnings about parameters without effect, one line per reason. */
 export function warningsOf(unused: Unused): string[] {
   const byReason = new Map<string, Key[]>();
   for (const [key, reason] of unused) byReason.set(reason, [...(byReason.get(reason) ?? []), key]);

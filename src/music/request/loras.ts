@@ -11,7 +11,7 @@ import { readClientJson } from "./json.js";
 export interface Lora {
   path?: string | null | undefined;
   name?: string | null | undefined;
-  /** Default 1. */
+  /** Strength; default 1. */
   scale?: number | undefined;
   dora_epsilon?: SongAdapter["doraEpsilon"] | undefined;
 }
@@ -86,7 +86,7 @@ export function requestedAdapter({ path, name, scale = 1, dora_epsilon }: Lora):
   return { path: path ?? null, name: name ?? null, scale, doraEpsilon: dora_epsilon ?? "float32" };
 }
 
-/** The adapter as sent in a body. */
+/** Converts an adapter back to the form of a request body. */
 export function loraFields({ path, name, scale, doraEpsilon }: RequestedAdapter): Fields {
   return { path, name, scale, dora_epsilon: doraEpsilon };
 }

@@ -26,7 +26,7 @@ export interface MultipartOptions {
   onToken(isKey: boolean): void;
   /** Total size limit of text parts. */
   maxFieldBytes: number;
-  /** Null: files are discarded. */
+  /** Limits of file parts; null: files are discarded. */
   uploads: UploadLimits | null;
 }
 

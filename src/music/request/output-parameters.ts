@@ -14,7 +14,7 @@ const SAMPLE_RATES = [
 ].sort((a, b) => a - b);
 const MAX_FADE_SECONDS = 600;
 
-/** Also accepts `192` and `192 kbps`. */
+/** Bit rate such as `192k`; `192` and `192 kbps` are accepted, too. */
 const mp3Bitrate = trimmed
   .transform((value) => `${value.toLowerCase().replace(/ ?k(bps|bit\/s)?$/, "")}k`)
   .pipe(z.enum(MP3_BITRATES, `must be one of ${MP3_BITRATES.join(", ")}`));

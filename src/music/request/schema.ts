@@ -382,13 +382,13 @@ type ReplacedByParsing =
 
 /** A parsed task; plain data that survives JSON. */
 export interface GenerationRequest extends Omit<GenerationParameters, ReplacedByParsing | "callbackUrl"> {
-  /** Absent in tasks of older versions. */
+  /** URL to call when the task ends. Absent in tasks of older versions. */
   callbackUrl?: string | null;
-  /** One per song. */
+  /** One seed per song. */
   seeds: Seed[];
   /** Codes of the client, one list per item, all of one length; null: not used. */
   audioCodes: number[][] | null;
-  /** Null if the task needs no source. */
+  /** Source recording; null if the task needs none. */
   sourceAudio: AudioInput | null;
   /** Timbre reference. */
   referenceAudio: AudioInput | null;
@@ -397,7 +397,7 @@ export interface GenerationRequest extends Omit<GenerationParameters, ReplacedBy
   referenceLatents?: AudioInput | null;
   /** Adapters for this task only; null: the loaded adapters. */
   loras: RequestedAdapter[] | null;
-  /** Null: the task makes songs. */
+  /** Kind of analysis; null if the task makes songs. */
   analysis: Analysis | null;
   /** Facts stated in the prompt, which fill empty fields. Absent in tasks of older versions. */
   stated?: StatedFacts;

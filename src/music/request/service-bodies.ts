@@ -181,7 +181,7 @@ export const parseRandomSample = strictParser({
   ),
 });
 
-/** Most tasks per page of GET /v1/tasks. */
+/** Maximum number of tasks per page of GET /v1/tasks. */
 const MAX_LISTED_TASKS = 200;
 
 const idList = trimmed

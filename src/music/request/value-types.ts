@@ -89,7 +89,7 @@ type RepaintWindow = [start: number, end: number | null];
 
 const MAX_WINDOWS = 32;
 
-/** 0 and negative values mean the end of the source. */
+/** End of a window; 0 and negative values mean the end of the source. */
 export const repaintEnd = finiteNumber
   .transform((end) => (end <= 0 ? null : end))
   .meta({ type: ["number", "null"] })
@@ -147,12 +147,12 @@ export const timeSignature = trimmed
   })
   .meta({ type: "string", enum: ["", "2", "3", "4", "6"] });
 
-/** 0 and negative values: off. */
+/** Top-k limit; 0 and negative values turn it off. */
 export const topK = integer
   .transform((count) => Math.min(Math.max(count, 0), INT32_MAX))
   .meta({ type: "integer", minimum: 0 });
 
-/** 1 or more turns nucleus sampling off; 0 or less means the default. */
+/** Top-p limit: 1 or more turns nucleus sampling off; 0 or less means the default. */
 export const topP = (fallback: number) =>
   finiteNumber
     .transform((value) => (value <= 0 ? fallback : Math.min(value, 1)))

@@ -162,9 +162,9 @@ interface ChatMessage {
 
 interface ChatHead {
   id: string;
-  /** Seconds since the epoch. */
+  /** Creation time in seconds since the epoch. */
   created: number;
-  /** As sent by the client. */
+  /** Model name as sent by the client. */
   model: string;
 }
 

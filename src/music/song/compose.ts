@@ -22,7 +22,7 @@ import { NOTHING_STATED, statedFacts, withStatedFacts } from "./stated-facts.js"
 interface Composition {
   caption: string;
   lyrics: string;
-  /** Null: not known yet. */
+  /** Language of the lyrics; null if not known yet. */
   language: string | null;
   metadata: Metadata;
   /** Whether the language model has already written the metadata. */
@@ -36,7 +36,7 @@ export interface PlannedComposition extends Composition {
   isLanguageNamed: boolean;
   /** Caption for the renderer: rewritten by the language model, or the song's own. */
   renderCaption: string;
-  /** One list per item; null: none. */
+  /** Audio codes, one list per item; null: none. */
   audioCodes: Int32Array[] | null;
   seconds: { metadata: number; codes: number };
 }
@@ -68,7 +68,7 @@ export async function compose(
   );
 }
 
-/** The song before it is planned. */
+/** Caption, lyrics and known metadata of the song, before planning. */
 async function draft(
   context: SongContext,
   lm: LanguageModelInfo | null,

@@ -41,9 +41,9 @@ export type Destination = (index: number, kind: "audio" | "latents") => { name: 
 
 export interface SongOptions {
   destination: Destination;
-  /** Longest accepted source or reference audio. */
+  /** Maximum length of source and reference audio. */
   maxSourceSeconds: number;
-  /** Plan songs that do not require the language model, too; default false. */
+  /** Whether songs that do not require the language model are planned with it, too; default false. */
   usesLmByDefault?: boolean;
   /** Adapters of the songs; absent: the active adapters of the slot. */
   adapters?: readonly SongAdapter[] | undefined;

@@ -5,7 +5,7 @@ import { SAMPLE_RATE } from "../../engine/types.js";
 import { peakOf } from "../audio/decode.js";
 import { int16Of, wavHeader } from "../audio/encode.js";
 
-/** Longest preview: 88 MiB of audio. */
+/** Maximum length of a preview, which takes 88 MiB of memory. */
 const MAX_SECONDS = 240;
 /** Previews of ended tasks that may finish playing; beyond this the oldest is cut off. */
 const MAX_ENDED = 2;

@@ -2,7 +2,7 @@
 import type { Progress } from "../../engine/addon.js";
 
 export interface TaskProgress {
-  /** 0 to 1; never falls within a job. */
+  /** Fraction of the job that is done, 0 to 1; never falls. */
   value: number;
   stage: string;
   /** Progress line in tqdm format; clients scrape it. */

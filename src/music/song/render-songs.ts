@@ -76,7 +76,7 @@ function sum({ timings: a }: Rendering, { timings: b }: Rendering): Rendering["t
   };
 }
 
-/** @param preview receives item 0 */
+/** @param preview receives the audio of item 0 */
 function callOf({ signal, progress }: SongContext, preview: Preview | undefined): RenderCall {
   const onDecoded = (part: DecodedAudio) => {
     if (part.item > 0) return;

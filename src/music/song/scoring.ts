@@ -4,9 +4,9 @@ import type { PlannedComposition } from "./compose.js";
 import { installedName, type SongContext } from "./song-context.js";
 
 export interface Scoring {
-  /** Null: not requested, or failed. */
+  /** Scores of the song; null if they were not requested or scoring failed. */
   scores: SongScores | null;
-  /** Null: scored, or not requested. */
+  /** Why there are no scores; null if the song was scored or scores were not requested. */
   noScoresReason: string | null;
 }
 

@@ -20,13 +20,13 @@ export interface SongContext {
   request: GenerationRequest;
   signal: AbortSignal;
   progress: SongProgress;
-  /** Longest accepted recording. */
+  /** Maximum length of a recording. */
   maxSourceSeconds: number;
-  /** Plan songs that do not require the language model, too. */
+  /** Whether songs that do not require the language model are planned with it, too. */
   usesLmByDefault: boolean;
-  /** See SongOptions. */
+  /** Adapters of the songs; see `SongOptions`. */
   adapters?: readonly SongAdapter[] | undefined;
-  /** Shown with the result. */
+  /** Warnings shown with the result. */
   warnings: string[];
 }
 

@@ -11,7 +11,7 @@ const MAX_TITLE = 56;
 const UNSAFE = /[\u0000-\u001f\u007f<>:"/\\|?*\u200e\u200f\u202a-\u202e\u2066-\u2069]+/g;
 
 interface Titled {
-  /** Given by the user. */
+  /** Title given by the user. */
   title?: string | undefined;
   request: Pick<GenerationRequest, "prompt" | "lyrics" | "taskType">;
   /** Its prompt is the caption of the first song, used if the request has no prompt. */

@@ -41,7 +41,7 @@ export class AdapterStorage {
     return { digest: digestOf(JSON.stringify([entry, files])), files, entry };
   }
 
-  /** As `withAdapter`, for several. */
+  /** As `withAdapter`, for several adapters. */
   async withAdapters<T extends StoredAdapter, R>(
     adapters: readonly T[],
     work: (loaded: (T & { path: string })[]) => Promise<R>,

@@ -21,7 +21,7 @@ export interface StoredObject {
   modifiedMs: number;
 }
 
-/** Byte positions, both inclusive. */
+/** Range of bytes; both positions are inclusive. */
 export interface ByteRange {
   start: number;
   end: number;
@@ -99,7 +99,7 @@ export class ObjectStore {
     );
   }
 
-  /** Null if there is no such object. */
+  /** Size and date of an object; null if there is no such object. */
   async head(name: string): Promise<StoredObject | null> {
     return this.#asked(async () => {
       const found = await this.client.send(new this.s3.HeadObjectCommand(this.#key(name))).catch(absent);
@@ -108,7 +108,7 @@ export class ObjectStore {
     });
   }
 
-  /** Null if there is no such object. */
+  /** Content of an object; null if there is no such object. */
   async read(name: string, range: ByteRange | null = null): Promise<Readable | null> {
     return this.#asked(async () => {
       const Range = range === null ? undefined : `bytes=${range.start}-${range.end}`;
@@ -130,7 +130,7 @@ export class ObjectStore {
     return true;
   }
 
-  /** Succeeds if there is no such object. */
+  /** Removes an object. Succeeds if there is no such object. */
   async remove(name: string): Promise<void> {
     await this.#asked(() => this.client.send(new this.s3.DeleteObjectCommand(this.#key(name))));
   }

@@ -19,7 +19,7 @@ export interface PortableForm {
   comfySingleFile: boolean;
 }
 
-/** In float32, row-major. */
+/** A tensor in float32, row-major. */
 interface Tensor {
   shape: readonly number[];
   /** Read lazily, to avoid holding the adapter in memory twice. */

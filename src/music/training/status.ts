@@ -5,15 +5,15 @@ import type { AdapterDesign } from "../../engine/training-parameters.js";
 
 export interface RunPlan {
   adapterType: AdapterDesign["kind"];
-  /** As sent by the client. */
+  /** Directory of sample files, as sent by the client. */
   tensorDir: string;
-  /** Absolute. */
+  /** Absolute path. */
   outputDirectory: string;
   /** Sent in the response to the start request. */
   config: object;
   epochs: number;
   gradientCheckpointing: boolean;
-  /** First progress lines. */
+  /** Progress lines shown at the start of the run. */
   notices: readonly string[];
 }
 
@@ -29,9 +29,9 @@ export interface RunRecord {
   id: string;
   state: RunState;
   plan: RunPlan;
-  /** 0 if unknown. */
+  /** Number of optimiser steps of the whole run; 0 if unknown. */
   totalSteps: number;
-  /** 1-based; 0 before the first step. */
+  /** Current epoch, counted from 1; 0 before the first step. */
   epoch: number;
   /** Optimiser steps, including those before a resumed checkpoint. */
   step: number;
@@ -40,7 +40,7 @@ export interface RunRecord {
   loss: number | null;
   learningRate: number | null;
   gradientNorm: number | null;
-  /** Newest last. */
+  /** Latest losses, newest last. */
   lossHistory: { step: number; loss: number }[];
   /** Latest progress lines, newest last. */
   lines: string[];
@@ -48,7 +48,7 @@ export interface RunRecord {
   /** Path of the adapter, or of the checkpoint of a stopped run. */
   outputPath: string | null;
   acceptedAtMs: number;
-  /** Null before the first step. */
+  /** Time of the first step; null before it. */
   firstStepAtMs: number | null;
   endedAtMs: number | null;
 }

@@ -177,7 +177,7 @@ export interface RunPaths {
 /** Paths of a start, resolved and checked for the engine. */
 export interface CheckedPaths
   extends Pick<TrainingOptions, "dataSetName" | "samples" | "outputDirectory" | "resumeFrom"> {
-  /** Manifest entries without a file. */
+  /** Entries of the manifest whose files are missing. */
   skipped: string[];
 }
 

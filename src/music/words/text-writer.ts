@@ -17,12 +17,15 @@ import { statedFacts, withStatedFacts } from "../song/stated-facts.js";
 /** One text at a time, so that a song waits for at most one text before it gets the language model. */
 const TURNS = { places: 1, placesPerAddress: 1, waitingPerAddress: 64, retryAfterSeconds: 10 };
 
-/** Response body. */
+/** Response of both endpoints. */
 export type WrittenText = z.output<typeof songSheet>;
 
 type Writing = { sampling: SamplingOptions; seed: number };
 
-/** Both calls load the language model if needed, and stop when the client disconnects or `stopping` fires. */
+/**
+ * Writes text. Both methods load the language model if needed, and stop when the client disconnects or `stopping`
+ * fires.
+ */
 export class TextWriter {
   readonly #turns = new ConcurrencyLimit(TURNS);
 
