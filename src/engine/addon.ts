@@ -243,7 +243,10 @@ export interface LoadLanguageModelOptions extends PlacementOptions {
   model: ModelSource;
   /** KV cache length per row: prompt and new tokens. */
   maxContextTokens: number;
-  /** Most seeds that are decoded together, those of one call excepted; absent: as memory allows. */
+  /**
+   * Maximum number of seeds of several calls that are decoded together; one call may have more. Absent: limited by
+   * memory.
+   */
   maxSongs?: number | undefined;
   vocabulary: Vocabulary;
 }

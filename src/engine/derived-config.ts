@@ -60,7 +60,7 @@ export function ditConfig(model: Shapes, name: string): ModelConfig {
   };
 }
 
-/** Text encoder or language model. @throws Error as `ditConfig` */
+/** Config of a text encoder or language model. @throws Error as `ditConfig` */
 export function qwen3Config(model: Shapes): ModelConfig {
   const at = (tensor: string, index: number) => dimension(model.shape, tensor, index);
   return {
@@ -74,7 +74,9 @@ export function qwen3Config(model: Shapes): ModelConfig {
   };
 }
 
-/** Oobleck autoencoder with names of stable-audio-tools or diffusers. @throws Error as `ditConfig` */
+/**
+ * Config of an Oobleck autoencoder with tensor names of stable-audio-tools or diffusers. @throws Error as `ditConfig`
+ */
 export function vaeConfig({ names, shape }: Shapes): ModelConfig {
   const convolution = (module: string): readonly number[] => {
     const spelling = [".weight_v", ".parametrizations.weight.original1", ".weight"].find((ending) =>

@@ -94,7 +94,7 @@ export class LanguageModel {
 
   /**
    * @param codebookSize number of codes that the renderer supports; limits the model's codes
-   * @param maxSongs most songs of several calls that are planned together; null: as memory allows
+   * @param maxSongs maximum number of songs of several calls that are planned together; null: limited by memory
    */
   static async load(
     addon: NativeAddon,

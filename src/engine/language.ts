@@ -16,7 +16,7 @@ let last: Promise<unknown> = Promise.resolve();
 export function detectLanguage(text: string): Promise<string | null> {
   const sung = text.replace(TAGS, " ").trim();
   if (sung === "") return Promise.resolve(null);
-  // Calls are serialised: answers carry no id.
+  // Calls run one at a time, because answers carry no id.
   const answer = last.catch(() => {}).then(() => detect(sung));
   last = answer;
   return answer;
@@ -28,7 +28,7 @@ async function detect(text: string): Promise<string | null> {
   thread.postMessage(text);
   try {
     const [language] = (await once(thread, "message")) as [string | null];
-    // Does not keep an idle process alive.
+    // An idle thread must not keep the process alive.
     thread.unref();
     return language !== null && LANGUAGES.includes(language) ? language : null;
   } catch (error) {

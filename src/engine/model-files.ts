@@ -163,7 +163,7 @@ function partsIn(names: readonly string[]): FoundPart[] {
   );
 }
 
-/** Part that a model is; null for an unknown Qwen3 model or autoencoder. */
+/** Kind of a model; null for an unknown Qwen3 model or autoencoder. */
 function kindOf(part: ModelPart, config: ModelConfig): ModelPart | null {
   if (part === "transformer") return part;
   if (part === "vae") return isOwnVae(config) ? part : null;

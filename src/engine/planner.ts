@@ -350,7 +350,7 @@ function sheetProgram({ language, metadata }: Pick<SheetRequest, "language" | "m
   };
 }
 
-/** Parts of a program for a model that does not write text. */
+/** Settings of a decoding program for a model that does not write text. */
 const FACTS_ONLY = { writeCaption: false, writeLanguage: false, textAfterwards: false };
 
 /** Tokens to keep free for the output. `codesSeconds`: length of the song whose codes are written; null: no codes. */

@@ -146,7 +146,7 @@ export async function thinkProgram(tokenizer: Tokenizer, program: ThinkProgram):
         ? {
             kind: "pattern",
             pattern: VALUE_PATTERNS[field],
-            // Greedy: the language is recognised, not varied.
+            // Greedy, because the language is recognised and should not vary.
             choose: field === "language" ? "greedy" : "sample",
             maxTokens: field === "caption" ? MAX_CAPTION_TOKENS : MAX_VALUE_TOKENS,
           }

@@ -188,7 +188,7 @@ export class Renderer {
     return this.#native.prepareSample(sample, path, call);
   }
 
-  /** Frees the weights after running renders. */
+  /** Waits for running renders, then frees the weights. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#work);
     await this.#native.close();
@@ -204,7 +204,7 @@ export class Renderer {
     }
   }
 
-  /** Prompt and warnings about words that were cut. */
+  /** Prompt of a song, and warnings about text that was cut. */
   async #promptOf(request: RenderRequest): Promise<[PromptIds, string[]]> {
     const warnings: string[] = [];
     const { caption, globalCaption, lyrics, language, metadata } = request;

@@ -73,7 +73,7 @@ const NON_STRINGS = [
   /^\d{4}-\d{1,2}-\d{1,2}(?:[Tt]| +)\d{1,2}:\d{2}:\d{2}(?:\.\d*)?(?: *(?:Z|[-+]\d{1,2}(?::?\d{2})?))?$/,
 ];
 
-/** Breaks at single spaces without look-ahead, so lines may exceed the width. */
+/** Folds a long text. Breaks at single spaces without look-ahead, so lines may exceed the width. */
 function fold(text: string, startColumn: number): string {
   const [first = "", ...rest] = text.split(" ");
   let column = startColumn + codePoints(first);

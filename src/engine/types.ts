@@ -101,7 +101,7 @@ export interface UnderstandRequest extends LanguageRequest {
 export interface ScoreRequest extends LanguageRequest {
   audioCodes: Int32Array;
   caption: string;
-  /** "": instrumental. */
+  /** Lyrics; "": instrumental. */
   lyrics: string;
   language: string;
   metadata: Metadata;
@@ -179,7 +179,7 @@ export interface SongLatents extends Latents {
 
 /** A song to render. */
 export interface RenderRequest extends RenderParameters {
-  /** Slot 1 to 3. */
+  /** Number of the slot, 1 to 3. */
   slot: number;
   task: TaskType;
   /** Instruction; "": chosen by task and tracks. */
@@ -193,9 +193,9 @@ export interface RenderRequest extends RenderParameters {
   caption: string;
   lyrics: string;
   language: string;
-  /** Whether to return lyric timestamps, if the model can. */
+  /** Whether to return lyric timestamps, if the model supports them. */
   timesLyrics: boolean;
-  /** The duration applies without a source, limited to the length of the codes. */
+  /** Metadata. The duration is used only without a source, and is limited to the length of the codes. */
   metadata: Metadata & { durationSeconds: number };
   audioCodes: Int32Array[] | null;
   /** Input recording or its latents; sets the length. Ignored by text2music. */
@@ -381,11 +381,11 @@ export interface MusicEngine {
    * Loading a model into the slot unloads all adapters.
    */
   loadAdapter(source: AdapterSource, call?: CallOptions): Promise<AdapterState>;
-  /** `name` null: all */
+  /** Unloads an adapter; `name` null: all adapters */
   unloadAdapter(name: string | null, call?: CallOptions): Promise<AdapterState>;
-  /** `name` null: all */
+  /** Enables or disables an adapter; `name` null: all adapters */
   enableAdapter(name: string | null, enabled: boolean, call?: CallOptions): Promise<AdapterState>;
-  /** `name` null: the adapter loaded last */
+  /** Sets the scale of an adapter; `name` null: the adapter loaded last */
   scaleAdapter(name: string | null, scale: number, call?: CallOptions): Promise<AdapterState>;
   /** Reads an adapter's properties with the model of slot 1, without loading it. */
   inspectAdapter(adapter: SongAdapter, call?: CallOptions): Promise<AdapterInfo>;

@@ -91,7 +91,7 @@ export class Telemetry {
       async collect() {
         this.reset();
         const gpus = await engine.gpus().catch((err: unknown) => {
-          log.warn({ err }, "GPU memory not readable");
+          log.warn({ err }, "could not read GPU memory");
           return [];
         });
         for (const { device, freeBytes, totalBytes } of gpus) {

@@ -160,7 +160,7 @@ function standsAlone(
   return isBeforeKey || (isBehindKey && text.endsClause(end));
 }
 
-/** For example "100 jazz classics". */
+/** Whether a number counts works, as in "100 jazz classics". */
 function countsWorks(text: TokenText, genre: number): boolean {
   const usual = USUAL.at(text, genre);
   return usual !== null && WORKS.at(text, usual.end) !== null;
@@ -172,7 +172,7 @@ function usualBefore(text: TokenText, at: number): { value: Usual } | null {
   return place && USUAL.at(text, place.start);
 }
 
-/** Plausible tempo for the pace or genre. */
+/** Whether a tempo is plausible for the pace or genre. */
 function suits({ min, max }: TempoRange, usual: { value: Usual } | null): boolean {
   if (usual === null) return false;
   const { range } = usual.value;

@@ -97,7 +97,7 @@ export interface ModeWords {
   namings: readonly Naming[];
 }
 
-/** Church modes map to major or minor by their third; models know only these. */
+/** Church modes map to major or minor by their third, because the music models know only these two. */
 export const MODES: readonly ModeWords[] = [
   { mode: "major", words: words("major | maj | ionian | lydian | mixolydian"), namings: ["letter"] },
   { mode: "minor", words: words("minor | min | aeolian | dorian | phrygian"), namings: ["letter"] },

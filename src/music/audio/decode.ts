@@ -7,14 +7,14 @@ import { FfmpegError, INPUT_PATH, retryWhileBusy, startFfmpeg } from "./ffmpeg.j
 
 /** Far above the time for any valid recording; a file that takes longer is malicious. */
 const TIMEOUT_SECONDS = 120;
-/** Twice the size of an hour of eight 32-bit channels at 192 kHz. */
+/** Maximum file size: twice that of an hour of eight 32-bit channels at 192 kHz. */
 const MAX_RECORDING_BYTES = 32 * 2 ** 30;
 /** Lossy formats add padding: raw AAC up to two frames, which is less than this at 22 kHz. */
 const PADDING_SECONDS = 0.1;
 /** How long a request waits for free file descriptors; an accepted job waits longer. */
 const REQUEST_WAIT_SECONDS = 3;
 const JOB_WAIT_SECONDS = 600;
-/** Parts processed before yielding to the event loop. */
+/** Number of parts processed before yielding to the event loop. */
 const PARTS_PER_TURN = 32;
 
 /** Allowed formats. Playlists and the like are excluded, because they make ffmpeg open other files. */

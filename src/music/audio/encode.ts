@@ -9,7 +9,7 @@ import { FfmpegError, retryWhileBusy, startFfmpeg } from "./ffmpeg.js";
 import { AUDIO_PROFILES, type AudioFormat, type AudioProfile } from "./formats.js";
 import { type SongTags, tagArguments, wavInfoChunk } from "./tags.js";
 
-/** Frames interleaved at once: cheap, without blocking the event loop. */
+/** Number of frames interleaved at once, few enough not to block the event loop. */
 const CHUNK_FRAMES = 16_384;
 /** How long a finished song waits for free file descriptors. */
 const MAX_WAIT_SECONDS = 600;

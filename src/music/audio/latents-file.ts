@@ -13,12 +13,12 @@ import { RequestError } from "../errors.js";
 
 const LENGTH_BYTES = 8;
 const VALUE_BYTES = 4;
-/** Ten times the longest song of the published models. */
+/** Maximum file size: ten times the longest song of the published models. */
 const MAX_BYTES = 64 * 2 ** 20;
 /** Samples of one latent frame at SAMPLE_RATE. */
 const SAMPLES_PER_FRAME = 1920;
 
-/** Name of the extension, without the dot. */
+/** File extension of latents, without the dot. */
 export const LATENTS_EXTENSION = "safetensors";
 
 /** @returns the size of the file */

@@ -75,7 +75,7 @@ export class Callbacks {
       throw error;
     });
     if (task === undefined || !isOutstanding(task)) return this.queue.scheduleCallback(id, null);
-    // The queue offers it again later.
+    // The queue offers the callback again later.
     if (!hasEnded(task.state)) return;
     const attempts = (task.callback?.attempts ?? 0) + 1;
     try {

@@ -144,7 +144,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value.trim() || undefined : undefined;
 }
 
-/** Removes undefined fields, so that one description can override another. */
+/** Removes undefined fields, so that they do not override the fields of another description. */
 function withoutUndefined(parts: { [K in keyof Description]?: Description[K] | undefined }): Description {
   return Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== undefined));
 }

@@ -20,7 +20,7 @@ const MAX_REMEMBERED = 200;
 const LOST_SECONDS = 24 * 60 * 60;
 /** Records or summaries per command. */
 const BATCH = 1_000;
-/** Sorted sets of task ids, without those of the unfinished states. */
+/** Sorted sets of task ids, except the sets of unfinished tasks. */
 const SORTED_INDICES = ["tasks", "favorites", "ended", "state:succeeded", "state:failed"];
 const HASH_INDICES = ["summaries", "routes"];
 

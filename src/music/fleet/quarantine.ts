@@ -11,9 +11,9 @@ const KEPT_MS = 7 * 24 * 60 * 60_000;
 /** Limits on the number and the size of copies; the oldest are deleted first. */
 const MAX_COPIES = 100;
 const MAX_COPY_BYTES = 256 * 2 ** 10;
-/** Keys per script call. */
+/** Number of keys per script call. */
 const BATCH = 500;
-/** Entries named in a log line. */
+/** Maximum number of entries named in a log line. */
 const MAX_NAMED = 5;
 
 /** Adds a copy to the list, and removes copies over the limits. */

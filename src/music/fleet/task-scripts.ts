@@ -4,7 +4,7 @@ import { RECORD_CHANGE } from "./summary-mirror.js";
 /** The largest priority of BullMQ. Turns are priorities, and restart when no task waits or runs. */
 const MAX_TURN = 2 ** 21 - 1;
 
-/** Returns 0 for anything but a whole number. */
+/** Lua function that parses a whole number; returns 0 for anything else. */
 const INTEGER = `
 local function integer(text)
   if text and #text < 16 and string.match(text, '^%d+$') then return tonumber(text) end

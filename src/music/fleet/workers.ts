@@ -77,7 +77,7 @@ export function isRoute(text: string): boolean {
 
 /** Name of the queue of a model, or of a model and a language model if the request names one: `v2~MODEL~LM`. */
 function routeOf(model: string, languageModel: string | null, version = PAYLOAD_VERSION): string {
-  // BullMQ allows no colons.
+  // BullMQ allows no colons in queue names.
   return [`v${version}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
 }
 

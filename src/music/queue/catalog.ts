@@ -170,7 +170,7 @@ export class CatalogedStore implements TaskStore {
     return this.store.close();
   }
 
-  /** The record size counts only for ended tasks. */
+  /** Updates the index. The size of a record counts only for ended tasks. */
   #note(task: Task, bytes = hasEnded(task.state) ? encodeTask(task).length : 0): void {
     const summary = summaryOf(task, bytes);
     this.#summaries.set(task.id, summary);

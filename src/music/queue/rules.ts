@@ -47,7 +47,7 @@ export class FairTurns {
     return turn;
   }
 
-  /** Records the turn of a task that waits already. */
+  /** Records the turn of a task that already waits. */
   record(client: string, turn: number): void {
     this.#last.set(client, Math.max(turn, this.#last.get(client) ?? 0));
   }

@@ -88,7 +88,7 @@ export interface CallbackRecord {
 }
 
 export interface Task {
-  /** UUID v4. */
+  /** Id of the task, a UUID v4. */
   id: string;
   /** Order of acceptance; unique, ascending. */
   sequence: number;

@@ -59,7 +59,7 @@ export class TaskLog {
       | undefined;
   }
 
-  /** Events after this number. */
+  /** Events with numbers above this one. */
   after(number: number): readonly Entry[] {
     return this.#entries.filter((entry) => entry.number > number);
   }

@@ -1,4 +1,4 @@
-/** Looks up parameters in a body and validates them under the range policy. */
+/** Looks up parameters in a body and validates them; SVC_RANGE_POLICY decides about values out of range. */
 import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
 import { describe, type Fields, isObject, namesOf, type Replacement } from "../../parameters.js";

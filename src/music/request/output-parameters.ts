@@ -4,7 +4,7 @@ import { finiteNumber, integer, oneOf, parameter, refuse, trimmed, within } from
 import { AUDIO_FORMATS, AUDIO_PROFILES, type AudioFormat } from "../audio/formats.js";
 import { RequestError } from "../errors.js";
 
-/** Bit rates of MPEG-1 layer III. */
+/** Valid bit rates of mp3 files (MPEG-1 layer III). */
 const MP3_BITRATES = [
   ...(["32k", "40k", "48k", "56k", "64k", "80k", "96k"] as const),
   ...(["112k", "128k", "160k", "192k", "224k", "256k", "320k"] as const),

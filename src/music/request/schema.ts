@@ -354,7 +354,7 @@ export type GenerationParameters = z.output<typeof generationSchema>;
 
 /** Recording of a task. */
 export interface AudioInput {
-  /** As sent; the file's real path after the task is accepted. */
+  /** Path as sent by the client; after the task is accepted, the real path of the file. */
   path: string;
   /** Whether the file was uploaded for this task; then it is deleted with the task. */
   isUpload: boolean;
@@ -362,7 +362,10 @@ export interface AudioInput {
   bytes?: number;
 }
 
-/** Analysis instead of songs: codes of the source, its description, or metadata for words. */
+/**
+ * Analysis instead of songs: audio codes of the source, a description of the source, or metadata for caption and
+ * lyrics.
+ */
 export type Analysis = "codes" | "full" | "metadata";
 
 /** Parameters that parsing replaces by other fields of the request. */

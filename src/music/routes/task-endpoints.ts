@@ -176,7 +176,7 @@ const TEXT = section("Text", {
         parseSampleRequest(fields, config.rangePolicy),
         caller,
       );
-      // Names that clients of other servers read.
+      // Adds the names that clients of other servers read.
       return { ...sample, keyscale: sample.key_scale, timesignature: sample.time_signature };
     },
   }),

@@ -10,9 +10,9 @@ const MAX_SECONDS = 240;
 /** Previews of ended tasks that may finish playing; beyond this the oldest is cut off. */
 const MAX_ENDED = 2;
 const CHANNELS = 2;
-/** Samples encoded at a time, so that the event loop is not blocked. */
+/** Number of samples encoded at a time, few enough not to block the event loop. */
 const PIECE_SAMPLES = 16_384;
-/** -1 dB of full scale, the peak of finished songs. */
+/** Peak of finished songs: -1 dB of full scale. */
 const PEAK_AMPLITUDE = 10 ** (-1 / 20);
 
 interface Part {

@@ -6,7 +6,7 @@ import { canonicalKeyScale } from "../../engine/metadata.js";
 import type { Metadata, Seed } from "../../engine/types.js";
 import { indexFromSeed } from "./seeds.js";
 
-/** Plain data that survives JSON; null or "" if not stated. */
+/** Facts that a caption states; null or "" if not stated. Plain data that survives JSON. */
 export interface StatedFacts {
   /** Range in bpm; each song's seed picks a value. */
   tempo: TempoRange | null;

@@ -13,7 +13,7 @@ export class UnsafePathError extends RequestError {
 
 /** Directory for all paths of training requests (SVC_TRAINING_ROOT). */
 export class PermittedRoot {
-  /** @param directory absolute */
+  /** @param directory absolute path */
   constructor(readonly directory: string) {}
 
   /**
@@ -37,7 +37,7 @@ export class PermittedRoot {
   }
 }
 
-/** @param path absolute and normalised */
+/** @param path absolute and normalised path */
 async function resolveLinks(path: string): Promise<string> {
   try {
     return await realpath(path);
