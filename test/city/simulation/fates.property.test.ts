@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
 import { setBuildingEmptying } from "../../../src/city/commands/set-building-emptying.js";
 import { setTaxRate } from "../../../src/city/commands/set-tax-rate.js";
+import { AGE, ageOf } from "../../../src/city/simulation/fabric/citizens.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { restoreSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
@@ -16,8 +17,10 @@ import {
   countProblem,
   fingerprint,
   firstTown,
+  homesOnly,
   newCity,
   servedTown,
+  settleByForce,
   smallTown,
   TOWN_SERVICES,
 } from "./towns.js";
@@ -196,6 +199,26 @@ describe("a town with all services over two years", () => {
 });
 
 describe("growth", () => {
+  it("gives free homes of a street to its grown children, each with a partner of the same age", () => {
+    const city = newCity();
+    homesOnly(city);
+    settleByForce(city, 300);
+    const { citizens, households, frame } = city.world;
+    const children = citizens.all().filter((citizen) => ageOf(citizen, frame) < AGE.adult);
+    const parentsOf = new Map(children.map(({ id, householdId }) => [id, householdId]));
+    for (const citizen of citizens.all()) {
+      Object.assign(citizen, { bornFrame: frame - (parentsOf.has(citizen.id) ? 80 : 200) * WEEK });
+    }
+    advance(city, 4 * WEEK);
+    const couples = children
+      .filter(({ id }) => citizens.get(id) && citizens.at(id).householdId !== parentsOf.get(id))
+      .map(({ householdId }) => households.at(householdId).memberIds.map((id) => citizens.at(id)));
+    expect(couples.length).to.be.greaterThan(5);
+    for (const [child, partner] of couples)
+      expect(partner?.bornFrame).to.be.closeTo(child?.bornFrame as number, 1);
+    expect(findFaults(city.world)).to.deep.equal([]);
+  });
+
   it("waits for people: demand falls with each new house", () => {
     const city = newCity();
     smallTown(city);

@@ -10,6 +10,13 @@ describe("a scripted mayor", () => {
       const { income, expenses } = city.statistics().at(-1) ?? { income: 0, expenses: 0 };
       expect(income).to.be.greaterThan(expenses);
     });
+
+    it(`keeps 340 citizens and its money for ten years with utilities alone, for seed ${seed} @slow`, () => {
+      const city = play(MAYORS.starter as Mayor, seed, 10, () => undefined);
+      const later = city.statistics().slice(52);
+      expect(Math.min(...later.map(({ citizens }) => citizens))).to.be.at.least(340);
+      expect(city.budget.balance).to.be.greaterThan(later[0]?.balance as number);
+    });
   }
 
   it("borrows for every service at once and reaches 4,000 citizens in 15 months with a positive balance @slow", () => {

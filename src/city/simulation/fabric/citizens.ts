@@ -7,7 +7,7 @@ import type { World } from "../state/world.js";
 /** Citizens age one unit in a week and a half; a life of 240 units lasts about seven years. */
 const FRAMES_PER_AGE_UNIT = 1.5 * FRAMES_PER_WEEK;
 /** Age limits of life stages, in units. */
-export const AGE = { teen: 15, adult: 45, tooOldForChildren: 90, retired: 180, oldest: 240 };
+export const AGE = { teen: 15, adult: 45, tooOldForChildren: 105, retired: 180, oldest: 240 };
 
 /** Shares in percent of newcomers' education: none, elementary, high school; the rest come from university. */
 const NEWCOMER_EDUCATION = [62, 88, 98];
@@ -40,20 +40,33 @@ export function moveIn(world: World, home: SimBuilding): void {
   const adults = random.percent(COUPLES_PERCENT) ? 2 : 1;
   const children = random.percent(FAMILIES_PERCENT) ? 1 + random.below(2) : 0;
   if (!citizens.hasRoomFor(adults + children) || !households.hasRoomFor(1)) return;
-  const household: Household = {
-    id: households.nextId(),
-    homeId: home.id,
-    wealth: random.percent(home.landValue) ? 1 : 0,
-    memberIds: [],
-  };
-  households.put(household);
-  home.householdIds.push(household.id);
+  const household = foundHousehold(world, home, random.percent(home.landValue) ? 1 : 0);
+  const age = AGE.adult + random.below(AGE.retired - AGE.adult);
   for (let i = 0; i < adults; i++) {
-    const age = AGE.adult + Math.min(random.below(120), random.below(120));
     addCitizen(world, household, age, newcomerEducation(random.below(100)));
   }
   for (let i = 0; i < children; i++) addCitizen(world, household, random.below(AGE.adult), 0);
   world.statistics.week.arrivals += adults + children;
+}
+
+/** A grown child moves into a home with a partner from outside, if the pools have room. */
+export function leaveParents(world: World, child: Citizen, home: SimBuilding): void {
+  const { citizens, households } = world;
+  if (!citizens.hasRoomFor(1) || !households.hasRoomFor(1)) return;
+  const parents = households.at(child.householdId);
+  const household = foundHousehold(world, home, parents.wealth);
+  parents.memberIds.splice(parents.memberIds.indexOf(child.id), 1);
+  child.householdId = household.id;
+  household.memberIds.push(child.id);
+  addCitizen(world, household, ageOf(child, world.frame), newcomerEducation(world.random.below(100)));
+  world.statistics.week.arrivals++;
+}
+
+function foundHousehold({ households }: World, home: SimBuilding, wealth: number): Household {
+  const household = { id: households.nextId(), homeId: home.id, wealth, memberIds: [] };
+  households.put(household);
+  home.householdIds.push(household.id);
+  return household;
 }
 
 /** @param age current age in age units */

@@ -24,7 +24,7 @@ const GARBAGE_PER_CYCLE = 0.02;
 const MOST_GARBAGE_PER_CYCLE = 0.4;
 const GARBAGE_COLLECTED_PER_CYCLE = 10;
 const BODIES_COLLECTED_PER_CYCLE = 30;
-const BODIES_BURIED_AT_HOME_PER_CYCLE = 0.4;
+const BODIES_BURIED_AT_HOME_PER_CYCLE = 1;
 const GARBAGE_LIMIT = 60;
 const BODIES_LIMIT = 25;
 /** Crime level that a city without police approaches, and the share of the gap closed in a cycle. */
@@ -34,7 +34,7 @@ const CRIME_LIMIT = 60;
 
 const FIRES_PERCENT = 0.01;
 /** Factor on that chance in a village, which has no fire service yet. */
-const VILLAGE_FIRES = 0.2;
+const VILLAGE_FIRES = 0.05;
 const FIRE_ENGINES_PER_FIRE = 10;
 const EXTINGUISHED_PERCENT = 80;
 const BURNED_DOWN_CYCLES = 6;

@@ -1,10 +1,20 @@
 /**
- * One cycle of a residential building: ageing, education, work, shopping, moves. Homes fill only if roads lead to the
- * map edge.
+ * One cycle of a residential building: ageing, education, work, shopping, moves. Grown children move to a free home in their
+ * street with a partner from outside. Homes fill only if roads lead to the map edge.
  */
 import type { Coverage } from "../catalogue/building-prefabs.js";
 import { gravest, isActive } from "../fabric/buildings.js";
-import { AGE, addCitizen, ageOf, die, isOfWorkingAge, moveIn, moveOut, quitJob } from "../fabric/citizens.js";
+import {
+  AGE,
+  addCitizen,
+  ageOf,
+  die,
+  isOfWorkingAge,
+  leaveParents,
+  moveIn,
+  moveOut,
+  quitJob,
+} from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { LONGEST_TRIP_SECONDS } from "../fabric/road-graph.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
@@ -16,7 +26,7 @@ import { moodOf } from "./individual-differences.js";
 import { requestService, type Surroundings } from "./services.js";
 import { BODY_WEIGHT } from "./stores.js";
 
-const LARGEST_FAMILY = 5;
+const LARGEST_FAMILY = 6;
 /** Chances in percent per cycle. */
 const BIRTH_PERCENT = 0.9;
 const SHOPPING_PERCENT = 60;
@@ -52,7 +62,7 @@ export function updateResidents(
     if (world.random.percent(leaving)) moveOut(world, household);
     else updateHousehold(world, home, household);
   }
-  admitNewcomers(world, home);
+  fillHomes(world, home);
 }
 
 /** Share of unemployed people of working age, 0 to 1. */
@@ -89,7 +99,7 @@ function updateHousehold(world: World, home: SimBuilding, household: Household):
     }
     learn(world, home, citizen, age);
     if (age >= AGE.retired) quitJob(world, citizen);
-    if (age >= AGE.adult && age < AGE.tooOldForChildren) parents++;
+    if (isOfParentAge(age) && !isGrownChild(world, household, age)) parents++;
   }
   const { length } = household.memberIds;
   const hasRoom = length > 0 && length < LARGEST_FAMILY && world.citizens.hasRoomFor(1);
@@ -142,12 +152,38 @@ function sellsTo(world: World, shop: SimBuilding): boolean {
   return isOpen && shop.goods > 0 && shop.visitors < shop.visitorPlaces && world.random.percent(SHOP_PERCENT);
 }
 
-function admitNewcomers(world: World, home: SimBuilding): void {
+/** Free homes go to grown children of the street, else to newcomers. */
+function fillHomes(world: World, home: SimBuilding): void {
   if (!isConnectedOutside(world, home) || gravest(home, world.frame) !== null) return;
   const isNew = world.frame - home.builtFrame < NEW_HOME_FRAMES;
   const interest = 0.5 + world.demand.residential / 100;
   const chance = interest * arrivalPercent(home.happiness) * (isNew ? NEW_HOME_FACTOR : 1);
   for (let free = home.homes - home.householdIds.length; free > 0; free--) {
-    if (world.random.percent(chance)) moveIn(world, home);
+    if (!world.random.percent(chance)) continue;
+    const child = grownChildOn(world, home.roadId);
+    if (child) leaveParents(world, child, home);
+    else moveIn(world, home);
   }
+}
+
+function grownChildOn(world: World, roadId: number): Citizen | undefined {
+  for (const { householdIds } of world.homesOn(roadId)) {
+    for (const id of householdIds) {
+      const household = world.households.at(id);
+      const members = household.memberIds.map((memberId) => world.citizens.at(memberId));
+      const child = members.find((member) => isGrownChild(world, household, ageOf(member, world.frame)));
+      if (child) return child;
+    }
+  }
+  return undefined;
+}
+
+/** Whether a member of this age could be a parent, but lives with a parent. */
+function isGrownChild(world: World, { memberIds }: Household, age: number): boolean {
+  const eldest = world.citizens.at(memberIds[0] as number);
+  return isOfParentAge(age) && ageOf(eldest, world.frame) >= age + AGE.adult;
+}
+
+function isOfParentAge(age: number): boolean {
+  return age >= AGE.adult && age < AGE.tooOldForChildren;
 }

@@ -131,7 +131,7 @@ export interface Household {
 
 export interface Citizen {
   readonly id: number;
-  readonly householdId: number;
+  householdId: number;
   readonly bornFrame: number;
   /** 0 none, 1 elementary, 2 high school, 3 university. */
   education: number;
