@@ -8,6 +8,7 @@ import { takeLoan } from "../../../src/city/commands/take-loan.js";
 import { CommandRefusedError } from "../../../src/city/refusal.js";
 import { cityTotals } from "../../../src/city/simulation/life/census.js";
 import { demandTargets } from "../../../src/city/simulation/life/demand.js";
+import { payUpkeep } from "../../../src/city/simulation/life/taxes.js";
 import { START_MONEY } from "../../../src/city/simulation/state/economy.js";
 import { advance, fingerprint, layLattice, newCity, place, road, smallTown, zone } from "./towns.js";
 
@@ -144,6 +145,23 @@ describe("the embedded city's finances", () => {
     advance(city, 3 * 256);
     expect(city.buildings()).to.deep.equal([]);
     expect(city.budget.balance).to.equal(balance);
+  });
+
+  it("pay an eighth more for services in a city of 10,000 than in a town of 5,000", () => {
+    const upkeep = (citizens: number) => {
+      const city = newCity("empty");
+      const { world } = city;
+      const station = world.buildings.at(place(city, "Police Station", 0, 0));
+      while (world.citizens.size < citizens) {
+        const id = world.citizens.nextId();
+        world.citizens.put({ id, householdId: 0, bornFrame: 0, education: 0, workId: 0 });
+      }
+      payUpkeep(world, station);
+      return world.ledger.week.PoliceDepartment ?? 0;
+    };
+    expect(upkeep(5_000)).to.equal(upkeep(100));
+    expect(upkeep(10_000) / upkeep(5_000)).to.be.closeTo(1.125, 0.001);
+    expect(upkeep(20_000)).to.equal(upkeep(10_000));
   });
 
   it("charge for poles", () => {

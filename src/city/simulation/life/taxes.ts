@@ -15,6 +15,10 @@ const INCOME_PER_RESIDENT = 0.8;
 const INCOME_PER_WORKER = 1.09;
 const INCOME_PER_LEVEL = 0.04;
 
+/** Wages rise as a town becomes a city: up to this share is added to upkeep between this population and twice as many. */
+const CITY_WAGES = 0.125;
+const TOWN_CITIZENS = 5_000;
+
 const TOLERATED_RATE = 11;
 /** Unrest grows from this many points above the tolerated rate. */
 const UNREST_MARGIN = 4;
@@ -33,7 +37,10 @@ export function payTaxes(world: World, building: SimBuilding): void {
 /** Pays one cycle's upkeep of a civic building; a switched-off one costs nothing. */
 export function payUpkeep(world: World, building: SimBuilding): void {
   const { service, upkeepPerWeek } = building.prefab;
-  if (!building.switchedOff) world.ledger.book(service as ExpenseLine, upkeepPerWeek / CYCLES_PER_WEEK);
+  if (building.switchedOff) return;
+  const growth = Math.min(Math.max(world.citizens.size / TOWN_CITIZENS - 1, 0), 1);
+  const upkeep = upkeepPerWeek * (1 + CITY_WAGES * growth);
+  world.ledger.book(service as ExpenseLine, upkeep / CYCLES_PER_WEEK);
 }
 
 /**
