@@ -254,16 +254,16 @@ export class Engine implements MusicEngine {
     return state;
   }
 
-  unloadAdapter(name: string | null, call: CallOptions = {}): Promise<AdapterState> {
-    return this.#models.changeAdapters(call, async (adapters) => adapters.unload(name));
+  unloadAdapter(name: string | null): Promise<AdapterState> {
+    return this.#models.changeAdapters({}, async (adapters) => adapters.unload(name));
   }
 
-  enableAdapter(name: string | null, enabled: boolean, call: CallOptions = {}): Promise<AdapterState> {
-    return this.#models.changeAdapters(call, async (adapters) => adapters.enable(name, enabled));
+  enableAdapter(name: string | null, enabled: boolean): Promise<AdapterState> {
+    return this.#models.changeAdapters({}, async (adapters) => adapters.enable(name, enabled));
   }
 
-  scaleAdapter(name: string | null, scale: number, call: CallOptions = {}): Promise<AdapterState> {
-    return this.#models.changeAdapters(call, async (adapters) => adapters.scale(name, scale));
+  scaleAdapter(name: string | null, scale: number): Promise<AdapterState> {
+    return this.#models.changeAdapters({}, async (adapters) => adapters.scale(name, scale));
   }
 
   fingerprint(model: string): Promise<string> {

@@ -382,11 +382,11 @@ export interface MusicEngine {
    */
   loadAdapter(source: AdapterSource, call?: CallOptions): Promise<AdapterState>;
   /** Unloads an adapter; `name` null: all adapters */
-  unloadAdapter(name: string | null, call?: CallOptions): Promise<AdapterState>;
+  unloadAdapter(name: string | null): Promise<AdapterState>;
   /** Enables or disables an adapter; `name` null: all adapters */
-  enableAdapter(name: string | null, enabled: boolean, call?: CallOptions): Promise<AdapterState>;
+  enableAdapter(name: string | null, enabled: boolean): Promise<AdapterState>;
   /** Sets the scale of an adapter; `name` null: the adapter loaded last */
-  scaleAdapter(name: string | null, scale: number, call?: CallOptions): Promise<AdapterState>;
+  scaleAdapter(name: string | null, scale: number): Promise<AdapterState>;
   /** Reads an adapter's properties with the model of slot 1, without loading it. */
   inspectAdapter(adapter: SongAdapter, call?: CallOptions): Promise<AdapterInfo>;
   /** Validates sample files against the model of slot 1. */

@@ -6,7 +6,7 @@ import { FRAMES_PER_CYCLE, FRAMES_PER_DAY, FRAMES_PER_WEEK } from "../simulation
 import { CitySnapshot } from "../state/digest.js";
 import { timestamp } from "../state/listing.js";
 import { PROBLEMS_1, PROBLEMS_2 } from "../terms.js";
-import { number, optionalNumber, shown, text } from "../wire/requests.js";
+import { fieldText, number, optionalNumber, text } from "../wire/requests.js";
 import { defineGameCommand, requireCity } from "./command.js";
 import { requireWithin } from "./requirements.js";
 
@@ -20,7 +20,9 @@ export const advance = defineGameCommand({
   summary:
     "Runs the city as fast as the processor allows and reports what changed. Reads and commands are answered meanwhile. It works while the city is paused, so that a program controls the time.",
   label: ({ weeks, days }) =>
-    shown(weeks, "") !== "" ? `Advance ${shown(weeks, "")} weeks` : `Advance ${shown(days, "some")} days`,
+    fieldText(weeks, "") !== ""
+      ? `Advance ${fieldText(weeks, "")} weeks`
+      : `Advance ${fieldText(days, "some")} days`,
   needsCity: true,
   fields: z.object({
     weeks: optionalNumber.describe("Game time, at most ten years; `days` or `until` may stand instead."),

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isObject } from "../../parameters.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { FieldError, type JsonObject, toHttpError } from "../wire/answers.js";
-import { type Body, flag, shown } from "../wire/requests.js";
+import { type Body, fieldText, flag } from "../wire/requests.js";
 import { buildRoad } from "./build-network.js";
 import { type CommandRoute, defineCommand } from "./command.js";
 import { setZone } from "./set-zone.js";
@@ -33,7 +33,7 @@ export const batch = defineCommand({
     let failed = 0;
     for (const [index, command] of commands.entries()) {
       const item: Body = isObject(command) ? command : {};
-      const type = shown(item.type, "");
+      const type = fieldText(item.type, "");
       if (stopOnError && failed > 0) {
         results.push({ index, type, skipped: true });
         continue;

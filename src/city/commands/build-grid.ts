@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { groundPoint, number, shown } from "../wire/requests.js";
+import { fieldText, groundPoint, number } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { GRID_FIELDS, gridFrom, planGrid, requireGrid } from "./grid.js";
 import { builtFields, builtMessage, carryOut, planNetwork } from "./network-plan.js";
@@ -9,7 +9,7 @@ const MAX_BLOCKS = 400;
 export const buildGrid = defineCommand({
   path: "/commands/build-grid",
   summary: "Streets around square blocks: builds all of them or none.",
-  label: ({ cols, rows }) => `Build grid ${shown(cols, "4")} x ${shown(rows, "4")}`,
+  label: ({ cols, rows }) => `Build grid ${fieldText(cols, "4")} x ${fieldText(rows, "4")}`,
   fields: z.object({
     ...GRID_FIELDS,
     origin: groundPoint.describe("The first crossing."),

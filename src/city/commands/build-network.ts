@@ -4,7 +4,7 @@ import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { findReusableNode, requireRoom } from "../simulation/fabric/network.js";
 import { requireFunds } from "../simulation/life/finance.js";
 import type { GroundPoint } from "../terms.js";
-import { flag, optionalNumber, point, shown, text } from "../wire/requests.js";
+import { fieldText, flag, optionalNumber, point, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { buildPlan, costOf, nearestNode, type PlannedEnd, placeOf, warningsOf } from "./network-plan.js";
 import { requireLength, requireOnMap, requirePrefab, requireSnapDistance } from "./requirements.js";
@@ -13,7 +13,7 @@ export const buildNetwork = defineCommand({
   path: "/commands/build-network",
   summary:
     "One straight segment of any network prefab. An end near a compatible node uses that node; otherwise a node is created. Heights count only for the length check, because the city samples its own.",
-  label: ({ roadPrefab }) => `Build network ${shown(roadPrefab, "network")}`,
+  label: ({ roadPrefab }) => `Build network ${fieldText(roadPrefab, "network")}`,
   fields: z.object({
     dryRun: flag(false),
     roadPrefab: text("Basic Road"),

@@ -3,14 +3,14 @@ import { CommandRefusedError } from "../refusal.js";
 import { removeBuilding } from "../simulation/fabric/buildings.js";
 import { removeNode, removeSegment } from "../simulation/fabric/network.js";
 import type { World } from "../simulation/state/world.js";
-import { flag, number, shown, text } from "../wire/requests.js";
+import { fieldText, flag, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireId } from "./requirements.js";
 
 export const bulldoze = defineCommand({
   path: "/commands/bulldoze",
   summary: "Removes a building, a segment or a node.",
-  label: ({ entityType, id }) => `Bulldoze ${shown(entityType, "entity")} #${shown(id, "0")}`,
+  label: ({ entityType, id }) => `Bulldoze ${fieldText(entityType, "entity")} #${fieldText(id, "0")}`,
   fields: z.object({
     dryRun: flag(false),
     entityType: text("").describe("building, netSegment or netNode."),

@@ -5,7 +5,7 @@ import { type EmbeddedGame, MAPS } from "../simulation/embedded-game.js";
 import { SaveFileError } from "../simulation/saves/crp.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { timestamp } from "../state/listing.js";
-import { flag, number, shown, text } from "../wire/requests.js";
+import { fieldText, flag, number, text } from "../wire/requests.js";
 import { defineGameCommand } from "./command.js";
 import { requireWholeWithin } from "./requirements.js";
 
@@ -22,7 +22,7 @@ export const newCity = defineGameCommand({
   path: "/commands/new-city",
   summary:
     "Replaces the loaded city with a new one. The same seed and the same commands at the same frames give the same city.",
-  label: ({ seed }) => `Begin new city ${shown(seed, "1")}`,
+  label: ({ seed }) => `Begin new city ${fieldText(seed, "1")}`,
   needsCity: false,
   fields: z.object({
     ...FIELDS,
@@ -43,7 +43,7 @@ export const newCity = defineGameCommand({
 export const loadCity = defineGameCommand({
   path: "/commands/load-city",
   summary: "Loads a save by the name that GET /state/saves lists.",
-  label: ({ name }) => `Load city ${shown(name, "")}`,
+  label: ({ name }) => `Load city ${fieldText(name, "")}`,
   needsCity: false,
   fields: z.object({ ...FIELDS, name: text("") }),
   act: async (game, { name, paused, discard }) => {

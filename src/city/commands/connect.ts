@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
-import { flag, groundPoint, number, shown, text } from "../wire/requests.js";
+import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { connectionFields, connectToService, MAX_CONNECTION_METERS } from "./connection.js";
 import { DEFAULT_SNAP_METERS } from "./grid.js";
@@ -10,7 +10,7 @@ import { requirePrefab, requireSnapDistance, requireWithin } from "./requirement
 export const connect = defineCommand({
   path: "/commands/connect",
   summary: "One segment from a place to the nearest node of a service it is not joined to.",
-  label: ({ toService }) => `Connect to ${shown(toService, "Road")}`,
+  label: ({ toService }) => `Connect to ${fieldText(toService, "Road")}`,
   fields: z.object({
     dryRun: flag(false),
     name: text(""),

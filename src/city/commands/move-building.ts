@@ -2,7 +2,7 @@ import { z } from "zod";
 import { position } from "../geometry.js";
 import { createBuilding, removeBuilding } from "../simulation/fabric/buildings.js";
 import { requireFunds } from "../simulation/life/finance.js";
-import { flag, groundPoint, number, optionalNumber, shown } from "../wire/requests.js";
+import { fieldText, flag, groundPoint, number, optionalNumber } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireBuilding, requirePlaceable } from "./placement.js";
 import { refuseFaults, siteFaults } from "./site-faults.js";
@@ -13,7 +13,7 @@ const RELOCATION_SHARE = 0.2;
 export const moveBuilding = defineCommand({
   path: "/commands/move-building",
   summary: "Builds the same prefab at the new place, then removes the old one; the id changes.",
-  label: ({ id }) => `Move building #${shown(id, "0")}`,
+  label: ({ id }) => `Move building #${fieldText(id, "0")}`,
   fields: z.object({
     dryRun: flag(false),
     id: number(0),

@@ -3,7 +3,7 @@ import { findBuildingPrefab } from "../simulation/catalogue/building-prefabs.js"
 import { createBuilding } from "../simulation/fabric/buildings.js";
 import { requireFunds } from "../simulation/life/finance.js";
 import { reportOpening } from "../simulation/life/messages.js";
-import { flag, groundPoint, number, shown, text } from "../wire/requests.js";
+import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { SUGGESTION_RADIUS_METERS, suggestPlaces } from "./place-suggestions.js";
 import { requirePlaceable } from "./placement.js";
@@ -13,7 +13,7 @@ import { refuseFaults, siteFaults } from "./site-faults.js";
 export const placeBuilding = defineCommand({
   path: "/commands/place-building",
   summary: "One building, or with `suggest` places for it.",
-  label: ({ buildingPrefab }) => `Place building ${shown(buildingPrefab, "building")}`,
+  label: ({ buildingPrefab }) => `Place building ${fieldText(buildingPrefab, "building")}`,
   fields: z.object({
     dryRun: flag(false),
     buildingPrefab: text(""),

@@ -1,14 +1,14 @@
 import { z } from "zod";
 import { DOWN, setProblem } from "../simulation/fabric/buildings.js";
 import { FLAG, flagNames } from "../terms.js";
-import { flag, number, shown } from "../wire/requests.js";
+import { fieldText, flag, number } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireBuilding } from "./placement.js";
 
 export const setBuildingActive = defineCommand({
   path: "/commands/set-building-active",
   summary: "Switches a building on or off. There is no dry run.",
-  label: ({ id }) => `Set building active #${shown(id, "0")}`,
+  label: ({ id }) => `Set building active #${fieldText(id, "0")}`,
   fields: z.object({ id: number(0), active: flag(true) }),
   act: ({ world }, { id, active }) => {
     const building = requireBuilding(world, id);

@@ -1,14 +1,14 @@
 import { z } from "zod";
 import { CommandRefusedError } from "../refusal.js";
 import { FLAG, flagNames } from "../terms.js";
-import { flag, number, shown } from "../wire/requests.js";
+import { fieldText, flag, number } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireBuilding } from "./placement.js";
 
 export const setBuildingEmptying = defineCommand({
   path: "/commands/set-building-emptying",
   summary: "A landfill or cemetery stops accepting and is emptied.",
-  label: ({ id }) => `Set building emptying #${shown(id, "0")}`,
+  label: ({ id }) => `Set building emptying #${fieldText(id, "0")}`,
   fields: z.object({ id: number(0), emptying: flag(true) }),
   act: ({ world }, { id, emptying }) => {
     const building = requireBuilding(world, id);

@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { flag, optionalNumber, shown } from "../wire/requests.js";
+import { fieldText, flag, optionalNumber } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 
 export const setSimulationSpeed = defineCommand({
   path: "/commands/set-simulation-speed",
   summary: "Sets pause and speed; a missing field has its default.",
   label: ({ paused, speed }) =>
-    paused === true ? "Pause simulation" : `Set simulation speed ${shown(speed, "0")}`,
+    paused === true ? "Pause simulation" : `Set simulation speed ${fieldText(speed, "0")}`,
   fields: z.object({
     paused: flag(false),
     speed: optionalNumber.describe(

@@ -6,7 +6,7 @@ import { blockCentroid } from "../simulation/fabric/zone-blocks.js";
 import type { SimZoneBlock } from "../simulation/state/entities.js";
 import { BLOCK_REACH_METERS, type World } from "../simulation/state/world.js";
 import { FACILITY_SERVICES, GROWABLE_SERVICES, type Service } from "../terms.js";
-import { flag, groundPoint, number, shown, text } from "../wire/requests.js";
+import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireOnMap } from "./requirements.js";
 import { buildingReach, MAX_PAINT_RADIUS_METERS, paint, requireZone } from "./zone-painting.js";
@@ -22,7 +22,7 @@ const PROTECTED_SERVICES: ReadonlySet<Service> = new Set<Service>([
 export const setZone = defineCommand({
   path: "/commands/set-zone",
   summary: "Paints whole blocks whose stored position or cell centroid lies within the radius.",
-  label: ({ zone }) => `Set zone ${shown(zone, "zone")}`,
+  label: ({ zone }) => `Set zone ${fieldText(zone, "zone")}`,
   fields: z.object({
     dryRun: flag(false),
     preserveOccupied: flag(true),

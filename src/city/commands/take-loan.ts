@@ -1,13 +1,13 @@
 import { z } from "zod";
 import { CommandRefusedError } from "../refusal.js";
 import { LOAN_OFFERS, requireFunds } from "../simulation/life/finance.js";
-import { flag, shown, text } from "../wire/requests.js";
+import { fieldText, flag, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 
 export const takeLoan = defineCommand({
   path: "/commands/take-loan",
   summary: "Takes a loan of a bank that GET /state/budget lists, or repays all of it at once.",
-  label: ({ lender, repay }) => `${repay === true ? "Repay" : "Take"} loan of ${shown(lender, "nobody")}`,
+  label: ({ lender, repay }) => `${repay === true ? "Repay" : "Take"} loan of ${fieldText(lender, "nobody")}`,
   fields: z.object({ lender: text(""), repay: flag(false), dryRun: flag(false) }),
   act: ({ world }, { dryRun, lender, repay }) => {
     const offer = LOAN_OFFERS.find((each) => each.lender === lender);

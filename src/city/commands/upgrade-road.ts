@@ -4,7 +4,7 @@ import { CommandRefusedError } from "../refusal.js";
 import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { upgradeSegment } from "../simulation/fabric/network.js";
 import { requireFunds } from "../simulation/life/finance.js";
-import { flag, number, shown, text } from "../wire/requests.js";
+import { fieldText, flag, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireId, requirePrefab } from "./requirements.js";
 
@@ -14,7 +14,7 @@ export const upgradeRoad = defineCommand({
   path: "/commands/upgrade-road",
   summary:
     "Changes the prefab of roads in place. Zones and buildings stay, also where a wider road reaches under them. The city pays the difference of the building costs.",
-  label: ({ roadPrefab }) => `Upgrade road to ${shown(roadPrefab, "Medium Road")}`,
+  label: ({ roadPrefab }) => `Upgrade road to ${fieldText(roadPrefab, "Medium Road")}`,
   fields: z.object({
     dryRun: flag(false),
     id: number(0).describe("A road segment; `ids` for several, all of them or none."),

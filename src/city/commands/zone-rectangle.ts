@@ -2,7 +2,7 @@ import { z } from "zod";
 import { boundsOf } from "../geometry.js";
 import { cellBit, cellCenter, occupiedCells } from "../simulation/fabric/zone-blocks.js";
 import { BLOCK_REACH_METERS } from "../simulation/state/world.js";
-import { flag, groundPoint, shown, text } from "../wire/requests.js";
+import { fieldText, flag, groundPoint, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireOnMap, requireWithin } from "./requirements.js";
 import { paintCells, requireZone } from "./zone-painting.js";
@@ -12,7 +12,7 @@ const MAX_SIDE_METERS = 2048;
 export const zoneRectangle = defineCommand({
   path: "/commands/zone-rectangle",
   summary: "Paints single cells whose centres lie between two corners.",
-  label: ({ zone }) => `Zone rectangle ${shown(zone, "zone")}`,
+  label: ({ zone }) => `Zone rectangle ${fieldText(zone, "zone")}`,
   fields: z.object({
     dryRun: flag(false),
     preserveOccupied: flag(true).describe("Leaves cells under a building as they are."),

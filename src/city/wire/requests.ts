@@ -111,7 +111,7 @@ function shorten(value: string): string {
 }
 
 /** A field for an overlay line, shortened if it is long. */
-export function shown(value: unknown, whenAbsent: string): string {
+export function fieldText(value: unknown, whenAbsent: string): string {
   const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean";
   return isPlain && value !== "" ? shorten(String(value)) : whenAbsent;
 }

@@ -9,9 +9,9 @@ import {
   isNegated,
   type MentionedFacts,
   Phrases,
-  type Spotted,
+  type PlacedStatement,
   type Statement,
-  spot,
+  statementAt,
   TokenText,
 } from "./text.js";
 import type { TempoRange } from "./words.js";
@@ -51,7 +51,7 @@ export function readCaption(caption: string): CaptionFacts {
 
 /** The first statement; conflicting others add a remark. */
 function onlyOne<Value>(
-  spotted: readonly Spotted<Value>[],
+  spotted: readonly PlacedStatement<Value>[],
   what: string,
   remarks: string[],
   sameAs: (value: Value) => unknown = (value) => value,
@@ -84,7 +84,8 @@ function readMetre(text: TokenText, start: number, found: MentionedFacts): numbe
     const isOther =
       NO_METRES.at(text, named.end) !== null ||
       (DANCERS.before(text, start) !== null && DIRECTIONS.at(text, named.end) !== null);
-    if (!isOther && !isNegated(text, start)) found.metres.push(spot(text, start, named.end, named.value));
+    if (!isOther && !isNegated(text, start))
+      found.metres.push(statementAt(text, start, named.end, named.value));
     return named.end;
   }
   const end = start + 3;
@@ -105,7 +106,7 @@ function readMetre(text: TokenText, start: number, found: MentionedFacts): numbe
     (known) => known === beats.text && unit.text === (known === "6" ? "8" : "4"),
   );
   if (isNegated(text, start)) return end;
-  if (known !== undefined) found.metres.push(spot(text, start, end, known));
+  if (known !== undefined) found.metres.push(statementAt(text, start, end, known));
   else
     found.remarks.push(
       `the metre "${text.wordsOf({ start, end })}" is not supported, only 2/4, 3/4, 4/4 and 6/8`,

@@ -4,7 +4,7 @@ import {
   type MentionedFacts,
   Phrases,
   skipHyphen,
-  spot,
+  statementAt,
   type Token,
   type TokenText,
 } from "./text.js";
@@ -53,7 +53,7 @@ export function readKey(text: TokenText, start: number, found: MentionedFacts): 
   if (NO_KEYS.at(text, skipHyphen(text, key.end)) !== null) return null;
   if (NAMED_BY_LETTER.before(text, noteStart) !== null) return null;
   if (!isNegated(text, start)) {
-    found.keys.push(spot(text, noteStart, key.end, key.keyScale));
+    found.keys.push(statementAt(text, noteStart, key.end, key.keyScale));
     text.keyStarts.add(start).add(noteStart);
     text.keyEnds.add(key.end);
   }

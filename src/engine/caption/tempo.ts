@@ -5,10 +5,10 @@ import {
   type MentionedFacts,
   Phrases,
   type Place,
-  type Spotted,
+  type PlacedStatement,
   type Statement,
   skipHyphen,
-  spot,
+  statementAt,
   type TokenText,
 } from "./text.js";
 import type { TempoRange } from "./words.js";
@@ -203,7 +203,7 @@ export function readPace(text: TokenText, start: number, found: MentionedFacts):
   if (usual === null) return null;
   const { kind, range } = usual.value;
   const isOther = kind === "paces" ? isOtherPace(text, start, usual.end) : isThing(text, start, usual.end);
-  if (!isOther && !isNegated(text, start)) found[kind].push(spot(text, start, usual.end, range));
+  if (!isOther && !isNegated(text, start)) found[kind].push(statementAt(text, start, usual.end, range));
   return usual.end;
 }
 
@@ -224,14 +224,17 @@ function isThing(text: TokenText, start: number, end: number): boolean {
 export function usualTempo({ paces, genres }: MentionedFacts): Statement<TempoRange> | null {
   const [pace] = paces;
   const isOnePace = paces.every(({ value }) => overlap(value, pace?.value ?? value) !== null);
-  const genre = genres.reduce<Spotted<TempoRange> | null>(joinGenres, null);
+  const genre = genres.reduce<PlacedStatement<TempoRange> | null>(joinGenres, null);
   if (pace === undefined || !isOnePace) return genre && { value: genre.value, words: genre.words };
   if (genre === null) return { value: pace.value, words: pace.words };
   return { value: paceOf(genre.value, pace.value), words: `${pace.words} ${genre.words}` };
 }
 
 /** In a compound such as "ambient techno" the last genre counts, otherwise the first. */
-function joinGenres(all: Spotted<TempoRange> | null, one: Spotted<TempoRange>): Spotted<TempoRange> {
+function joinGenres(
+  all: PlacedStatement<TempoRange> | null,
+  one: PlacedStatement<TempoRange>,
+): PlacedStatement<TempoRange> {
   if (all === null) return one;
   const value = overlap(all.value, one.value) ?? (one.start === all.end ? one.value : all.value);
   return {

@@ -14,15 +14,15 @@ export interface Place {
   end: number;
 }
 
-export type Spotted<Value> = Statement<Value> & Place;
+export type PlacedStatement<Value> = Statement<Value> & Place;
 
 /** Facts found so far. `paces` and `genres` hold the usual tempos of words such as "fast" and of genres. */
 export interface MentionedFacts {
-  tempos: Spotted<TempoRange>[];
-  keys: Spotted<string>[];
-  metres: Spotted<string>[];
-  paces: Spotted<TempoRange>[];
-  genres: Spotted<TempoRange>[];
+  tempos: PlacedStatement<TempoRange>[];
+  keys: PlacedStatement<string>[];
+  metres: PlacedStatement<string>[];
+  paces: PlacedStatement<TempoRange>[];
+  genres: PlacedStatement<TempoRange>[];
   remarks: string[];
 }
 
@@ -155,7 +155,12 @@ export function isNegated(text: TokenText, start: number): boolean {
   return NEGATIONS.before(text, at) !== null;
 }
 
-export function spot<Value>(text: TokenText, start: number, end: number, value: Value): Spotted<Value> {
+export function statementAt<Value>(
+  text: TokenText,
+  start: number,
+  end: number,
+  value: Value,
+): PlacedStatement<Value> {
   return { value, words: text.wordsOf({ start, end }), start, end };
 }
 
