@@ -51,7 +51,8 @@ export function mocha(name, { files, config, slow = false, env = {}, parallel = 
     ...(slow ? [] : WITHOUT_SLOW),
   ];
   const threads = parallel ? ONE_THREAD : {};
-  return { name, command: bin("mocha"), args, env: { ...threads, ...env }, read: readMocha };
+  const inputs = slow ? { CARILLON_TEST_ALL: "1" } : {};
+  return { name, command: bin("mocha"), args, env: { ...threads, ...inputs, ...env }, read: readMocha };
 }
 
 export const nativeTests = (filter = "") =>

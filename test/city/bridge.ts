@@ -106,10 +106,10 @@ export function bridgeForEach({ map = "empty", allowedOrigins = [] }: TestBridge
 
 /** Repeats a request until the response meets a condition. */
 export async function eventually<T>(ask: () => Promise<T>, satisfies: (answer: T) => boolean): Promise<T> {
-  for (let attempt = 0; attempt < 400; attempt++) {
+  for (let attempt = 0; attempt < 300; attempt++) {
     const answer = await ask();
     if (satisfies(answer)) return answer;
-    await new Promise((resolve) => setTimeout(resolve, 25));
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
   throw new Error("no response met the condition");
 }

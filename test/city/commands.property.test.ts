@@ -2,6 +2,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { READ_ROUTES } from "../../src/city/embedded-routes.js";
 import { findFaults } from "../../src/city/simulation/saves/integrity.js";
+import { propertyRuns } from "../property-runs.js";
 import { bridgeForEach } from "./bridge.js";
 import { advance, fingerprint, smallTown } from "./simulation/towns.js";
 
@@ -116,7 +117,7 @@ describe("any sequence of commands", () => {
         for (const [name, body] of commands) await bridge.client.post(name, { ...body, dryRun: true });
         expect(fingerprint(bridge.city)).to.equal(before);
       }),
-      { numRuns: 40 },
+      { numRuns: propertyRuns(40) },
     );
   });
 
@@ -135,7 +136,7 @@ describe("any sequence of commands", () => {
         advance(bridge.city, 64);
         expect(findFaults(bridge.city.world)).to.deep.equal([]);
       }),
-      { numRuns: 40 },
+      { numRuns: propertyRuns(40) },
     );
     for (const { path } of READ_ROUTES) expect((await bridge.client.state(path)).ok).to.equal(true);
   });
@@ -148,7 +149,7 @@ describe("any sequence of commands", () => {
         if (name === "batch") return;
         expect([name, real.status, real.body.error]).to.deep.equal([name, dry.status, dry.body.error]);
       }),
-      { numRuns: 120 },
+      { numRuns: propertyRuns(120) },
     );
   });
 });

@@ -69,7 +69,7 @@ describe("the city page", function () {
     })()`);
   }
 
-  it("draws roads, buildings and services and shows the city's state", async () => {
+  it("draws roads, buildings and services, and shows the city's state, money, history and messages", async () => {
     expect(await count(SMALL_ROAD)).to.be.above(1000);
     expect(await count(SERVICE)).to.be.above(100);
     const { citizens, gameTime, demand } = await bridge.client.state("/state/summary");
@@ -79,6 +79,14 @@ describe("the city page", function () {
     const homes = page.getByRole("meter", { name: "Demand: Homes" });
     expect(await homes.getAttribute("aria-valuenow")).to.equal(String(demand.residential));
     if (process.env.CITY_PAGE_SCREENSHOT) await page.screenshot({ path: process.env.CITY_PAGE_SCREENSHOT });
+
+    await page.getByRole("img", { name: /^Citizens over 2 weeks: Citizens \d/ }).waitFor();
+    await page.getByRole("img", { name: /^Demand over 2 weeks: Homes \d+, Shops \d+, Work \d+/ }).waitFor();
+    const { balance } = await bridge.client.state("/state/budget");
+    expect(await page.textContent("#balance")).to.equal(Math.round(balance).toLocaleString("en"));
+    await page.getByRole("row", { name: /^Electricity \d/ }).waitFor();
+    const { chirps } = await bridge.client.state("/state/chirps");
+    await page.getByText(chirps[0].text).first().waitFor();
   });
 
   it("starts and stops the clock", async () => {
@@ -102,7 +110,7 @@ describe("the city page", function () {
     await page.getByRole("button", { name: "Pause", pressed: true }).waitFor();
   });
 
-  it("shows the requests and roads of other clients", async () => {
+  it("shows the requests and roads of other clients, reads on request, in lists reachable by keyboard", async () => {
     const roads = await count(SMALL_ROAD);
     await bridge.client.road(400, 300, 520, 300, { roadPrefab: "Basic Road" });
     await bridge.client.refusal("place-building", { buildingPrefab: "<img src=x onerror=alert(1)>" });
@@ -115,6 +123,17 @@ describe("the city page", function () {
     expect(await page.locator("#feed li").allTextContents()).to.satisfy((lines: string[]) =>
       lines.every((line) => !line.includes("Read ")),
     );
+
+    await bridge.client.state("/state/economy");
+    const line = page.getByText("API OK: Read economy state");
+    await line.waitFor({ state: "attached" });
+    expect(await line.isVisible()).to.equal(false);
+    await page.getByLabel("Show reads too").check();
+    await line.waitFor();
+    for (const id of ["feed", "chirps"]) {
+      await page.locator(`#${id}`).focus();
+      expect(await page.evaluate("document.activeElement.id")).to.equal(id);
+    }
   });
 
   it("recovers without a reload when the bridge is back", async () => {
@@ -129,7 +148,7 @@ describe("the city page", function () {
     complaints = complaints.filter((text) => !text.includes("net::ERR_"));
   });
 
-  it("shows and hides layers", async () => {
+  it("shows and hides layers, and draws data layers with a scale", async () => {
     expect(await count(WATER_PIPE)).to.equal(0);
     await page.getByLabel("Water pipes").check();
     await eventually(
@@ -141,6 +160,25 @@ describe("the city page", function () {
       () => count(HOME),
       (pixels) => pixels === 0,
     );
+    await page.getByLabel("Buildings").check();
+    await eventually(
+      () => count(HOME),
+      (pixels) => pixels > 0,
+    );
+
+    const good = async () => (await page.evaluate(hueCount("Good"))) as number;
+    const before = await good();
+    await page.getByRole("combobox", { name: "Data" }).selectOption("power");
+    await eventually(good, (pixels) => pixels > before + 500);
+    expect(await count(HOME), "buildings fade behind the data").to.equal(0);
+    expect(await page.locator("#scale").isVisible()).to.equal(true);
+    for (const name of ["landValue", "pollution", "water", "fire"]) {
+      const answered = page.waitForResponse((response) => response.url().includes(`layer=${name}`));
+      await page.getByRole("combobox", { name: "Data" }).selectOption(name);
+      expect((await answered).status()).to.equal(200);
+    }
+    await page.getByRole("combobox", { name: "Data" }).selectOption("");
+    await eventually(good, (pixels) => pixels <= before + 500);
   });
 
   it("draws all buildings at every zoom, as squares when zoomed out", async () => {
@@ -271,19 +309,6 @@ describe("the city page", function () {
     await page.getByText(/\(Segment \d+\)$/).waitFor();
   });
 
-  it("shows reads on request, and its lists can be reached by keyboard", async () => {
-    await bridge.client.state("/state/economy");
-    const line = page.getByText("API OK: Read economy state");
-    await line.waitFor({ state: "attached" });
-    expect(await line.isVisible()).to.equal(false);
-    await page.getByLabel("Show reads too").check();
-    await line.waitFor();
-    for (const id of ["feed", "chirps"]) {
-      await page.locator(`#${id}`).focus();
-      expect(await page.evaluate("document.activeElement.id")).to.equal(id);
-    }
-  });
-
   it("turns dark at night", async () => {
     for (let i = 0; i < 3; i++) await page.getByRole("button", { name: "Zoom in" }).click();
     const light = async () =>
@@ -299,37 +324,6 @@ describe("the city page", function () {
     await eventually(light, (now) => now < 0.8 * day);
     await page.getByLabel("Day and night").uncheck();
     await eventually(light, (now) => now > 0.9 * day);
-  });
-
-  it("shows money, its history and citizens' messages", async () => {
-    await page.getByRole("img", { name: /^Citizens over 2 weeks: Citizens \d/ }).waitFor();
-    await page.getByRole("img", { name: /^Demand over 2 weeks: Homes \d+, Shops \d+, Work \d+/ }).waitFor();
-    const { balance } = await bridge.client.state("/state/budget");
-    expect(await page.textContent("#balance")).to.equal(Math.round(balance).toLocaleString("en"));
-    await page.getByRole("row", { name: /^Electricity \d/ }).waitFor();
-    const { chirps } = await bridge.client.state("/state/chirps");
-    await page.getByText(chirps[0].text).first().waitFor();
-  });
-
-  it("draws data layers with a scale", async () => {
-    const good = async () => (await page.evaluate(hueCount("Good"))) as number;
-    const before = await good();
-    await page.getByRole("combobox", { name: "Data" }).selectOption("power");
-    await eventually(good, (pixels) => pixels > before + 500);
-    expect(await count(HOME), "buildings fade behind the data").to.equal(0);
-    expect(await page.locator("#scale").isVisible()).to.equal(true);
-    for (const name of ["landValue", "pollution", "water", "fire"]) {
-      const answered = page.waitForResponse((response) => response.url().includes(`layer=${name}`));
-      await page.getByRole("combobox", { name: "Data" }).selectOption(name);
-      expect((await answered).status()).to.equal(200);
-    }
-    await page.getByRole("combobox", { name: "Data" }).selectOption("");
-    await eventually(good, (pixels) => pixels <= before + 500);
-  });
-
-  it("lists problems by name", async () => {
-    setBuildingActive.act(bridge.city, { id: facility("Wind Turbine"), active: false });
-    await page.getByText(/^Turned off: 1$/).waitFor();
   });
 
   it("moves and zooms by keyboard, wheel and mouse", async () => {
@@ -380,15 +374,6 @@ describe("the city page", function () {
       await page.getByRole("button", { name: "Cancel" }).click();
       expect(await barriers()).to.deep.equal([]);
     }
-  });
-
-  it("is served with a strict Content-Security-Policy and only its own files", async () => {
-    const response = await fetch(bridge.client.url);
-    expect(response.headers.get("content-type")).to.match(/^text\/html/);
-    expect(response.headers.get("content-security-policy"))
-      .to.include("default-src 'none'")
-      .and.not.include("unsafe");
-    expect((await fetch(`${bridge.client.url}/page/..%2findex.js`)).status).to.be.within(400, 499);
   });
 
   it("works in front of a running game, without data of the embedded city", async () => {
@@ -461,6 +446,15 @@ function hueCount(what: "Residential" | "Good"): string {
 
 describe("endpoints for the page", () => {
   const bridge = bridgeForEach({ map: "empty" });
+
+  it("serve the page with a strict Content-Security-Policy and only its own files", async () => {
+    const response = await fetch(bridge.client.url);
+    expect(response.headers.get("content-type")).to.match(/^text\/html/);
+    expect(response.headers.get("content-security-policy"))
+      .to.include("default-src 'none'")
+      .and.not.include("unsafe");
+    expect((await fetch(`${bridge.client.url}/page/..%2findex.js`)).status).to.be.within(400, 499);
+  });
 
   it("return the zone of every cell", async () => {
     const { client } = bridge;

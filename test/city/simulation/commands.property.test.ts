@@ -8,6 +8,7 @@ import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { restoreSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { FieldError } from "../../../src/city/wire/answers.js";
+import { propertyRuns } from "../../property-runs.js";
 import { advance, cityOf, fingerprint, newCity, smallTown } from "./towns.js";
 
 /** Coordinates in and around the small town that often coincide, and some extreme ones. */
@@ -176,7 +177,7 @@ describe("any sequence of commands", () => {
         }
         expect(findFaults(city.world)).to.deep.equal([]);
       }),
-      { numRuns: 60 },
+      { numRuns: propertyRuns(60) },
     );
   }).timeout(120_000);
 
@@ -191,7 +192,7 @@ describe("any sequence of commands", () => {
           advance(city, frames);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: propertyRuns(60) },
     );
   }).timeout(120_000);
 
@@ -210,7 +211,7 @@ describe("any sequence of commands", () => {
         for (const city of [once, again]) advance(city, 700);
         expect(fingerprint(again)).to.equal(fingerprint(once));
       }),
-      { numRuns: 40 },
+      { numRuns: propertyRuns(40) },
     );
   }).timeout(120_000);
 
@@ -230,7 +231,7 @@ describe("any sequence of commands", () => {
         ]);
         expect(city.citizenCount).to.equal(0);
       }),
-      { numRuns: 60 },
+      { numRuns: propertyRuns(60) },
     );
   }).timeout(120_000);
 });

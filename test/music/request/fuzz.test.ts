@@ -15,6 +15,7 @@ import {
   parseTaskIds,
 } from "../../../src/music/request/service-bodies.js";
 import { type Fields, namesOf } from "../../../src/parameters.js";
+import { propertyRuns } from "../../property-runs.js";
 import { type LiveServer, shortSong, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { type BodyApp, bodyApp } from "./body-app.js";
@@ -86,7 +87,7 @@ describe("request parsers under random input", () => {
           for (const warning of request.warnings) expect(warning).to.match(/^[^\n]+$/);
           expect(JSON.parse(JSON.stringify(request))).to.deep.equal(request);
         }),
-        { numRuns: 2000 },
+        { numRuns: propertyRuns(2000) },
       );
     });
   }
@@ -110,7 +111,7 @@ describe("request parsers under random input", () => {
         const second = orRefusal(() => parse(text));
         if (first && second) expect({ ...second, warnings: [] }).to.deep.equal({ ...first, warnings: [] });
       }),
-      { numRuns: 1000 },
+      { numRuns: propertyRuns(1000) },
     );
   });
 
@@ -127,7 +128,7 @@ describe("request parsers under random input", () => {
         const change = orRefusal(() => parseModelSwitch(input));
         if (change) expect(change.slot).to.be.within(1, 3);
       }),
-      { numRuns: 2000 },
+      { numRuns: propertyRuns(2000) },
     );
   });
 });
@@ -211,7 +212,7 @@ describe("request bodies under random input", () => {
           if (!LIST_NAMES.has(name)) expect(fields?.[name], name).to.equal(parameters.getAll(name).at(-1));
         }
       }),
-      { numRuns: 300 },
+      { numRuns: propertyRuns(300) },
     );
   });
 
@@ -226,7 +227,7 @@ describe("request bodies under random input", () => {
           await check(await post(where, { ...auth, "content-type": contentType }, chunks));
         },
       ),
-      { numRuns: 400 },
+      { numRuns: propertyRuns(400) },
     );
   });
 
@@ -283,7 +284,7 @@ describe("request bodies under random input", () => {
             await post(where, { ...auth, "content-type": "multipart/form-data; boundary=b" }, bytes),
           );
         }),
-        { numRuns: 500 },
+        { numRuns: propertyRuns(500) },
       );
     });
   }
@@ -300,7 +301,7 @@ describe("request bodies under random input", () => {
         socket.resume();
         await once(socket, "close");
       }),
-      { numRuns: 200 },
+      { numRuns: propertyRuns(200) },
     );
     while ((await app.storedFiles()).length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
     expect(app.faults).to.deep.equal([]);
@@ -562,7 +563,7 @@ describe("a live server under attack", () => {
           );
         },
       ),
-      { numRuns: 150 },
+      { numRuns: propertyRuns(150) },
     );
   });
 
@@ -594,7 +595,7 @@ describe("a live server under attack", () => {
         const head = `POST /release_task HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: ${body.length + missing}\r\n\r\n`;
         await survives(await sendIncomplete(head, body));
       }),
-      { numRuns: 150 },
+      { numRuns: propertyRuns(150) },
     );
   });
 });
