@@ -195,7 +195,7 @@ export const SETTINGS = {
     "SVC_BATCH_MAX",
     countOrAuto,
     "auto",
-    "most songs that are planned at once, or rendered at once for a task; fewer when memory runs out. 1: each alone, so that on a GPU its bytes do not depend on others. auto: all, but on the CPU songs are rendered one by one, so that the first is ready sooner",
+    "maximum songs in a batch of planning or rendering; reduced when memory runs out. auto: no limit, but the CPU renders songs one by one, so that the first is ready sooner. 1: on a GPU too, a song's bytes do not depend on other songs",
   ),
   modelIdleSeconds: setting(
     "SVC_MODEL_IDLE_MINUTES",
@@ -243,7 +243,7 @@ export const SETTINGS = {
     "SVC_QUEUE_WORKERS",
     integer(1, 1),
     "1",
-    "number of queue workers: songs made at once. Workers that plan at the same time share each step of the language model",
+    "number of queue workers: tasks that run at once. Their songs are planned in one batch",
   ),
   averageJobSeconds: setting(
     "SVC_AVG_JOB_SECONDS",
