@@ -1,4 +1,4 @@
-// The module's exports: NativeAddon of src/engine/addon.ts.
+// Exports of the addon: NativeAddon of src/engine/addon.ts.
 #include <ATen/Context.h>
 #include <napi.h>
 
@@ -12,7 +12,7 @@
 namespace carillon::addon {
 namespace {
 
-/// Time for a step to end when the process exits.
+/// How long a running step may take to end when the process exits.
 constexpr std::chrono::milliseconds kExitLimit{300};
 
 Napi::Value runtime_info(const Napi::CallbackInfo& info) {
@@ -35,8 +35,8 @@ Napi::Value runtime_info(const Napi::CallbackInfo& info) {
 /// Enables flash attention of libtorch in the whole process.
 void use_flash_attention(const Napi::CallbackInfo& info) { at::globalContext().setSDPUseFlash(info[0].ToBoolean()); }
 
-/// Runs when the process exits: nothing may compute while libtorch's statics are destroyed. If a step still runs, they
-/// are not destroyed.
+/// Runs when the process exits: nothing may compute while libtorch's statics are destroyed. If a step still runs after
+/// the limit, exits without destroying them.
 void leave_process(int exit_code) {
   if (!stop_all_calls(kExitLimit)) std::_Exit(exit_code);
 }

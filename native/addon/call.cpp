@@ -11,37 +11,37 @@ namespace carillon::addon {
 
 namespace {
 
-std::mutex lanes_mutex;
+std::mutex threads_mutex;
 
-/// Never destroyed: a thread of a lane may outlive static destruction.
-std::map<std::string, Lane*>& lanes() {
-  static auto* const all = new std::map<std::string, Lane*>;
+/// Never destroyed, because a worker thread may outlive static destruction.
+std::map<std::string, WorkerThread*>& threads() {
+  static auto* const all = new std::map<std::string, WorkerThread*>;
   return *all;
 }
 
 }  // namespace
 
-Lane& Lane::named(const std::string& name) {
-  const std::lock_guard lock(lanes_mutex);
-  Lane*& lane = lanes()[name];
-  if (lane == nullptr) lane = new Lane;
-  return *lane;
+WorkerThread& WorkerThread::named(const std::string& name) {
+  const std::lock_guard lock(threads_mutex);
+  WorkerThread*& thread = threads()[name];
+  if (thread == nullptr) thread = new WorkerThread;
+  return *thread;
 }
 
-Lane& Lane::render(const std::string& device) { return named("render on " + device); }
-Lane& Lane::language() { return named("language"); }
-Lane& Lane::training() { return named("training"); }
+WorkerThread& WorkerThread::render(const std::string& device) { return named("render on " + device); }
+WorkerThread& WorkerThread::language() { return named("language"); }
+WorkerThread& WorkerThread::training() { return named("training"); }
 
-std::vector<Lane*> Lane::all() {
-  const std::lock_guard lock(lanes_mutex);
-  std::vector<Lane*> all;
-  for (const auto& [name, lane] : lanes()) all.push_back(lane);
+std::vector<WorkerThread*> WorkerThread::all() {
+  const std::lock_guard lock(threads_mutex);
+  std::vector<WorkerThread*> all;
+  for (const auto& [name, thread] : threads()) all.push_back(thread);
   return all;
 }
 
-Lane::Lane() { std::thread(&Lane::work, this).detach(); }
+WorkerThread::WorkerThread() { std::thread(&WorkerThread::work, this).detach(); }
 
-void Lane::add(std::function<void()> task) {
+void WorkerThread::add(std::function<void()> task) {
   {
     const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
@@ -49,17 +49,17 @@ void Lane::add(std::function<void()> task) {
   changed_.notify_all();
 }
 
-bool Lane::has_waiting() {
+bool WorkerThread::has_waiting() {
   const std::lock_guard lock(mutex_);
   return !tasks_.empty();
 }
 
-bool Lane::drain(std::chrono::steady_clock::time_point deadline) {
+bool WorkerThread::drain(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);
   return changed_.wait_until(lock, deadline, [this] { return tasks_.empty() && !busy_; });
 }
 
-void Lane::work() {
+void WorkerThread::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return !tasks_.empty(); });
@@ -99,15 +99,15 @@ Napi::Error to_js(Napi::Env env, const Error& error) {
   return result;
 }
 
-Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options, Work work) {
-  return start(env, lane, options,
+Napi::Promise Call::start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, Work work) {
+  return start(env, thread, options,
                [work = std::move(work)](const Control& control, const SendEvent&) { return work(control); });
 }
 
-Napi::Promise Call::start(Napi::Env env, Lane& lane, const Napi::Value& options, WorkWithEvents work) {
+Napi::Promise Call::start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, WorkWithEvents work) {
   Call* const call = open(env, options);
   const auto promise = call->promise();
-  lane.add([call, work = std::move(work)] { call->run(work); });
+  thread.add([call, work = std::move(work)] { call->run(work); });
   return promise;
 }
 
@@ -235,8 +235,8 @@ bool stop_all_calls(std::chrono::milliseconds limit) {
     for (const auto& flag : running_flags) *flag = true;
   }
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  const auto lanes = Lane::all();
-  return std::all_of(lanes.begin(), lanes.end(), [&](Lane* lane) { return lane->drain(deadline); });
+  const auto threads = WorkerThread::all();
+  return std::all_of(threads.begin(), threads.end(), [&](WorkerThread* thread) { return thread->drain(deadline); });
 }
 
 }  // namespace carillon::addon

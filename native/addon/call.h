@@ -19,25 +19,25 @@
 namespace carillon::addon {
 
 /// A native thread that runs tasks in order. It lives as long as the process.
-class Lane {
+class WorkerThread {
  public:
   /// Thread for text encoder, DiT and VAE of a device. `device` is the name in the load options.
-  static Lane& render(const std::string& device);
+  static WorkerThread& render(const std::string& device);
   /// Thread for the language model, which plans the next job while this one is rendered.
-  static Lane& language();
+  static WorkerThread& language();
   /// Thread for adapter training, which takes hours.
-  static Lane& training();
-  static std::vector<Lane*> all();
+  static WorkerThread& training();
+  static std::vector<WorkerThread*> all();
 
   void add(std::function<void()> task);
   /// Whether tasks wait for the running one.
   bool has_waiting();
-  /// Waits for the tasks given so far. False if some still run at the timeout.
+  /// Waits until all tasks are done. False if some are not at the deadline.
   bool drain(std::chrono::steady_clock::time_point deadline);
 
  private:
-  Lane();
-  static Lane& named(const std::string& name);
+  WorkerThread();
+  static WorkerThread& named(const std::string& name);
   void work();
 
   std::mutex mutex_;
@@ -49,14 +49,14 @@ class Lane {
 /// A JS Error with the `code` of the core's error.
 Napi::Error to_js(Napi::Env env, const Error& error);
 
-/// A long call: work on a lane, a promise on the JS side, with AbortSignal and callback of progress. Its JS references
-/// may only be released on the JS thread, so the finalizer of the thread-safe function owns it; the lane does not use
-/// it after releasing the channel.
+/// A long call: work on a worker thread, and on the JS side a promise, an AbortSignal and a progress callback. Its JS
+/// references may only be released on the JS thread, so the finalizer of the thread-safe function deletes the call; the
+/// worker thread does not use the call after releasing the channel.
 class Call {
  public:
   /// Creates a JS value, on the JS thread.
   using MakeValue = std::function<Napi::Value(Napi::Env)>;
-  /// Runs on the lane; the returned function creates the value of the promise.
+  /// Runs on the worker thread; the returned function creates the value of the promise.
   using Work = std::function<MakeValue(const Control&)>;
   /// Calls onEvent with a value: in order, none dropped, all before the promise settles.
   using SendEvent = std::function<void(MakeValue)>;
@@ -64,9 +64,9 @@ class Call {
 
   /// `options` is the CallOptions object of src/engine/addon.ts. Rejects with an Error whose `code` names the
   /// failure; a signal that already fired rejects before any work.
-  static Napi::Promise start(Napi::Env env, Lane& lane, const Napi::Value& options, Work work);
+  static Napi::Promise start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, Work work);
   /// `options` is the RenderCall or the TrainingCall object.
-  static Napi::Promise start(Napi::Env env, Lane& lane, const Napi::Value& options, WorkWithEvents work);
+  static Napi::Promise start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, WorkWithEvents work);
 
   /// A call that is settled by `resolve` or `reject`, once, from any thread; it is gone afterwards.
   static Call* open(Napi::Env env, const Napi::Value& options);
@@ -80,7 +80,7 @@ class Call {
 
   explicit Call(Napi::Env env) : deferred_(Napi::Promise::Deferred::New(env)) {}
   void listen(Napi::Env env, const Napi::Value& options);
-  void run(const WorkWithEvents& work);  // on the lane
+  void run(const WorkWithEvents& work);  // on the worker thread
   void finish();
   void send_event(MakeValue make_event);
   void post_progress(const Progress& progress);
@@ -102,8 +102,8 @@ class Call {
   std::optional<Error> error_;
 };
 
-/// Cancels every call of this environment and waits for the lanes, at most until the timeout, because a step of a model
-/// cannot be interrupted. False if a lane still computes.
+/// Cancels every call of this process and waits for the worker threads, at most until the timeout, because a step of a
+/// model cannot be interrupted. False if a thread still computes.
 bool stop_all_calls(std::chrono::milliseconds limit);
 
 }  // namespace carillon::addon

@@ -20,10 +20,10 @@
 namespace carillon::addon {
 namespace {
 
-/// Requests to a model that wait for the language lane.
+/// Requests to a model that wait for the language model's thread.
 class WaitingRequests : public RequestQueue {
  public:
-  /// True if a batch must be started for it.
+  /// True if a batch must be started for the request.
   bool add(std::shared_ptr<LanguageRequest> request) {
     const std::lock_guard lock(mutex_);
     requests_.push_back(std::move(request));
@@ -34,9 +34,9 @@ class WaitingRequests : public RequestQueue {
     const std::lock_guard lock(mutex_);
     return pop();
   }
-  /// None while other work waits for the lane: requests that go on joining would delay it without end.
+  /// Null while other work waits for the thread: joining requests could delay it without end.
   std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>& fits) override {
-    if (Lane::language().has_waiting()) return nullptr;
+    if (WorkerThread::language().has_waiting()) return nullptr;
     const std::lock_guard lock(mutex_);
     return requests_.empty() || !fits(*requests_.front()) ? nullptr : pop();
   }
@@ -55,10 +55,10 @@ class WaitingRequests : public RequestQueue {
 
   std::mutex mutex_;
   std::deque<std::shared_ptr<LanguageRequest>> requests_;
-  bool has_batch_ = false;  // runs, or waits for the lane
+  bool has_batch_ = false;  // whether a batch runs or waits for the thread
 };
 
-/// The model and the tables of constrained decoding for its vocabulary. Used on the language lane only.
+/// The model and the tables of constrained decoding for its vocabulary. Used on the language model's thread only.
 struct LoadedModel {
   LoadedModel(Resident<CausalLm> resident, Vocabulary tokens, int64_t context_tokens, int64_t songs,
               const Control& control)
@@ -112,13 +112,11 @@ LanguageJob language_job(const Napi::Object& object) {
   LanguageJob job;
   job.prompt = ids_of(object, "promptTokenIds");
   if (has(object, "negativePromptTokenIds")) job.negative_prompt = ids_of(object, "negativePromptTokenIds");
-  const auto program = optional_array(object, "program");
-  if (!program) throw Napi::TypeError::New(object.Env(), "program must be an array of segments");
-  for (uint32_t i = 0; i < program->Length(); ++i) {
-    const Napi::Value segment = program->Get(i);
-    if (!segment.IsObject()) throw Napi::TypeError::New(object.Env(), "program must be an array of segments");
-    job.program.push_back(segment_of(segment.As<Napi::Object>()));
-  }
+  constexpr const char* kProgram = "an array of segments";
+  job.program = array_of(object.Get("program"), "program", kProgram, [](const Napi::Value& segment) {
+    if (!segment.IsObject()) wrong_type(segment.Env(), "program", kProgram);
+    return segment_of(segment.As<Napi::Object>());
+  });
   job.seeds = seeds_of(object, "seeds");
   job.max_new_tokens = integer_of(object, "maxNewTokens");
   job.temperature = number_of(object, "temperature");
@@ -134,11 +132,8 @@ LanguageJob language_job(const Napi::Object& object) {
 }
 
 std::vector<LanguageJob> language_jobs(const Napi::Value& value) {
-  if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), "jobs must be an array of language jobs");
-  const auto array = value.As<Napi::Array>();
-  std::vector<LanguageJob> jobs;
-  for (uint32_t i = 0; i < array.Length(); ++i) jobs.push_back(language_job(array.Get(i).As<Napi::Object>()));
-  return jobs;
+  return array_of(value, "jobs", "an array of language jobs",
+                  [](const Napi::Value& job) { return language_job(job.As<Napi::Object>()); });
 }
 
 Napi::Value to_js(Napi::Env env, const LanguageResult& result) {
@@ -197,10 +192,10 @@ void run_batch(const std::shared_ptr<LoadedModel>& loaded) {
 }
 
 void start_batch(std::shared_ptr<LoadedModel> loaded) {
-  Lane::language().add([loaded = std::move(loaded)] { run_batch(loaded); });
+  WorkerThread::language().add([loaded = std::move(loaded)] { run_batch(loaded); });
 }
 
-/// NativeLanguageModel.
+/// NativeLanguageModel of src/engine/addon.ts.
 class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
  public:
   static Napi::Value make(Napi::Env env, std::shared_ptr<LoadedModel> loaded) {
@@ -220,7 +215,8 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
   Napi::Value generate(const Napi::CallbackInfo& info) {
     auto jobs = language_jobs(info[0]);
     if (loaded_ == nullptr) {
-      return Call::start(info.Env(), Lane::language(), info[1], [](const Control&) -> Call::MakeValue { fail_closed(); });
+      return Call::start(info.Env(), WorkerThread::language(), info[1],
+                         [](const Control&) -> Call::MakeValue { fail_closed(); });
     }
     Call* const call = Call::open(info.Env(), info[1]);
     const auto promise = call->promise();
@@ -241,11 +237,8 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
   Napi::Value score(const Napi::CallbackInfo& info) {
     const auto job = info[0].As<Napi::Object>();
     const auto prompt = ids_of(job, "promptTokenIds");
-    const auto array = optional_array(job, "targets");
-    if (!array) throw Napi::TypeError::New(info.Env(), "targets must be an array of Int32Arrays");
-    std::vector<std::vector<int32_t>> targets;
-    for (uint32_t i = 0; i < array->Length(); ++i) targets.push_back(ids_of(array->Get(i), "targets"));
-    return Call::start(info.Env(), Lane::language(), info[1], [=, loaded = loaded_](const Control& control) {
+    const auto targets = id_lists_of(job, "targets");
+    return Call::start(info.Env(), WorkerThread::language(), info[1], [=, loaded = loaded_](const Control& control) {
       if (loaded == nullptr) fail_closed();
       const auto model = loaded->model.acquire(control);
       const auto scores = carillon::score(*model, prompt, targets, loaded->max_context_tokens, control);
@@ -254,7 +247,7 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
   }
 
   Napi::Value close(const Napi::CallbackInfo& info) {
-    return Call::start(info.Env(), Lane::language(), info.Env().Undefined(),
+    return Call::start(info.Env(), WorkerThread::language(), info.Env().Undefined(),
                        [loaded = std::move(loaded_)](const Control&) mutable {
                          loaded.reset();
                          release_cached_memory();
@@ -275,11 +268,12 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info) {
   const auto quantization = text_of(options, "quantization");
   const bool offload = flag_of(options, "offload");
   const auto max_context_tokens = integer_of(options, "maxContextTokens");
-  const auto max_songs = has(options, "maxSongs") ? integer_of(options, "maxSongs") : std::numeric_limits<int64_t>::max();
+  const auto max_songs =
+      has(options, "maxSongs") ? integer_of(options, "maxSongs") : std::numeric_limits<int64_t>::max();
   const auto vocabulary = vocabulary_of(options.Get("vocabulary").As<Napi::Object>());
-  return Call::start(info.Env(), Lane::language(), info[1], [=](const Control& control) {
+  return Call::start(info.Env(), WorkerThread::language(), info[1], [=](const Control& control) {
     const auto placement = choose_placement(device, dtype, quantization);
-    use_own_stream(placement.device, true);  // a token is little work, and many calls wait for each
+    use_own_stream(placement.device, true);  // urgent: each token is little work, and the next waits for it
     Resident<CausalLm> model([=](const Control& call) { return CausalLm::load(source, placement, call); }, !offload,
                              control);
     const auto loaded = std::make_shared<LoadedModel>(std::move(model), vocabulary, max_context_tokens, max_songs,

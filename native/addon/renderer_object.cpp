@@ -65,27 +65,22 @@ struct JobAdapter {
   double scale;
 };
 
-/// Throws a TypeError if `adapters` is missing or holds another type.
 std::vector<JobAdapter> adapters_of(const Napi::Object& job) {
-  const auto given = optional_array(job, "adapters");
-  if (!given) throw Napi::TypeError::New(job.Env(), "adapters must be an array");
-  std::vector<JobAdapter> adapters;
-  for (uint32_t i = 0; i < given->Length(); ++i) {
-    const auto each = given->Get(i).As<Napi::Object>();
-    adapters.push_back({adapter_of(each.Get("adapter")), number_of(each, "scale")});
-  }
-  return adapters;
+  return array_of(job.Get("adapters"), "adapters", "an array of adapters with scales", [](const Napi::Value& value) {
+    const auto each = value.As<Napi::Object>();
+    return JobAdapter{adapter_of(each.Get("adapter")), number_of(each, "scale")};
+  });
 }
 
 /// Throws kBadArgument for an adapter of another renderer.
 std::vector<ActiveAdapter> active_adapters(const std::shared_ptr<Renderer>& renderer,
                                      const std::vector<JobAdapter>& adapters) {
-  std::vector<ActiveAdapter> acting;
+  std::vector<ActiveAdapter> active;
   for (const auto& [loaded, scale] : adapters) {
     require(loaded.renderer.lock() == renderer, "this adapter was loaded for another renderer");
-    acting.push_back({loaded.adapter, scale});
+    active.push_back({loaded.adapter, scale});
   }
-  return acting;
+  return active;
 }
 
 /// A parameter group of src/engine/render-parameters.ts. Missing and unknown parameters are rejected.
@@ -191,40 +186,32 @@ std::optional<LyricSpan> timed_lyrics_of(const Napi::Object& prompt) {
   return LyricSpan{integer_of(span, "first"), integer_of(span, "count")};
 }
 
-/// Throws a TypeError if `prompts` is missing or holds another type.
 std::vector<PromptIds> prompts_of(const Napi::Object& job) {
-  const auto given = optional_array(job, "prompts");
-  if (!given) throw Napi::TypeError::New(job.Env(), "prompts must be an array");
-  std::vector<PromptIds> prompts;
-  for (uint32_t i = 0; i < given->Length(); ++i) {
-    const auto each = given->Get(i).As<Napi::Object>();
-    prompts.push_back({.text = ids_of(each, "text"),
-                       .lyrics = ids_of(each, "lyrics"),
-                       .plain_text = has(each, "plainText") ? ids_of(each, "plainText") : std::vector<int32_t>(),
-                       .timed_lyrics = timed_lyrics_of(each)});
-  }
-  return prompts;
+  return array_of(job.Get("prompts"), "prompts", "an array of prompts", [](const Napi::Value& value) {
+    const auto each = value.As<Napi::Object>();
+    return PromptIds{.text = ids_of(each, "text"),
+                     .lyrics = ids_of(each, "lyrics"),
+                     .plain_text = has(each, "plainText") ? ids_of(each, "plainText") : std::vector<int32_t>(),
+                     .timed_lyrics = timed_lyrics_of(each)};
+  });
 }
 
 std::vector<std::vector<int32_t>> codes_of(const Napi::Object& job) {
-  std::vector<std::vector<int32_t>> items;
-  if (const auto codes = optional_array(job, "audioCodes")) {
-    for (uint32_t i = 0; i < codes->Length(); ++i) items.push_back(ids_of(codes->Get(i), "audioCodes"));
-  }
-  return items;
+  if (!has(job, "audioCodes")) return {};
+  return id_lists_of(job, "audioCodes");
 }
 
-/// Undefined if absent.
+/// Audio at `key`; undefined if absent.
 at::Tensor recording_of(const Napi::Object& object, const char* key) {
   return has(object, key) ? audio_of(object, key) : at::Tensor();
 }
 
-/// Latents of src/engine/addon.ts; undefined if absent.
+/// Latents at `key`; undefined if absent.
 at::Tensor optional_latents(const Napi::Object& object, const char* key) {
   return has(object, key) ? latents_of(object, key) : at::Tensor();
 }
 
-/// Window of a source, if it has one.
+/// Window of a source; nullopt for the whole source.
 std::optional<Window> window_of(const Napi::Object& source) {
   if (!has(source, "window")) return std::nullopt;
   const auto window = object_of(source, "window");
@@ -278,7 +265,7 @@ Napi::Value to_js(Napi::Env env, const RenderResult& result) {
   return object;
 }
 
-/// DecodedAudio.
+/// DecodedAudio of src/engine/addon.ts.
 Napi::Value part_to_js(Napi::Env env, int64_t item, int64_t begin, const at::Tensor& audio) {
   auto object = Napi::Object::New(env);
   object.Set("item", static_cast<double>(item));
@@ -309,10 +296,10 @@ void require_open(const std::shared_ptr<Renderer>& renderer) {
   require(renderer != nullptr, "this renderer is closed");
 }
 
-/// NativeRenderer.
+/// NativeRenderer of src/engine/addon.ts.
 class RendererObject : public Napi::ObjectWrap<RendererObject> {
  public:
-  static Napi::Value make(Napi::Env env, std::shared_ptr<Renderer> renderer, Lane& lane) {
+  static Napi::Value make(Napi::Env env, std::shared_ptr<Renderer> renderer, WorkerThread& thread) {
     const auto constructor = DefineClass(env, "NativeRenderer",
                                          {InstanceMethod<&RendererObject::render>("render"),
                                           InstanceMethod<&RendererObject::prepare_sample>("prepareSample"),
@@ -322,7 +309,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
     const auto object = constructor.New({});
     object.Set("info", info_of(env, renderer->info()));
     Unwrap(object)->renderer_ = std::move(renderer);
-    Unwrap(object)->lane_ = &lane;
+    Unwrap(object)->thread_ = &thread;
     return object;
   }
 
@@ -333,7 +320,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
     auto job = render_job(info[0].As<Napi::Object>());
     const auto adapters = adapters_of(info[0].As<Napi::Object>());
     const bool has_listener = info[1].As<Napi::Object>().Get("onEvent").IsFunction();
-    return Call::start(info.Env(), *lane_, info[1],
+    return Call::start(info.Env(), *thread_, info[1],
                        [renderer = renderer_, job, adapters, has_listener](const Control& control,
                                                                            const Call::SendEvent& send) mutable {
                          require_open(renderer);
@@ -356,7 +343,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
     job.audio = audio_of(sample, "audio");
     const auto metadata = text_of(sample, "metadata");
     const std::string path = info[1].ToString();
-    return Call::start(info.Env(), *lane_, info[2],
+    return Call::start(info.Env(), *thread_, info[2],
                        [renderer = renderer_, job, metadata, path](const Control& control) mutable {
                          require_open(renderer);
                          job.metadata = notes_of(metadata);
@@ -370,7 +357,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
     const std::string path = text_of(files, "path");
     const double epsilon = choice_of<double>(files, "doraEpsilon",
                                              {{"float32", kLokrNormEpsilon}, {"bfloat16", kLokrNormEpsilonBfloat16}});
-    return Call::start(info.Env(), *lane_, info[1], [renderer = renderer_, path, epsilon](const Control&) {
+    return Call::start(info.Env(), *thread_, info[1], [renderer = renderer_, path, epsilon](const Control&) {
       require_open(renderer);
       const LoadedAdapter loaded{std::make_shared<const Adapter>(renderer->load_adapter(path, epsilon)), renderer};
       return [loaded](Napi::Env env) { return adapter_to_js(env, loaded); };
@@ -379,7 +366,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
 
   Napi::Value encode_codes(const Napi::CallbackInfo& info) {
     const auto audio = audio_of(info[0], "audio");
-    return Call::start(info.Env(), *lane_, info[1], [renderer = renderer_, audio](const Control& control) {
+    return Call::start(info.Env(), *thread_, info[1], [renderer = renderer_, audio](const Control& control) {
       require_open(renderer);
       const auto codes = renderer->encode_codes(audio, control);
       return [codes](Napi::Env env) { return id_array(env, codes); };
@@ -387,7 +374,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
   }
 
   Napi::Value close(const Napi::CallbackInfo& info) {
-    return Call::start(info.Env(), *lane_, info.Env().Undefined(),
+    return Call::start(info.Env(), *thread_, info.Env().Undefined(),
                        [renderer = std::move(renderer_)](const Control&) mutable {
                          renderer.reset();
                          release_cached_memory();
@@ -396,7 +383,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
   }
 
   std::shared_ptr<Renderer> renderer_;
-  Lane* lane_ = nullptr;
+  WorkerThread* thread_ = nullptr;
 };
 
 }  // namespace
@@ -411,12 +398,12 @@ Napi::Value load_renderer(const Napi::CallbackInfo& info) {
   const auto device = text_of(options, "device");
   const auto dtype = text_of(options, "dtype");
   const auto quantization = text_of(options, "quantization");
-  Lane& lane = Lane::render(device);
-  return Call::start(info.Env(), lane, info[1], [=, &lane](const Control& control) {
+  WorkerThread& thread = WorkerThread::render(device);
+  return Call::start(info.Env(), thread, info[1], [=, &thread](const Control& control) {
     const Placement placement = choose_placement(device, dtype, quantization);
     use_own_stream(placement.device, false);
     const auto renderer = std::make_shared<Renderer>(directories, placement, residency, control);
-    return [renderer, &lane](Napi::Env env) { return RendererObject::make(env, renderer, lane); };
+    return [renderer, &thread](Napi::Env env) { return RendererObject::make(env, renderer, thread); };
   });
 }
 

@@ -28,7 +28,7 @@ Napi::Value to_js(Napi::Env env, const std::vector<SampleInfo>& infos) {
 Napi::Value inspect_samples(const Napi::CallbackInfo& info) {
   const ModelSource source = source_of(info[0], "model");
   const auto paths = texts_of(info[1], "samples");
-  return Call::start(info.Env(), Lane::training(), info[2], [=](const Control& control) {
+  return Call::start(info.Env(), WorkerThread::training(), info[2], [=](const Control& control) {
     const auto config = DitConfig::read(source);
     std::vector<SampleInfo> infos;
     for (const auto& path : paths) {
@@ -64,7 +64,7 @@ AdapterDesign design_of(const Napi::Object& object) {
   throw Napi::TypeError::New(object.Env(), "unknown adapter kind '" + kind + "'");
 }
 
-/// All options except the placement, which the lane chooses because finding a device can take long.
+/// All options except the placement, which is chosen on the training thread because finding a device can take long.
 TrainingOptions options_of(const Napi::Object& object) {
   TrainingOptions options;
   options.model = source_of(object, "model");
@@ -178,7 +178,7 @@ Napi::Value train(const Napi::CallbackInfo& info) {
     const auto result = carillon::train(options, on_event, control);
     return [result](Napi::Env env) { return to_js(env, result); };
   };
-  return Call::start(info.Env(), Lane::training(), info[1], std::move(work));
+  return Call::start(info.Env(), WorkerThread::training(), info[1], std::move(work));
 }
 
 }  // namespace carillon::addon

@@ -12,10 +12,6 @@ namespace {
 
 constexpr double kLargestSafeInteger = 9007199254740991.0;
 
-[[noreturn]] void wrong_type(Napi::Env env, const char* key, const char* expected) {
-  throw Napi::TypeError::New(env, std::string(key) + " must be " + expected);
-}
-
 /// The types that addon.ts allows: integers, texts, booleans and nulls.
 TorchScalar note_of(const Json& value) {
   if (value.is_null()) return nullptr;
@@ -25,6 +21,10 @@ TorchScalar note_of(const Json& value) {
 }
 
 }  // namespace
+
+void wrong_type(Napi::Env env, const char* key, const char* expected) {
+  throw Napi::TypeError::New(env, std::string(key) + " must be " + expected);
+}
 
 bool has(const Napi::Object& object, const char* key) {
   const auto value = object.Get(key);
@@ -65,11 +65,9 @@ std::vector<int32_t> ids_of(const Napi::Value& value, const char* key) {
 
 std::vector<int32_t> ids_of(const Napi::Object& object, const char* key) { return ids_of(object.Get(key), key); }
 
-std::optional<Napi::Array> optional_array(const Napi::Object& object, const char* key) {
-  if (!has(object, key)) return std::nullopt;
-  const auto value = object.Get(key);
-  if (!value.IsArray()) wrong_type(object.Env(), key, "an array");
-  return value.As<Napi::Array>();
+std::vector<std::vector<int32_t>> id_lists_of(const Napi::Object& object, const char* key) {
+  return array_of(object.Get(key), key, "an array of Int32Arrays",
+                  [key](const Napi::Value& ids) { return ids_of(ids, key); });
 }
 
 ModelSource source_of(const Napi::Object& object, const char* key) { return source_of(object.Get(key), key); }
@@ -88,7 +86,8 @@ Napi::Object object_of(const Napi::Object& object, const char* key) {
 
 namespace {
 
-/// Copies a Float32Array to [rows, length / rows]; throws a TypeError that asks for `shape` if that is no integer.
+/// Copies a Float32Array to [rows, length / rows]. If the length is not a multiple of `rows`, throws a TypeError with
+/// `shape`, the expected form.
 at::Tensor rows_of(const Napi::Value& value, const char* key, int64_t rows, const char* shape) {
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float32_array) {
     wrong_type(value.Env(), key, "a Float32Array");
@@ -109,33 +108,25 @@ at::Tensor audio_of(const Napi::Value& value, const char* key) {
 
 at::Tensor latents_of(const Napi::Object& object, const char* key) {
   const auto latents = object_of(object, key);
-  return rows_of(latents.Get("values"), key, integer_of(latents, "frames"), "as many values in every frame");
+  return rows_of(latents.Get("values"), key, integer_of(latents, "frames"), "frames with equal numbers of values");
 }
 
 at::Tensor audio_of(const Napi::Object& object, const char* key) { return audio_of(object.Get(key), key); }
 
 std::vector<double> numbers_of(const Napi::Object& object, const char* key) {
-  const auto array = optional_array(object, key);
-  if (!array) wrong_type(object.Env(), key, "an array of numbers");
-  std::vector<double> numbers;
-  for (uint32_t i = 0; i < array->Length(); ++i) {
-    const Napi::Value value = array->Get(i);
-    if (!value.IsNumber()) wrong_type(object.Env(), key, "an array of numbers");
-    numbers.push_back(value.As<Napi::Number>().DoubleValue());
-  }
-  return numbers;
+  constexpr const char* kExpected = "an array of numbers";
+  return array_of(object.Get(key), key, kExpected, [&](const Napi::Value& value) {
+    if (!value.IsNumber()) wrong_type(object.Env(), key, kExpected);
+    return value.As<Napi::Number>().DoubleValue();
+  });
 }
 
 std::vector<std::string> texts_of(const Napi::Value& value, const char* key) {
-  if (!value.IsArray()) wrong_type(value.Env(), key, "an array of strings");
-  const auto array = value.As<Napi::Array>();
-  std::vector<std::string> texts;
-  for (uint32_t i = 0; i < array.Length(); ++i) {
-    const Napi::Value text = array.Get(i);
-    if (!text.IsString()) wrong_type(value.Env(), key, "an array of strings");
-    texts.push_back(text.As<Napi::String>().Utf8Value());
-  }
-  return texts;
+  constexpr const char* kExpected = "an array of strings";
+  return array_of(value, key, kExpected, [key](const Napi::Value& text) {
+    if (!text.IsString()) wrong_type(text.Env(), key, kExpected);
+    return text.As<Napi::String>().Utf8Value();
+  });
 }
 
 std::vector<std::string> texts_of(const Napi::Object& object, const char* key) {
@@ -143,16 +134,13 @@ std::vector<std::string> texts_of(const Napi::Object& object, const char* key) {
 }
 
 std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key) {
-  const auto array = optional_array(object, key);
-  if (!array) wrong_type(object.Env(), key, "an array of BigInts");
-  std::vector<uint64_t> seeds;
-  for (uint32_t i = 0; i < array->Length(); ++i) {
-    const Napi::Value value = array->Get(i);
+  constexpr const char* kExpected = "an array of BigInts in 0 .. 2^64 - 1";
+  return array_of(object.Get(key), key, kExpected, [&](const Napi::Value& value) {
     bool fits = value.IsBigInt();
-    if (fits) seeds.push_back(value.As<Napi::BigInt>().Uint64Value(&fits));
-    if (!fits) wrong_type(object.Env(), key, "BigInts in 0 .. 2^64 - 1");
-  }
-  return seeds;
+    const uint64_t seed = fits ? value.As<Napi::BigInt>().Uint64Value(&fits) : 0;
+    if (!fits) wrong_type(object.Env(), key, kExpected);
+    return seed;
+  });
 }
 
 TorchNotes notes_of(const std::string& json) {

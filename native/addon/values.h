@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,6 +17,9 @@ namespace carillon::addon {
 // Converts JS values to the core's types. A value of the wrong type throws a TypeError that names the property: the
 // types of src/engine/addon.ts are checked at compile time only.
 
+/// Throws the TypeError "`key` must be `expected`".
+[[noreturn]] void wrong_type(Napi::Env env, const char* key, const char* expected);
+
 std::string text_of(const Napi::Object& object, const char* key);
 double number_of(const Napi::Object& object, const char* key);
 int64_t integer_of(const Napi::Object& object, const char* key);
@@ -24,19 +27,29 @@ bool flag_of(const Napi::Object& object, const char* key);
 /// An Int32Array.
 std::vector<int32_t> ids_of(const Napi::Object& object, const char* key);
 std::vector<int32_t> ids_of(const Napi::Value& value, const char* key);
+/// An array of Int32Arrays.
+std::vector<std::vector<int32_t>> id_lists_of(const Napi::Object& object, const char* key);
 /// An array of numbers.
 std::vector<double> numbers_of(const Napi::Object& object, const char* key);
 /// An array of strings.
 std::vector<std::string> texts_of(const Napi::Object& object, const char* key);
 std::vector<std::string> texts_of(const Napi::Value& value, const char* key);
-/// An array of integers in 0 .. 2^53 - 1.
+/// An array of BigInts in 0 .. 2^64 - 1.
 std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key);
-/// An Array property; nullopt where it is absent.
-std::optional<Napi::Array> optional_array(const Napi::Object& object, const char* key);
 bool has(const Napi::Object& object, const char* key);
 Napi::Object object_of(const Napi::Object& object, const char* key);
 
-/// Value of `key`, which must be one of `words`; throws a TypeError that lists them.
+/// Items of an array, converted by `convert`. `expected` describes the array in the TypeError for another type.
+template <typename Convert>
+auto array_of(const Napi::Value& value, const char* key, const char* expected, const Convert& convert) {
+  if (!value.IsArray()) wrong_type(value.Env(), key, expected);
+  const auto array = value.As<Napi::Array>();
+  std::vector<std::invoke_result_t<Convert, Napi::Value>> items;
+  for (uint32_t i = 0; i < array.Length(); ++i) items.push_back(convert(array.Get(i)));
+  return items;
+}
+
+/// Value of `key`, which must be one of the words of `choices`; throws a TypeError that lists them.
 template <typename Value>
 Value choice_of(const Napi::Object& object, const char* key,
                 std::initializer_list<std::pair<const char*, Value>> choices) {
@@ -57,7 +70,7 @@ ModelSource source_of(const Napi::Value& value, const char* key);
 TorchNotes notes_of(const std::string& json);
 
 /// Copies planar stereo of a Float32Array to [2, samples] float32: the caller may change or transfer the array before
-/// the lane reads it.
+/// the worker thread reads it.
 at::Tensor audio_of(const Napi::Object& object, const char* key);
 at::Tensor audio_of(const Napi::Value& value, const char* key);
 

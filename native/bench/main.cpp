@@ -1,9 +1,9 @@
 // carillon-bench NAME --checkpoints DIR [--device D] [--dtype T] [--quantization Q] [--size N] [--repetitions N]
 // [--json] [--on-demand]
 //
-// Times one part of the engine at real model size: one warm-up, then the repetitions. With --on-demand a line
-// `ready` is printed after the warm-up, and then the seconds of one repetition for every line that is read, so that
-// a driver can alternate between this program and another.
+// Times one part of the engine at real model size: one warm-up, then the repetitions. With --on-demand it prints
+// `ready` after the warm-up; then, for every line on stdin, it runs one repetition and prints its seconds, so that a
+// script can alternate between this program and another.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -38,10 +38,10 @@ namespace {
 struct Settings {
   std::string checkpoints;  // holds acestep-v15-turbo, vae, Qwen3-Embedding-0.6B, acestep-5Hz-lm-0.6B
   Placement placement;
-  int64_t size = 0;  // 0: the benchmark's own
+  int64_t size = 0;  // 0: the benchmark's default
 };
 
-/// One repetition of what is measured; returns its seconds.
+/// Runs one repetition and returns its seconds.
 using Repetition = std::function<double()>;
 
 struct Benchmark {
@@ -134,14 +134,14 @@ Repetition prepare_vae_decode(const Settings& settings) {
 }
 
 constexpr int64_t kPromptTokens = 400;
-constexpr int32_t kFirstCode = 151669, kCodeCount = 64000;  // of the published language models
+constexpr int32_t kFirstCode = 151669, kCodeCount = 64000;  // audio codes of the published language models
 
 /// Vocabulary of the published size with audio codes. Text tokens have no bytes, which the codes phase does not need.
 Vocabulary codes_vocabulary(int64_t size) {
   return Vocabulary({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {151645}, kFirstCode, kCodeCount);
 }
 
-/// Seconds per code between the first and the last code of one generation: without the prompt.
+/// Seconds per audio code from the first to the last code of one generation, which excludes the prompt.
 class CodeTimer {
  public:
   void operator()(const Progress& progress) {
@@ -214,11 +214,12 @@ Repetition prepare_song(const Settings& settings) {
 const std::vector<Benchmark>& benchmarks() {
   static const std::vector<Benchmark> all = {
       {"dit-step", "one evaluation of the DiT, 400 condition tokens, batch 1", "latent frames", 750, prepare_dit_step},
-      {"train-step", "loss, gradients and step of a LoRA of rank 64, batch 1", "latent frames", 750,
+      {"train-step", "one optimiser step of a LoRA of rank 64, with loss and gradients, batch 1", "latent frames", 750,
        prepare_train_step},
       {"vae-decode", "latents to a stereo waveform", "latent frames", 128, prepare_vae_decode},
       {"lm-decode", "one audio code after a prompt of 400 tokens, batch 1", "codes", 48, prepare_lm_decode},
-      {"lm-decode-cfg", "one audio code of a conditional and an unconditional row", "codes", 48, prepare_lm_decode_cfg},
+      {"lm-decode-cfg", "one audio code with guidance: a conditional and an unconditional row", "codes", 48,
+       prepare_lm_decode_cfg},
       {"lm-decode-2", "one audio code of each of two songs", "codes", 48, prepare_lm_decode_of_two},
       {"lm-decode-8", "one audio code of each of eight songs", "codes", 48, prepare_lm_decode_of_eight},
       {"song", "conditions, 8 steps and decode of one song", "latent frames", 750, prepare_song},

@@ -24,7 +24,7 @@ target_link_libraries(carillon_libtorch INTERFACE ${CARILLON_TORCH_CPU} ${CARILL
 
 if(CARILLON_TORCH_CUDA AND CARILLON_C10_CUDA AND NOT CARILLON_ANY_LIBTORCH)
   set(CARILLON_CUDA ON)
-  # No symbol of libtorch_cuda is referenced: it registers itself when loaded.
+  # No symbol of libtorch_cuda is referenced, so the linker would drop it; it registers itself when loaded.
   target_link_libraries(carillon_libtorch INTERFACE
     "-Wl,--no-as-needed" ${CARILLON_TORCH_CUDA} ${CARILLON_C10_CUDA} "-Wl,--as-needed")
 else()

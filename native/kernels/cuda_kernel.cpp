@@ -30,7 +30,7 @@ struct Cuda {
   int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared,
                         void* stream, void** arguments, void** extra);
 
-  /// Null if a function is missing.
+  /// Null if this libtorch lacks one of the functions.
   static const Cuda* get() {
     static const Cuda* const all = load();
     return all;
@@ -38,7 +38,7 @@ struct Cuda {
 
  private:
   static const Cuda* load() try {
-    // libtorch's loader, because glibc's has a newer symbol version than packages may require.
+    // Uses libtorch's loader: glibc's has a newer symbol version than release packages may require.
     at::DynamicLibrary library("libcaffe2_nvrtc.so", nullptr, /*leak_handle=*/true);
     auto* const cuda = new Cuda;
     const auto find = [&](auto& function, const char* name) {
@@ -80,7 +80,7 @@ std::string compile_for(const Cuda& cuda, const char* source, const char* name, 
   } else if (cuda.nvrtcGetProgramLogSize(program, &size) == 0) {
     std::string log(size, ' ');
     cuda.nvrtcGetProgramLog(program, log.data());
-    TORCH_WARN("the kernel ", name, " cannot be compiled for this GPU, libtorch's own are used: ", log);
+    TORCH_WARN("the kernel ", name, " cannot be compiled for this GPU; libtorch's kernels are used instead: ", log);
   }
   cuda.nvrtcDestroyProgram(&program);
   return code;
@@ -93,7 +93,7 @@ std::unique_ptr<CudaKernel> CudaKernel::compile(const char* source, const char* 
   if (cuda == nullptr) return nullptr;
   const c10::DeviceGuard guard(device);
   void *context = nullptr, *module = nullptr, *function = nullptr;
-  at::zeros({1}, device);  // makes libtorch's context the thread's
+  at::zeros({1}, device);  // makes libtorch's CUDA context current in this thread
   if (cuda->cuCtxGetCurrent(&context) != 0 || context == nullptr) return nullptr;
   const std::string code = compile_for(*cuda, source, name, device.index());
   if (code.empty() || cuda->cuModuleLoadData(&module, code.data()) != 0) return nullptr;
@@ -108,7 +108,7 @@ void CudaKernel::launch(const c10::Device& device, uint32_t blocks_x, uint32_t b
   void* const stream = streams.getStreamNativeHandle(streams.getStream(device));
   const int status = Cuda::get()->cuLaunchKernel(function_, blocks_x, blocks_y, 1, threads, 1, 1, 0, stream,
                                                  arguments.data(), nullptr);
-  TORCH_CHECK(status == 0, "CUDA error: the driver answers ", status, " to a kernel's launch");
+  TORCH_CHECK(status == 0, "CUDA error: launching a kernel failed with status ", status);
 }
 
 }  // namespace carillon::kernels

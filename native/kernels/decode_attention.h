@@ -3,13 +3,13 @@
 
 namespace carillon::kernels {
 
-/// Attention of one position: softmax(q k^T / sqrt(D)) v. The query heads of a group are the queries of one key head. q
-/// [B, Nkv, G, D], k and v [B, Nkv, S, D] (views with contiguous D) -> [B, Nkv, G, D]. With AVX512-BF16, bfloat16 CPU
-/// tensors with D a multiple of 32 read each key and value once; all others, and inputs that require gradients, use
-/// decode_attention_reference.
+/// Attention of one position: softmax(q k^T / sqrt(D)) v. Query heads of a group are passed as queries of their key
+/// head. q [B, Nkv, G, D], k and v [B, Nkv, S, D] (views with contiguous D) -> [B, Nkv, G, D]. With AVX512-BF16,
+/// bfloat16 CPU tensors with D a multiple of 32 read each key and value once; all others, and inputs that require
+/// gradients, use decode_attention_reference.
 at::Tensor decode_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
-/// The same by libtorch.
+/// The same, computed by libtorch.
 at::Tensor decode_attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
 }  // namespace carillon::kernels

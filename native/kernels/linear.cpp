@@ -43,7 +43,7 @@ void gemv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
   const auto* pb = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   auto* py = static_cast<uint16_t*>(y.data_ptr());
   const int64_t rows = x.size(0);
-  // More than kGemvRows rows take turns over a part of the weight that stays in the cache.
+  // More than kGemvRows rows are multiplied by one part of the weight after the other; a part stays in the cache.
   const int64_t part = rows <= kGemvRows ? outputs : std::max<int64_t>(1, kCachedBytes / (2 * depth));
   at::parallel_for(0, outputs, kBytesWorthAThread / (2 * depth) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t first = begin; first < end; first += part) {
@@ -82,7 +82,7 @@ StoredMatrix stored(const Matrix& weight) {
           weight.depth()};
 }
 
-/// Calls use(rows of the weight, first row) on several threads.
+/// Splits the rows of a weight between threads; calls use(part, first row of the part).
 template <typename Use>
 void in_parts(const Matrix& weight, const Use& use) {
   at::parallel_for(0, weight.outputs(), kBytesWorthAThread / (2 * weight.depth()) + 1,
@@ -106,7 +106,8 @@ at::Tensor multiply_tiles(const at::Tensor& rows, const Matrix& weight, const at
   return y;
 }
 
-/// Converts as many outputs to the type of x as fit the processor's cache, and multiplies them.
+/// For many rows: converts a part of the weight that fits the processor's cache to the type of x and multiplies it,
+/// then the next part.
 at::Tensor stream_many(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
   constexpr int64_t kWideBytes = 4 << 20;
   const int64_t outputs = weight.outputs(), depth = weight.depth();
@@ -125,7 +126,7 @@ at::Tensor stream_many(const at::Tensor& rows, const Matrix& weight, const at::T
 }
 #endif
 
-/// libtorch's products sum in an order that depends on the number of rows.
+/// Multiplies row by row, because libtorch sums in an order that depends on the number of rows.
 at::Tensor multiply_by_row(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
   const Matrix dense = weight.dense(rows.scalar_type());
   std::vector<at::Tensor> products;

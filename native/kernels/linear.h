@@ -6,16 +6,17 @@
 namespace carillon::kernels {
 
 /// x [..., in] weight [out, in]^T + bias [out]: [..., out]; the bias may be undefined.
-/// CPU kernels, which sum in float32: few rows read the weight once, as memory bandwidth limits them: bfloat16 times
-/// bfloat16 with AVX512-BF16, or bfloat16 and codes times another type with AVX2 or NEON. More rows use tiles, or
+/// The CPU kernels sum in float32. Few rows are limited by memory bandwidth, so the weight is read only once: bfloat16
+/// times bfloat16 with AVX512-BF16, bfloat16 or codes times another type with AVX2 or NEON. More rows use tiles, or
 /// libtorch with a part of the weight at a time. All other inputs, and those that require gradients, use
 /// linear_reference.
 at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias);
 
-/// The same by libtorch.
+/// The same, computed by libtorch.
 at::Tensor linear_reference(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias);
 
-/// Whether linear() multiplies a stored weight by inputs of `dtype` on `device` as fast as one of that type.
+/// Whether linear() is as fast with the weight as stored as with the weight in `dtype`, for inputs of `dtype` on
+/// `device`.
 bool multiplies_stored(const at::Tensor& weight, at::ScalarType dtype, at::Device device);
 
 }  // namespace carillon::kernels

@@ -35,15 +35,15 @@ struct Matrix {
   at::Tensor gather(const at::Tensor& index, at::ScalarType dtype) const;
 };
 
-/// Quantizes weight [outputs, depth] on its device. Depths that are no multiple of kCodeBlock stay unchanged, as does
-/// everything under kNone. With 8 bits the largest magnitude of a block has the code 127; with 4 bits its lowest number
-/// has the code 0 and its highest 15.
+/// Quantizes weight [outputs, depth] on its device. Weights whose depth is not a multiple of kCodeBlock stay unchanged,
+/// as do all weights under kNone. With 8 bits the largest magnitude of a block has the code 127; with 4 bits the lowest
+/// number of a block has the code 0 and the highest 15.
 Matrix quantize(const at::Tensor& weight, Quantization quantization);
 
 /// A matrix of codes [outputs, depth], int8 or uint8 below 16 and not interleaved, with scales as in Matrix.
 Matrix from_codes(const at::Tensor& codes, const at::Tensor& scales);
 
-/// Concatenates the rows of matrices of one depth, in the widest of their forms.
+/// Concatenates the rows of matrices of equal depth, in the widest of their forms.
 Matrix concatenate(const std::vector<Matrix>& parts);
 
 }  // namespace carillon::kernels

@@ -18,7 +18,7 @@ int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Kernel {
   Tiles* tiles;
-  int64_t strip_rows;  // how many rows it works on at a time
+  int64_t strip_rows;  // rows of a tile
 };
 
 /// Best kernel of this processor for an input.
@@ -29,7 +29,7 @@ Kernel kernel_for([[maybe_unused]] const TileInput& input) {
   return {tiles_avx512, kAvx512Rows};
 }
 
-/// The operands, shifted to a row and output.
+/// A product by panels. `rows` computes rows from `row` on times the panel that begins at `output`.
 struct Matmul {
   TileInput input;
   TileEpilogue epilogue;
@@ -58,7 +58,7 @@ PackedMatrix pack(const at::Tensor& weight) {
   const at::Tensor rows = weight.to(at::kBFloat16).contiguous();
   const int64_t outputs = rows.size(0);
   const int64_t words = rows.size(1) / 2;
-  TORCH_CHECK(has_avx512() && 2 * words == rows.size(1), "this matrix cannot be packed");
+  TORCH_CHECK(has_avx512() && 2 * words == rows.size(1), "packing needs AVX512-BF16 and an even depth");
   const int64_t panels = ceil_divide(outputs, kPanel);
   at::Tensor packed = at::empty({panels, words, kPanel}, at::kInt);
   const auto* source = static_cast<const uint32_t*>(rows.const_data_ptr());
@@ -184,7 +184,7 @@ void matmul_unpacked(const at::Tensor& x, const StoredMatrix& weight, const at::
 }
 #else
 void matmul(const PackedMatrix&, const FloatTileInput&, int64_t, const FloatTileEpilogue&) {
-  TORCH_CHECK(false, "this machine has no float tiles");
+  TORCH_CHECK(false, "float32 tiles need AVX2 or NEON");
 }
 #endif
 

@@ -13,7 +13,7 @@ inline __m512i load_pairs(const uint16_t* p, int64_t count) {
   return _mm512_maskz_loadu_epi16(static_cast<__mmask32>((uint64_t{1} << count) - 1), p);
 }
 
-/// One output of every row. Reads the weight front to back as one stream, which is fastest.
+/// Computes one output for each of kRows rows. Reads the weight front to back as one stream, which is fastest.
 template <int kRows>
 inline void dot(const uint16_t* x, const uint16_t* weight, int64_t depth, float bias, uint16_t* y, int64_t y_stride) {
   constexpr int64_t kPrefetchElements = 2048;

@@ -1,4 +1,4 @@
-// Compiled for AVX2 with FMA and F16C on x86-64, in GCC's own vectors as tile_float.cpp.
+// Compiled for AVX2 with FMA and F16C on x86-64; uses GCC's vector extensions, as tile_float.cpp does.
 #include <cstring>
 
 #include "kernels/vector_kernels.h"
@@ -34,7 +34,7 @@ inline void prefetch_ahead(const void* p) {
   __builtin_prefetch(static_cast<const char*>(p) + kAheadBytes);
 }
 
-// One row of a matrix; `block(k, w)` loads the numbers from kCodeBlock k on.
+// Readers of one matrix row, by stored form. `block(k, w)` loads block k of kCodeBlock numbers into w.
 
 struct Bfloat16Row {
   const uint16_t* data;
@@ -164,7 +164,7 @@ inline void transpose(Vector (&v)[kLanes]) {
   }
 }
 
-/// Outputs first .. first + kLanes - 1 into half of a panel.
+/// Packs outputs first .. first + kLanes - 1 into half of a panel.
 template <typename Row>
 void pack_lanes(const StoredMatrix& matrix, int64_t first, float* panel) {
   for (int64_t k = 0; k < matrix.depth / kCodeBlock; ++k) {
@@ -181,7 +181,7 @@ void pack_lanes(const StoredMatrix& matrix, int64_t first, float* panel) {
   }
 }
 
-/// Calls use(row type) for the form of a matrix.
+/// Calls `use` with a null pointer to the row reader for `form`.
 template <typename Use>
 void with_form(StoredForm form, const Use& use) {
   switch (form) {

@@ -60,9 +60,7 @@ inline __m512 snake(__m512 x, __m512 frequency, __m512 gain) {
   return _mm512_fmadd_ps(sine_squared_and_slope(_mm512_mul_ps(x, frequency)).value, gain, x);
 }
 
-// Epilogue of rows, shared by the tile kernels of all instruction sets.
-
-/// `sums(m, half)`: those of row m, outputs 16 half .. 16 half + 15.
+/// Epilogue of a tile, for AVX-512 and AMX. `sums(m, half)` are the sums of row m, outputs 16 half .. 16 half + 15.
 template <typename Sums>
 inline void finish(int rows, int outputs, const carillon::kernels::TileEpilogue& epilogue, const Sums& sums) {
   for (int half = 0; half < 2; ++half) {

@@ -17,10 +17,10 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t kElementsPerPiece = 1 << 15;  // a few float32 pieces of it fit into L2
+constexpr int64_t kElementsPerPiece = 1 << 15;  // a few float32 buffers of this size fit into L2
 
-/// Calls `body` with a batch item and a range of channels until all of x [B, C, T] is covered. On a GPU with kernels
-/// for it, a range is a whole item.
+/// Calls `body` with a batch item and a range of channels until all of x [B, C, T] is covered. Off the CPU a range has
+/// all channels.
 void for_each_piece(const at::Tensor& x, const std::function<void(int64_t item, int64_t first, int64_t count)>& body) {
   const int64_t channels = x.size(1);
   const int64_t width = x.is_cpu() ? std::clamp<int64_t>(kElementsPerPiece / x.size(2), 1, channels) : channels;
@@ -46,7 +46,7 @@ bool can_run_rows(const at::Tensor& x) {
   return has_avx512() && x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
 }
 
-/// Calls `body` with the index of every row of x [B, C, T] in B C, on several threads.
+/// Calls `body` with the index (0 .. B C - 1) of every row of x [B, C, T], on several threads.
 void for_each_row(const at::Tensor& x, const std::function<void(int64_t row)>& body) {
   at::parallel_for(0, x.size(0) * x.size(1), kElementsPerTask / x.size(2) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) body(row);
@@ -150,7 +150,7 @@ at::Tensor snake(const at::Tensor& x, const at::Tensor& frequency, const at::Ten
   }
   const at::Tensor f = frequency.view({-1, 1}), g = gain.view({-1, 1});
   if (!x.is_cuda()) return snake_reference(x, f, g);
-  // The kernels convert types, which saves passes that widen x and narrow the result.
+  // libtorch's kernels convert types themselves, which saves passes that widen x and narrow the result.
   const at::Tensor wave = (x * f).sin_();
   at::Tensor y = at::empty_like(x);
   return at::addcmul_out(y, x, wave.square_(), g);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kThreads = 256, kPerThread = 8, kMostRows = 65535;
 
-/// A block computes kThreads * kPerThread neighbours of one row [T]; there are B C rows.
+/// A block computes kThreads * kPerThread consecutive elements of one row [T]; there are B C rows.
 constexpr const char* kSource = R"cuda(
 #ifdef IS_BFLOAT16
 typedef unsigned short Element;
@@ -104,7 +104,7 @@ bool agrees_with_snake(const CudaKernel& kernel, const at::Device& device, at::S
   return true;
 }
 
-/// Null if libtorch's kernels are used.
+/// The kernel for a device and type; null if libtorch's kernels are used instead.
 const CudaKernel* kernel_for(const at::Device& device, at::ScalarType dtype) {
   static std::mutex mutex;
   static auto* const kernels = new std::map<std::pair<c10::DeviceIndex, at::ScalarType>, std::unique_ptr<CudaKernel>>;
@@ -113,7 +113,7 @@ const CudaKernel* kernel_for(const at::Device& device, at::ScalarType dtype) {
   if (is_new) {
     place->second = compile(device, dtype);
     if (place->second && !agrees_with_snake(*place->second, device, dtype)) {
-      TORCH_WARN("the snake kernel made for this GPU computes something else than libtorch's kernels, which are used");
+      TORCH_WARN("the snake kernel compiled for this GPU disagrees with libtorch's kernels, which are used instead");
       place->second.reset();
     }
   }

@@ -12,7 +12,7 @@ struct SnakePass {
 };
 
 struct SnakePassResult {
-  at::Tensor plain;  // undefined unless asked for
+  at::Tensor plain;  // undefined without keeps_plain
   at::Tensor snaked;
 };
 
@@ -20,7 +20,7 @@ struct SnakePassResult {
 /// with snake(); if they disagree, it logs a warning and the pass is never used.
 bool has_snake_pass(const at::Device& device, at::ScalarType dtype);
 
-/// y is contiguous and on a supported device. In bfloat16 it reads 2 bytes an element and writes 2, or 4 for both
+/// y is contiguous and on a supported device. In bfloat16 it reads 2 bytes per element and writes 2, or 4 for both
 /// results.
 SnakePassResult run_snake_pass(const at::Tensor& y, const SnakePass& pass);
 

@@ -3,7 +3,7 @@
 namespace carillon::kernels {
 namespace {
 
-constexpr int kRows = 16, kColumns = 16;  // of a float32 tile; sums use two by two tiles
+constexpr int kRows = 16, kColumns = 16;  // size of a float32 tile; sums use two by two tiles
 static_assert(kAmxRows == 2 * kRows && kPanel == 2 * kColumns);
 constexpr int kLineBytes = 64;
 
@@ -32,7 +32,7 @@ struct alignas(64) Sums {
   float values[kAmxRows][kPanel];
 };
 
-/// Up to 32 rows, as set by the tile configuration.
+/// Computes the sums of up to 32 rows; configure() sets how many.
 template <bool kLower>
 void accumulate(const TileInput& input, const uint32_t* panel, Sums& sums) {
   _tile_zero(0);

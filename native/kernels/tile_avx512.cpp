@@ -6,8 +6,8 @@ namespace {
 
 constexpr int kTileRows = kAvx512Rows;
 
-/// The accumulators of a tile stay in registers over the whole depth: kRows x 2 vectors,
-/// two of the panel and one broadcast word of the input.
+/// Sums kRows rows times the 32 outputs of a panel. The registers hold kRows x 2 accumulators over the whole depth, two
+/// vectors of the panel and one broadcast word of the input.
 template <int kRows>
 void accumulate(const TileInput& input, const uint32_t* panel, __m512 (&acc)[kTileRows][2]) {
   __m512 sum[kRows][2];

@@ -1,5 +1,5 @@
-// Compiled for AVX2 with FMA on x86-64. Uses GCC's vectors, which the compiler splits for other instruction sets, such
-// as into two of NEON.
+// Compiled for AVX2 with FMA on x86-64. Uses GCC's vector extensions; for narrower instruction sets the compiler splits
+// a vector, for NEON into two.
 #include "kernels/vector_kernels.h"
 
 namespace carillon::kernels {

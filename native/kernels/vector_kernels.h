@@ -6,12 +6,12 @@
 
 namespace carillon::kernels {
 
-/// A panel holds kPanel outputs, or kFloatPanel of float32.
+/// Outputs of a panel: of bfloat16 words, and of float32.
 inline constexpr int kPanel = 32, kFloatPanel = 16;
 
-/// Left operand: row r, tap t is `words` words at `data + r * row_stride + t * tap_stride` (strides in words). A word
-/// is a pair of bfloat16 or one float32. A convolution over [time, channel] has one tap per kernel position, a linear
-/// layer one tap.
+/// Left operand. Tap t of row r has `words` words from `data + r * row_stride + t * tap_stride` on (strides in words).
+/// A word is a pair of bfloat16 or one float32. A convolution over [time, channel] has one tap per kernel position, a
+/// linear layer one tap.
 template <typename Word>
 struct TileInputOf {
   const Word* data;
@@ -43,7 +43,7 @@ struct TileEpilogueOf {
   Element* snake_out = nullptr;
   int64_t snake_stride = 0;
 
-  /// The same, from another row and output on.
+  /// The same epilogue for rows and outputs from `row` and `output` on.
   [[gnu::always_inline]] TileEpilogueOf from(int64_t row, int64_t output) const {
     TileEpilogueOf moved = *this;
     if (bias) moved.bias += output;
@@ -96,8 +96,8 @@ using Tiles = void(const TileInput&, int64_t rows, const uint32_t* panel, int ou
 Tiles tiles_avx512;
 inline constexpr int kAvx512Rows = 14;  // as many as the registers hold
 
-/// Interleaves `outputs` <= kPanel rows of a row-major matrix into a panel [words][kPanel];
-/// missing outputs become zero.
+/// Interleaves `outputs` <= kPanel rows of a row-major matrix into a panel [words][kPanel]; missing outputs become
+/// zero.
 void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, int64_t words, uint32_t* panel);
 
 /// y[r, o] = sum over k of x[r, k] weight[o, k] + bias[o], for `rows` <= kGemvRows rows of x [rows, depth] and
@@ -110,8 +110,8 @@ struct AttendRows {
   const uint16_t* data;
   int64_t stride;
 };
-/// out [dim] = softmax(query k^T scale) v over `length` keys, for one query. dim is a multiple of 32;
-/// `scores` holds `length` floats of scratch.
+/// out [dim] = softmax(query k^T scale) v over `length` keys, for one query. dim is a multiple of 32; `scores` holds
+/// `length` floats of scratch.
 void attend_avx512(const uint16_t* query, const AttendRows& keys, const AttendRows& values, int64_t length, int64_t dim,
                    float scale, float* scores, uint16_t* out);
 

@@ -5,7 +5,7 @@
 
 namespace carillon::test {
 
-/// Simulates a full disk: files of this process cannot grow beyond `bytes` during its lifetime.
+/// Simulates a full disk: files of this process cannot grow beyond `bytes` while this object lives.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

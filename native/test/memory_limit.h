@@ -6,7 +6,7 @@
 
 namespace carillon::test {
 
-/// Simulates a machine without free memory: limits further allocations to `bytes` during its lifetime.
+/// Simulates a machine without free memory: limits further allocations to `bytes` while this object lives.
 class MemoryLimit {
  public:
   explicit MemoryLimit(rlim_t bytes) {

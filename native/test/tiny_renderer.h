@@ -32,7 +32,7 @@ inline const RendererInfo kTinyInfo{.placement = {},
 inline Renderer::Directories write_checkpoints(const TinySize& size = {}) {
   // A random encoder gives similar latents for all recordings; scaling them makes their audio codes differ.
   const auto spread = [](Tensors& tensors) { tensors.at("encoder.conv2.weight_g").mul_(30); };
-  return {write_tiny_ace_step(size), write_tiny_vae(Spelling::kWeightNorm, kTinyLatent, spread),
+  return {write_tiny_ace_step(size), write_tiny_vae(WeightLayout::kWeightNorm, kTinyLatent, spread),
           write_qwen3(tiny_qwen3_weights(""))};
 }
 

@@ -13,12 +13,12 @@
 namespace carillon::test {
 
 /// Storage layouts of a convolution's weight; all three represent the same numbers.
-enum class Spelling { kWeightNorm, kParametrizations, kPlain };
+enum class WeightLayout { kWeightNorm, kParametrizations, kPlain };
 
 /// Fills a checkpoint tensor by tensor. The encoder's output has both mean and scale of the latents.
 class TinyVaeWriter {
  public:
-  TinyVaeWriter(Spelling spelling, int64_t latent_channels) : spelling_(spelling), latent_(latent_channels) {}
+  TinyVaeWriter(WeightLayout layout, int64_t latent_channels) : layout_(layout), latent_(latent_channels) {}
 
   Tensors write() {
     const std::vector<int64_t> ratios = {2, 4, 4, 6, 10}, widths = {1, 1, 2, 4, 8, 16};
@@ -50,10 +50,10 @@ class TinyVaeWriter {
     const at::Tensor v = random(shape);
     const at::Tensor norm = at::linalg_vector_norm(v, 2, at::IntArrayRef{1, 2}, true);
     const at::Tensor g = at::full_like(norm, 0.6);
-    if (spelling_ == Spelling::kWeightNorm) {
+    if (layout_ == WeightLayout::kWeightNorm) {
       tensors_[name + ".weight_g"] = g;
       tensors_[name + ".weight_v"] = v;
-    } else if (spelling_ == Spelling::kParametrizations) {
+    } else if (layout_ == WeightLayout::kParametrizations) {
       tensors_[name + ".parametrizations.weight.original0"] = g;
       tensors_[name + ".parametrizations.weight.original1"] = v;
     } else {
@@ -76,7 +76,7 @@ class TinyVaeWriter {
     }
   }
 
-  Spelling spelling_;
+  WeightLayout layout_;
   int64_t latent_;
   at::Generator generator_ = at::detail::createCPUGenerator(7);
   Tensors tensors_;
@@ -89,10 +89,10 @@ inline std::string tiny_vae_config(int64_t latent_channels) {
 }
 
 /// Writes the checkpoint; `change` may alter its tensors first.
-inline std::string write_tiny_vae(Spelling spelling, int64_t latent_channels = 4,
+inline std::string write_tiny_vae(WeightLayout layout, int64_t latent_channels = 4,
                                   const std::function<void(Tensors&)>& change = {}) {
   const std::string directory = fixture_directory();
-  Tensors tensors = TinyVaeWriter(spelling, latent_channels).write();
+  Tensors tensors = TinyVaeWriter(layout, latent_channels).write();
   if (change) change(tensors);
   write_safetensors(directory + "/diffusion_pytorch_model.safetensors", tensors);
   write_file(directory + "/config.json", tiny_vae_config(latent_channels));

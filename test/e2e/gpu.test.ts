@@ -103,7 +103,7 @@ describe("a machine with GPUs", () => {
   it("reports a missing GPU in one line", async () => {
     const { code, stderr } = await generate({ SVC_DEVICE: "cuda:7" });
     expect(code).to.equal(1);
-    expect(stderr.split("\n").at(-1)).to.match(/cuda:7.*there are only 1/);
+    expect(stderr.split("\n").at(-1)).to.match(/cuda:7.*the number of GPUs is 1/);
   });
 
   it("renders the songs of each slot on the slot's GPU @slow", async () => {

@@ -77,16 +77,16 @@ struct Change {
 };
 
 /// Changes by projection, in the order of the adapters.
-std::map<std::string, std::vector<Change>> changes_of(const std::vector<ActiveAdapter>& acting) {
+std::map<std::string, std::vector<Change>> changes_of(const std::vector<ActiveAdapter>& active) {
   std::map<std::string, std::vector<Change>> changes;
-  for (const auto& [adapter, strength] : acting) {
+  for (const auto& [adapter, strength] : active) {
     if (strength == 0) continue;
     for (const auto& module : adapter->modules) changes[module.projection].push_back({module, strength});
   }
   return changes;
 }
 
-/// `base` plus the change by each adapter alone, rounded once to its type.
+/// `base` plus the changes that each adapter alone makes to it, rounded once to the type of `base`.
 at::Tensor changed(const at::Tensor& base, const std::vector<Change>& changes) {
   const at::Tensor wide = base.to(at::kFloat);
   at::Tensor sum = changes[0].module.adapt(wide, changes[0].strength);
@@ -96,7 +96,7 @@ at::Tensor changed(const at::Tensor& base, const std::vector<Change>& changes) {
   return sum.to(base.scalar_type());
 }
 
-/// The projections of each Linear, in the order of its rows.
+/// Groups the projections by the Linear that contains them, in the order of its rows.
 std::vector<std::vector<Projection>> projections_by_linear(Dit& dit) {
   std::vector<std::vector<Projection>> groups;
   for (const Projection& projection : dit.projections()) {
@@ -107,8 +107,8 @@ std::vector<std::vector<Projection>> projections_by_linear(Dit& dit) {
   return groups;
 }
 
-/// Sets the weight of the Linear of `projections` under `changes`. Without changes that is the weight as loaded, in its
-/// stored form.
+/// Merges `changes` into the weight of the Linear that contains `projections`. Without changes the weight is as loaded,
+/// in its stored form.
 void merge(const std::vector<Projection>& projections, const Weights& decoder,
            const std::map<std::string, std::vector<Change>>& changes) {
   nn::Linear& linear = *projections[0].linear;
@@ -143,9 +143,9 @@ void merge(const std::vector<Projection>& projections, const Weights& decoder,
 
 }  // namespace
 
-void merge_adapters(Dit& dit, const Weights& decoder, const std::vector<ActiveAdapter>& acting) {
+void merge_adapters(Dit& dit, const Weights& decoder, const std::vector<ActiveAdapter>& active) {
   const at::NoGradGuard no_grad;
-  const auto changes = changes_of(acting);
+  const auto changes = changes_of(active);
   bool is_changed = false;
   try {
     for (const auto& projections : projections_by_linear(dit)) {
@@ -157,7 +157,7 @@ void merge_adapters(Dit& dit, const Weights& decoder, const std::vector<ActiveAd
       is_changed = true;
     }
   } catch (...) {
-    if (!acting.empty()) merge_adapters(dit, decoder, {});
+    if (!active.empty()) merge_adapters(dit, decoder, {});
     throw;
   }
   if (is_changed) dit.refresh();

@@ -12,15 +12,15 @@ namespace carillon {
 class Dit;
 class Weights;
 
-/// Added to a norm before a division by it. LyCORIS adds the machine epsilon of the adapter's type: that of float32 in
-/// training, that of bfloat16 in programs that cast adapters before rendering. PEFT adds nothing: the smallest float
-/// changes no norm except 0.
+/// Added to a norm before dividing by it. LyCORIS adds the machine epsilon of the adapter's type: that of float32 in
+/// training, that of bfloat16 in programs that cast adapters before rendering. PEFT adds nothing; its value here, the
+/// smallest float, changes no norm except 0.
 constexpr double kLokrNormEpsilon = 1.1920928955078125e-07, kLokrNormEpsilonBfloat16 = 0.0078125,
                  kLoraNormEpsilon = 1.1754943508222875e-38;
 
 /// A weight that adapters can change: a projection of a DiT.
 struct AdapterTarget {
-  std::string name;  // as Projection::name
+  std::string name;  // equals Projection::name
   int64_t out, in;
 };
 
@@ -50,17 +50,17 @@ struct AdapterModule {
   std::optional<AdapterMatrix> w1 = {};  // LoKr: delta = scale * kron(w1, w2); LoHa: the elementwise product
   AdapterMatrix w2;                      // LoRA: delta = scale * w2, that is B A
   double scale = 1;
-  at::Tensor magnitude = {};  // DoRA: norms of the rows [out, 1] or columns [1, in]; undefined without
+  at::Tensor magnitude = {};  // DoRA: norms of the rows [out, 1] or columns [1, in]; else undefined
   double norm_epsilon = 0;    // argument of dora_weight
-  bool is_hadamard = false;   // LoHa
+  bool is_hadamard = false;   // true for LoHa
   at::Tensor gains = {};      // IA3, in place of w1 and w2: delta = W * gains, [out, 1] or [1, in]
 
   AdapterKind kind() const;
   /// Change of `weight` [out, in] float32, before DoRA.
   at::Tensor delta(const at::Tensor& weight) const;
 
-  /// Changed `weight` [out, in]: 0 returns W, 1 the weight as trained; other strengths interpolate. float32 on the
-  /// weight's device.
+  /// `weight` W [out, in] with the change: strength 0 returns W, 1 the weight as trained, others are linear between or
+  /// beyond these. float32 on the weight's device.
   at::Tensor adapt(const at::Tensor& weight, double strength) const;
 };
 
@@ -68,18 +68,18 @@ struct AdapterModule {
 struct Adapter {
   using Kind = AdapterKind;
 
-  Kind kind = Kind::kLora;                     // of its first module: trainers may mix them
+  Kind kind = Kind::kLora;                     // of its first module, because trainers may mix kinds
   std::vector<AdapterModule> modules;          // one per projection that the file names
   std::vector<std::string> unmatched_tensors;  // names in the file that fit nothing in the DiT
 };
 
 /// Reads an adapter for a DiT with these projections. Formats: LoRA of PEFT, ComfyUI, diffusers and kohya, LoKr of
 /// LyCORIS, both with or without DoRA; LoHa and IA3 of PEFT and LyCORIS. `path` is a .safetensors or .bin file, with or
-/// without adapter_config.json beside it, or a folder with: a PEFT adapter in it or in `adapter/`, or
-/// lokr_weights.safetensors, or exactly one file of these types, or several of which one has lokr_config in its
-/// metadata. Ranks come from tensor shapes. `dora_epsilon` is used for magnitudes by LyCORIS. Throws kBadCheckpoint:
-/// for a damaged adapter with file and tensor, for another model or kind with what was recognised, for a missing
-/// adapter with the paths that were tried.
+/// without adapter_config.json beside it, or a folder. A folder contains a PEFT adapter, itself or in `adapter/`; or
+/// lokr_weights.safetensors; or exactly one file of these types; or several, one of which has lokr_config in its
+/// metadata. Ranks come from tensor shapes. `dora_epsilon` is added to the norms of DoRA by LyCORIS. Throws
+/// kBadCheckpoint, which names file and tensor of a damaged adapter, the model or kind of a foreign file, or the paths
+/// that were tried.
 Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& targets,
                      double dora_epsilon = kLokrNormEpsilon);
 
@@ -95,7 +95,7 @@ struct ActiveAdapter {
 /// makes to W, in this order in float32 and rounded once to its type. W are the weights of `decoder`, from which `dit`
 /// was loaded; they never change. Unchanged weights are the same bytes in the same form as loaded. After a failure
 /// `dit` is the base model.
-void merge_adapters(Dit& dit, const Weights& decoder, const std::vector<ActiveAdapter>& acting);
+void merge_adapters(Dit& dit, const Weights& decoder, const std::vector<ActiveAdapter>& active);
 
 // Formulas of training and merging for a weight W [out, in]. They use the dtype of their arguments (callers give
 // float32) and are differentiable; nothing is detached.
@@ -103,7 +103,7 @@ void merge_adapters(Dit& dit, const Weights& decoder, const std::vector<ActiveAd
 /// scale * kron(w1, w2): w1 [p, q], w2 [s, t] -> [p s, q t]; element (i s + k, j t + l) is w1(i, j) w2(k, l).
 at::Tensor lokr_delta(const at::Tensor& w1, const at::Tensor& w2, double scale);
 
-/// Initial norms of DoRA: of the rows of W, [out, 1].
+/// Initial magnitudes of DoRA: the norms of the rows of W, [out, 1].
 at::Tensor row_norms(const at::Tensor& weight);
 
 /// DoRA: scales `changed`, W plus its delta, to norms `magnitude` of its rows ([out, 1]) or, as in LyCORIS before 3.2,

@@ -32,7 +32,7 @@ constexpr const char* kPeftWeights[] = {"adapter_model.safetensors", "adapter_mo
 constexpr const char* kPeftConfig = "adapter_config.json";
 constexpr const char* kPeftFolder = "adapter";
 constexpr const char* kLokrWeights = "lokr_weights.safetensors";
-constexpr const char* kLokrConfig = "lokr_config";  // in the metadata
+constexpr const char* kLokrConfig = "lokr_config";  // key in the metadata of LoKr files
 constexpr const char* kSafetensors = ".safetensors";
 constexpr const char* kPickles[] = {".bin", ".pt", ".pth"};
 
@@ -70,7 +70,7 @@ AdapterLocation find_in(const fs::path& folder) {
   if (files.size() == 1) return {files[0], std::nullopt};
   if (files.empty()) {
     fail(ErrorCode::kBadCheckpoint, folder.string() + ": no adapter found (looked for " + kPeftConfig +
-                                        " here and in " + kPeftFolder + "/, " + kLokrWeights +
+                                        " in it and in " + kPeftFolder + "/, " + kLokrWeights +
                                         ", and any .safetensors file)");
   }
   std::vector<std::string> lokr_files;
@@ -167,7 +167,7 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
     const AdapterTarget* target = index.find(name);
     if (target) {
       if (!seen.insert(target->name).second) {
-        refuse("module '" + name + "' is a duplicate: another module also is " + target->name);
+        refuse("module '" + name + "' is a duplicate: another module also changes " + target->name);
       }
       adapter.modules.push_back(read_module(module, *target, scales));
     } else if (!module.adds_nothing()) {

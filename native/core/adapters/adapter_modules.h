@@ -11,7 +11,7 @@ namespace carillon {
 struct AdapterScales {
   PeftConfig peft;
   std::optional<double> lokr_alpha;  // for modules without an alpha of their own
-  double dora_epsilon;               // for the magnitudes of LyCORIS
+  double dora_epsilon;               // added to the norms of LyCORIS's DoRA
 };
 
 /// Builds the change of one projection from the tensors of its module. Throws kBadCheckpoint naming file and tensor.

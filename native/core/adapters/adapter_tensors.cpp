@@ -55,7 +55,7 @@ bool strip_prefix(std::string& name) {
   return false;
 }
 
-/// "", ".weight", ".NAME" or ".NAME.weight".
+/// Whether `ending` is "", ".weight", ".NAME" or ".NAME.weight".
 bool is_plain_ending(std::string_view ending) {
   if (ending.ends_with(kWeight)) ending.remove_suffix(kWeight.size());
   return ending.empty() || (ending != ".bias" && ending.find('.', 1) == std::string_view::npos);
@@ -156,7 +156,7 @@ AdapterMatrix ModuleTensors::hadamard_factor(const std::string& number) const {
   const at::Tensor a = get_matrix(left), b = get_matrix(right), stored = get(core);
   if (stored.numel() != a.size(0) * b.size(0) || stored.dim() < 2 || stored.size(0) != a.size(0)) {
     refuse(core, "has shape " + shape_text(stored.sizes()) + ", expected " + shape_text({a.size(0), b.size(0)}) +
-                     ": the change is that of a convolution, or the ranks differ");
+                     ": the adapter changes a convolution, or the ranks differ");
   }
   return {at::matmul(a.t().to(at::kFloat), stored.view({a.size(0), b.size(0)}).to(at::kFloat)), b};
 }
@@ -174,7 +174,7 @@ at::Tensor ModuleTensors::magnitude(const std::string& part, const AdapterTarget
 
 at::Tensor ModuleTensors::gains(const std::string& part, const AdapterTarget& target) const {
   const at::Tensor stored = get(part).to(at::kFloat);
-  // PEFT distinguishes the two by shape, LyCORIS by a flag.
+  // Whether factors are for inputs or outputs follows from the shape in PEFT, from a flag in LyCORIS.
   const bool is_peft = part == "ia3_l";
   const bool on_input =
       is_peft ? stored.dim() == 2 && stored.size(0) == 1 && target.out != 1 : number("on_input") != 0.0;

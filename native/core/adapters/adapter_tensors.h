@@ -21,8 +21,8 @@ struct AdapterTensorName {
 /// adapter's name) are equivalent, as are lora_A and lora_down, lora_B and lora_up.
 std::optional<AdapterTensorName> parse_adapter_tensor(const TensorFile& file, const std::string& name);
 
-/// Finds the projection for a module name of an adapter file by PEFT, ComfyUI, diffusers, LyCORIS or kohya, or without
-/// a prefix.
+/// Finds the projection that a module name in an adapter file refers to. Names may have the prefixes of PEFT, ComfyUI,
+/// diffusers, LyCORIS or kohya, or none.
 class ProjectionIndex {
  public:
   explicit ProjectionIndex(const std::vector<AdapterTarget>& targets);
@@ -57,7 +57,7 @@ class ModuleTensors {
   /// A factor of LoHa, "1" or "2": hada_wN_a times hada_wN_b, or with a Tucker core the transpose of hada_wN_a times
   /// hada_tN times hada_wN_b.
   AdapterMatrix hadamard_factor(const std::string& number) const;
-  /// Norms of rows, stored as [out] or [out, 1], or of columns, [1, in]: [out, 1] or [1, in].
+  /// Norms of rows (stored as [out] or [out, 1]) as [out, 1], or of columns as [1, in].
   at::Tensor magnitude(const std::string& part, const AdapterTarget& target) const;
   /// Factors of IA3, one for each row or column of the weight: [out, 1] or [1, in], float32.
   at::Tensor gains(const std::string& part, const AdapterTarget& target) const;

@@ -6,7 +6,7 @@
 namespace carillon {
 namespace {
 
-/// A file is a `what` if one name contains `sign`, and one (the same or another) contains `also`.
+/// A file is `what` if one tensor name contains `sign`, and one (the same or another) contains `also`.
 struct Sign {
   std::string_view sign, also, what;
 };
@@ -38,7 +38,7 @@ constexpr Sign kForeignModels[] = {
     {"text_encoders_", "", "a text encoder"},
 };
 
-/// Kinds of adapters and files by suffix of a name, with dots.
+/// Kinds of adapters and files by part of a tensor name, with dots.
 constexpr Sign kForeignKinds[] = {
     {"self_attn.q_proj.weight", "", "a whole model"},
     {"model.diffusion_model.", "", "a whole model"},

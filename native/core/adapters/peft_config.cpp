@@ -6,7 +6,7 @@
 namespace carillon {
 namespace {
 
-/// PEFT reads patterns as regular expressions; in existing files they are plain suffixes.
+/// Whether a pattern is a plain suffix, as in existing files. PEFT reads patterns as regular expressions.
 bool is_plain(const std::string& pattern) {
   constexpr const char* kNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
   return pattern.find_first_not_of(kNameCharacters) == std::string::npos;

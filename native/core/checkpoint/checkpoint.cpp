@@ -31,7 +31,7 @@ struct Checkpoint::State {
   std::string path;
   bool is_file = false;
   std::map<std::string, Entry> entries;  // by canonical name
-  std::mutex mutex;                      // guards used
+  std::mutex mutex;                      // protects `used`
   std::set<std::string> used;
 
   void add(const std::string& canonical, const std::shared_ptr<const TensorFile>& file, const std::string& stored) {
@@ -41,7 +41,7 @@ struct Checkpoint::State {
     }
   }
 
-  /// The tensors of a file below the prefix.
+  /// Adds the tensors of a file whose names begin with the prefix.
   void add_file(const ModelSource& source) {
     const auto file = std::make_shared<const Safetensors>(Safetensors::open(source.path));
     const bool is_stable_audio = file->has(source.prefix + kStableAudioSign);
@@ -55,7 +55,7 @@ struct Checkpoint::State {
 
 namespace {
 
-/// Calls add(file, stored name) for every tensor of the sharded checkpoint behind `index_path`.
+/// Calls add(file, stored name) for every tensor of the sharded checkpoint with the index `index_path`.
 template <typename Add>
 void add_shards(const fs::path& index_path, const Add& add) {
   const Json index = Json::read_file(index_path.string());
@@ -159,7 +159,7 @@ Weights Checkpoint::weights(const Placement& placement) const { return Weights(s
 
 void Checkpoint::require_memory(const Placement& placement) const {
   const double of_dtype = static_cast<double>(c10::elementSize(placement.dtype));
-  // Least memory of a number: stored forms have 16 bits or more, or are codes of a GGUF file.
+  // Lower bound of the bytes per number: stored forms have at least 16 bits, except codes of a GGUF file.
   const auto bytes_each = [&](const TensorFile& file) {
     if (placement.weights == WeightForm::kInt4 ||
         (placement.weights == WeightForm::kStored && file.drops_leading_ones()))
@@ -178,7 +178,8 @@ void Checkpoint::require_memory(const Placement& placement) const {
   std::snprintf(sizes, sizeof sizes, "take at least %.1f GB, and %s has %.1f GB", needed / 1e9,
                 placement.device.str().c_str(), available / 1e9);
   fail(ErrorCode::kOutOfMemory, path() + ": the weights " + sizes +
-                                    ": choose a smaller model, or SVC_QUANTIZATION=int8 or int4, or free memory there");
+                                    ": choose a smaller model, or SVC_QUANTIZATION=int8 or int4, or free memory on " +
+                                    "that device");
 }
 
 std::vector<std::string> Checkpoint::unused() const {
@@ -270,7 +271,7 @@ std::vector<int64_t> Weights::shape(const std::string& name) const { return stor
 
 namespace {
 
-constexpr const char* kBuffer = "silence_latent";  // of the diffusers condition encoder, [1, T, C]
+constexpr const char* kBuffer = "silence_latent";  // buffer of the diffusers condition encoder, [1, T, C]
 
 at::Tensor read_archive(const std::string& path, int64_t channels) {
   const auto file = MappedFile::open(path);
@@ -305,7 +306,7 @@ at::Tensor read_silence_latent(const Checkpoint& checkpoint, int64_t channels) {
   const auto weights = checkpoint.weights(Placement{});
   if (weights.has(kBuffer)) {
     const auto shape = weights.shape(kBuffer);
-    if (shape.size() == 2) return weights.get(kBuffer, {shape[0], channels}).unsqueeze(0);  // of a GGUF file
+    if (shape.size() == 2) return weights.get(kBuffer, {shape[0], channels}).unsqueeze(0);  // stored in a GGUF file
     if (shape.size() != 3) {
       fail(ErrorCode::kBadCheckpoint, checkpoint.path() + ": tensor 'silence_latent' is not [1, T, C]");
     }

@@ -19,20 +19,20 @@ class Weights;
 inline constexpr const char* kDiffusersParts[] = {"transformer", "condition_encoder", "audio_tokenizer",
                                                   "audio_token_detokenizer"};
 
-/// Tensors of one model by canonical names: those of the original ACE-Step layout
+/// Tensors of one model by canonical name: the name in the original ACE-Step layout
 /// (`decoder.layers.0.self_attn.q_proj.weight`), for language models without the leading `model.`.
 ///
-/// Files of a directory, in order of preference: model.safetensors, model.safetensors.index.json,
-/// diffusion_pytorch_model.safetensors or its index, one .gguf file, or the sub-folders of the diffusers layout
+/// In a directory it reads the first of these that exists: model.safetensors, model.safetensors.index.json,
+/// diffusion_pytorch_model.safetensors or its index, one .gguf file, the sub-folders of the diffusers layout
 /// (transformer, condition_encoder, audio_tokenizer, audio_token_detokenizer). Names of the diffusers layout are
-/// renamed, as are those of an autoencoder by stable-audio-tools, which ComfyUI keeps. Files are mapped once and stay
-/// mapped as long as a tensor uses them. Copies share their state.
+/// converted, as are those of an autoencoder by stable-audio-tools, which ComfyUI keeps. Files are mapped once and stay
+/// mapped as long as a tensor uses them. Copies of a Checkpoint share their state.
 class Checkpoint {
  public:
   /// Throws kBadCheckpoint if weights are missing, a shard is missing or damaged, or an indexed tensor is absent.
   static Checkpoint open(const ModelSource& source);
 
-  /// The directory, or the file.
+  /// Path of the directory or file.
   const std::string& path() const;
   bool is_file() const;
   Weights weights(const Placement& placement) const;
@@ -53,7 +53,7 @@ class Weights {
  public:
   /// The tensors below `name.`.
   Weights sub(const std::string& name) const;
-  /// The same tensors, dense, for a module with another dtype than its model's.
+  /// The same tensors without quantization, for a module whose dtype differs from the model's.
   Weights as(at::ScalarType dtype) const;
   /// The same tensors with 8-bit instead of 4-bit codes, for tables whose rounding affects every token.
   Weights finer() const;
@@ -79,15 +79,16 @@ class Weights {
   Weights(std::shared_ptr<Checkpoint::State> state, Placement placement, std::string prefix)
       : state_(std::move(state)), placement_(placement), prefix_(std::move(prefix)) {}
 
-  /// The file that holds the tensor, and its name there; marks it used.
+  /// File that contains a tensor, and the tensor's name in it.
   struct Place {
     const TensorFile& file;
     const std::string& name;
   };
+  /// Also marks the tensor as used.
   Place place(const std::string& name) const;
   /// View of the mapped file, as stored.
   at::Tensor stored(const std::string& name) const;
-  /// The same with a known shape, or the leaf of a model in training.
+  /// The same, as a view of the expected shape.
   at::Tensor stored(const std::string& name, at::IntArrayRef shape) const;
   void check_shape(const std::string& name, at::IntArrayRef found, at::IntArrayRef expected) const;
 
@@ -96,10 +97,10 @@ class Weights {
   std::string prefix_;  // "" or ending in '.'
 };
 
-/// VAE latent of silence, [1, T, C] float32 on the CPU, T frames from the start of a song. It depends on the position:
-/// always slice from frame 0. Read from `silence_latent.pt` (zip archive of [1, C, T], float32 or bfloat16, C =
-/// `channels`) in a directory or beside a file, or from the `silence_latent` buffer of the diffusers condition encoder.
-/// Undefined if a file has none, as those of ComfyUI.
+/// VAE latents of silence, [1, T, C] float32 on the CPU, T frames from the start of a song. They depend on the
+/// position, so always slice from frame 0. Read from `silence_latent.pt` (zip archive of [1, C, T], float32 or
+/// bfloat16, C = `channels`) in a directory or beside a file, or from the `silence_latent` buffer of the diffusers
+/// condition encoder. Undefined if the checkpoint has neither, like single files of ComfyUI.
 at::Tensor read_silence_latent(const Checkpoint& checkpoint, int64_t channels);
 
 }  // namespace carillon

@@ -44,7 +44,7 @@ struct ConfigFile {
   }
 };
 
-/// Either flat, or nested in rope_parameters or rope_scaling in newer files. Rejects scaled rotary positions (yarn,
+/// Reads rope_theta, which newer files nest in rope_parameters or rope_scaling. Rejects scaled rotary positions (yarn,
 /// linear, ...), because unscaled ones would sound wrong.
 double read_rope_theta(const ConfigFile& file) {
   constexpr double kDefault = 1e6;
@@ -77,7 +77,7 @@ std::vector<bool> read_layer_slides(const ConfigFile& file, int64_t num_layers) 
   return slides;
 }
 
-/// Published models of 24 layers and 16 heads omit it; these are the defaults of the reference.
+/// Reads the lyric heads. Published models of 24 layers and 16 heads omit them and get the defaults of the reference.
 std::vector<AttentionHead> read_lyric_heads(const ConfigFile& file, int64_t layers, int64_t heads) {
   constexpr const char* kKey = "lyric_alignment_layers_config";
   if (!file.json.has(kKey)) {
@@ -138,7 +138,7 @@ void read_fsq(const ConfigFile& file, DitConfig& out) {
                "fsq_input_num_quantizers is not 1: residual quantizers are not supported");
 }
 
-/// Sizes of the encoder, with keys that begin with `prefix`. With a prefix, sizes of the DiT are the defaults.
+/// Reads sizes of the encoder, from keys that begin with `prefix`. With a prefix, sizes of the DiT are the defaults.
 void read_encoders(const ConfigFile& file, const std::string& prefix, DitConfig& out) {
   const auto size = [&](const char* key, int64_t of_dit) {
     return file.positive(prefix + key, prefix.empty() ? std::nullopt : std::optional(of_dit));

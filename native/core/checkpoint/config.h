@@ -8,8 +8,8 @@
 
 namespace carillon {
 
-// Typed config.json files with the names of the files. Readers throw kBadCheckpoint naming file and key if a value is
-// missing, of the wrong type or impossible.
+// Typed config.json files, with the key names of the files. `read` throws kBadCheckpoint naming file and key if a value
+// is missing, of the wrong type or impossible.
 
 /// An attention head of a layer.
 struct AttentionHead {
@@ -33,7 +33,7 @@ struct DitConfig {
   bool is_turbo;
   bool is_lego_sft;       // captions have three parts: song, stem, mask
   double timestep_mu;     // logit-normal distribution of training timesteps: mean
-  double timestep_sigma;  // and standard deviation
+  double timestep_sigma;  // standard deviation of that distribution
   /// Cross-attention heads that follow the lyrics as they are sung, by layer (`lyric_alignment_layers_config`); empty
   /// if none are known.
   std::vector<AttentionHead> lyric_heads;
@@ -51,24 +51,24 @@ struct DitConfig {
   bool timbre_prepends_special_token;
   int64_t num_lyric_encoder_hidden_layers;
   int64_t num_timbre_encoder_hidden_layers;
-  int64_t num_attention_pooler_hidden_layers;  // tokenizer and detokenizer
+  int64_t num_attention_pooler_hidden_layers;  // layers of tokenizer and detokenizer
   int64_t pool_window_size;                    // latent frames of one audio code
   int64_t fsq_dim;
   std::vector<int64_t> fsq_input_levels;
 
-  // shared
+  // DiT, encoders and tokenizers
   double rms_norm_eps;
   double rope_theta;
   bool attention_bias;
-  int64_t sliding_window;  // in tokens; 0: no layer slides
-  std::vector<bool> layer_slides;
+  int64_t sliding_window;  // in tokens; 0: all layers have full attention
+  std::vector<bool> layer_slides;  // per layer: has a sliding window
 
-  /// False for all published models, whose windows are two-sided. One fork of the reference shows base models all later
-  /// tokens; its goldens need this. No config.json sets it.
+  /// False for all published models, whose windows are two-sided. One fork of the reference lets base models see all
+  /// later tokens; its goldens need this. No config.json sets it.
   bool one_sided_windows = false;
 
   /// Attention window of layer `index` of any stack (DiT or encoder): |i - j| <= window, 0 for full attention.
-  /// Stacks count from 0 in the same list; beyond it even layers slide.
+  /// Every stack uses layer_slides from index 0; layers beyond its end have a window if their index is even.
   int64_t window_of_layer(int64_t index) const;
 
   /// Original layout: config.json of the directory. diffusers layout: assembled from the configs of the sub-folders.
@@ -88,10 +88,10 @@ struct VaeConfig {
   /// For carillon-nano: the first latent channels are log amplitudes of semitones from E1 on, which oscillators play in
   /// addition to the decoder. Empty without `oscillators` in the file, as for published autoencoders.
   struct Oscillators {
-    std::vector<double> mean, deviation;  // of a channel's log amplitude
+    std::vector<double> mean, deviation;  // of each channel's log amplitude
     double floor = 0;      // amplitude that the encoder adds to every semitone
-    bool subtracts_floor = false;  // when played; false if the file has no floor
-    double loudest = 0;            // largest played channel value, as one wrong latent would drown a song
+    bool subtracts_floor = false;  // playing subtracts the floor again; false if the file has no floor
+    double loudest = 0;            // upper limit of played channel values: one wrong latent would drown out a song
   };
   Oscillators oscillators;
 

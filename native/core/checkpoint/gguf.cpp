@@ -11,7 +11,7 @@ namespace {
 
 enum Type : uint32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kBf16 = 30 };
 
-/// Numbers and bytes of a block, by type.
+/// A GGUF type stores its numbers in blocks of this size.
 struct BlockSize {
   int64_t numbers, bytes;
 };
@@ -101,7 +101,7 @@ class Cursor {
   size_t position_ = 0;
 };
 
-// The blocks' layouts: https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h. Every function reads one block.
+// Block layouts: https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h. Every function reads one block.
 
 /// Scale and minimum `index` of the eight that Q4_K and Q5_K pack into 12 bytes, 6 bits each.
 std::pair<int, int> packed_scale(const uint8_t* bytes, int index) {
@@ -193,9 +193,9 @@ void Gguf::read_header() {
     }
     Entry entry;
     for (uint32_t d = 0; d < dimensions; ++d) entry.shape.push_back(cursor.number<int64_t>());
-    std::reverse(entry.shape.begin(), entry.shape.end());  // the innermost comes first
+    std::reverse(entry.shape.begin(), entry.shape.end());  // GGUF stores the innermost dimension first
     entry.type = cursor.number<uint32_t>();
-    entry.begin = cursor.number<uint64_t>();  // from the start of the data, so far
+    entry.begin = cursor.number<uint64_t>();  // relative to the start of the data until the header is read
     if (!entries_.emplace(name, entry).second) {
       fail(ErrorCode::kBadCheckpoint, path_ + ": tensor '" + name + "' appears twice");
     }

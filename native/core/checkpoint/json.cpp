@@ -29,6 +29,22 @@ void append_utf8(std::string& out, uint32_t code_point) {
   }
 }
 
+/// Bytes of the UTF-8 character (RFC 3629) at the start of `text`; 0 if there is none.
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t index) { return index < text.size() ? static_cast<uint8_t>(text[index]) : 0; };
+  const int lead = byte(0), second = byte(1);
+  if (lead < 0x80) return 1;
+  const bool is_overlong = lead < 0xC2 || (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
+  const bool is_surrogate = lead == 0xED && second > 0x9F;
+  const bool is_beyond_unicode = lead > 0xF4 || (lead == 0xF4 && second > 0x8F);
+  if (is_overlong || is_surrogate || is_beyond_unicode) return 0;
+  const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  for (size_t index = 1; index < length; ++index) {
+    if ((byte(index) & 0xC0) != 0x80) return 0;
+  }
+  return length;
+}
+
 std::string member_path(const std::string& path, const std::string& key) {
   return path.empty() ? key : path + "." + key;
 }
@@ -42,6 +58,11 @@ class JsonParser {
       : text_(text), source_(std::make_shared<const std::string>(source)) {}
 
   Json document() {
+    for (size_t length = 0; at_ < text_.size(); at_ += length) {
+      length = utf8_length(text_.substr(at_));
+      if (length == 0) bad("not UTF-8");
+    }
+    at_ = 0;
     Json json = value("", 0);
     skip_space();
     if (at_ != text_.size()) bad("unexpected text after the end");

@@ -9,12 +9,12 @@
 
 namespace carillon {
 
-/// A parsed JSON document (RFC 8259, strict: no comments, trailing commas, duplicate keys or NaN).
+/// A parsed JSON document (RFC 8259, strict: UTF-8, no comments, trailing commas, duplicate keys or NaN).
 /// Values know their file and key path. A typed getter that does not match throws kBadCheckpoint with both, e.g.
 /// "config.json: rope_scaling.rope_theta is a string, expected a number".
 class Json {
  public:
-  /// `source` names the text in errors, usually its path.
+  /// `text` must be UTF-8. `source` names it in errors, usually its path.
   static Json parse(std::string_view text, const std::string& source);
   static Json read_file(const std::string& path);
 
@@ -64,7 +64,7 @@ class Json {
   std::string path_;
 };
 
-// Writers of JSON text. Each function returns one value, which others take as a part.
+// Writers of JSON text. Each function returns the text of one value; json_array and json_object combine such texts.
 
 /// A string, quoted and escaped. `text` is UTF-8.
 std::string json_string(std::string_view text);

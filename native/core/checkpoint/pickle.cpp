@@ -42,7 +42,7 @@ class Unpickler {
   Unpickler(std::string_view bytes, const std::string& source) : bytes_(bytes), source_(source) {}
 
   PickleValue run() {
-    if (bytes_.size() > kMaxBytes) bad("it is larger than " + std::to_string(kMaxBytes) + " bytes");
+    if (bytes_.size() > kMaxBytes) bad("larger than the limit of " + std::to_string(kMaxBytes) + " bytes");
     while (true) {
       const auto opcode = number<uint8_t>();
       if (opcode == '.') break;
@@ -96,7 +96,7 @@ class Unpickler {
   void push_text(std::string_view text) { push({std::make_shared<const std::string>(text)}); }
   PickleValue pop() {
     if (stack_.empty() || (!marks_.empty() && stack_.size() == marks_.back())) {
-      bad("an opcode needs more values than there are");
+      bad("an opcode needs more values than the stack has");
     }
     PickleValue value = std::move(stack_.back());
     stack_.pop_back();
@@ -150,7 +150,7 @@ class Unpickler {
         return push_text(take(number<uint32_t>()));
       case 0x8c:
         return push_text(take(number<uint8_t>()));
-      // containers
+      // tuples, dictionaries, lists
       case '(':
         return marks_.push_back(stack_.size());
       case ')':
@@ -173,7 +173,7 @@ class Unpickler {
         return set_items(pop_many(2));
       case 'u':
         return set_items(pop_to_mark());
-      // the memo
+      // values for repeated use (memo)
       case 'q':
         return remember(number<uint8_t>());
       case 'r':
@@ -201,7 +201,7 @@ class Unpickler {
   }
 
   void check_protocol(int protocol) const {
-    if (protocol < 2 || protocol > 5) bad("its protocol is " + std::to_string(protocol));
+    if (protocol < 2 || protocol > 5) bad("protocol " + std::to_string(protocol) + " is not supported");
   }
 
   void push_tuple(std::vector<PickleValue> items) {
@@ -243,7 +243,7 @@ class Unpickler {
     push({Global{*expect<Text>(names[0], "a module") + " " + *expect<Text>(names[1], "a name")}});
   }
 
-  /// ("storage", type, key, device, elements)
+  /// Reads the tuple ("storage", type, key, device, elements) of a storage.
   PickleStorage storage_of(const PickleValue& id) const {
     const auto& parts = *expect<Tuple>(id, "a storage");
     if (parts.size() != 5 || *expect<Text>(parts[0], "a storage") != "storage")
@@ -272,7 +272,7 @@ class Unpickler {
     tensor->strides = integers(arguments[3]);
     push({Tensor(std::move(tensor))});
   }
-  /// A tensor that was a parameter: tensor, requires_grad, hooks.
+  /// A torch.nn.Parameter: tensor, requires_grad, hooks.
   void push_parameter(const std::vector<PickleValue>& arguments) {
     if (arguments.size() != 3) bad("a parameter has the wrong number of arguments");
     push({expect<Tensor>(arguments[0], "a parameter's tensor")});

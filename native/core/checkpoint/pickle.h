@@ -42,7 +42,7 @@ struct PickleValue {
       value = nullptr;
   int depth = 0;  // nesting depth; bounded
 
-  /// The value as T, or nullptr where it is another type.
+  /// The value as T, or nullptr if it has another type.
   template <typename T>
   const T* as() const {
     return std::get_if<T>(&value);

@@ -123,7 +123,7 @@ void save_safetensors(const std::string& path, const std::map<std::string, at::T
                       const std::map<std::string, std::string>& metadata) {
   using Item = std::pair<std::string, at::Tensor>;
   std::vector<Item> items(tensors.begin(), tensors.end());
-  // Wide elements first: after a header of a multiple of 8 bytes, all are aligned without gaps.
+  // Wide elements first: the header ends at a multiple of 8 bytes, so all elements are aligned without gaps.
   std::stable_sort(items.begin(), items.end(),
                    [](const Item& a, const Item& b) { return a.second.element_size() > b.second.element_size(); });
 

@@ -28,17 +28,17 @@ class TensorFile {
   /// Metadata texts; only safetensors has them.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  /// A CPU tensor; a view of the mapped file if its type is used as stored, which keeps the file mapped. Read-only: a
-  /// write faults. Throws kBadCheckpoint if there is no tensor of that name.
+  /// A CPU tensor: a view of the mapped file if its type is used as stored. The view keeps the file mapped and must not
+  /// be written to (a write faults). Throws kBadCheckpoint if there is no tensor of that name.
   virtual at::Tensor tensor(const std::string& name) const = 0;
-  /// A quantized matrix as codes of the same or more bits; nullopt if it is stored as floating point.
+  /// The codes of a quantized matrix, with the stored or more bits; nullopt if it is stored as floating point.
   virtual std::optional<kernels::Matrix> codes(const std::string&) const { return std::nullopt; }
   /// Whether the format drops leading dimensions of 1.
   virtual bool drops_leading_ones() const { return false; }
 
  protected:
   struct Entry {
-    uint32_t type;  // at::ScalarType in safetensors, in GGUF the format's own number
+    uint32_t type;  // at::ScalarType in safetensors, the format's own number in GGUF
     std::vector<int64_t> shape;
     size_t begin = 0, size = 0;  // bytes, from the start of the file
   };

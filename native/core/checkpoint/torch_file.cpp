@@ -44,12 +44,12 @@ class Reader {
 };
 
 size_t find_end_record(const Reader& reader) {
-  if (reader.size() < kEndBytes) reader.bad("it is too short");
+  if (reader.size() < kEndBytes) reader.bad("too short");
   const size_t last = reader.size() - kEndBytes;
   for (size_t back = 0; back <= std::min(last, kMaxComment); ++back) {
     if (reader.number<uint32_t>(last - back) == kEndSignature) return last - back;
   }
-  reader.bad("it has no end record");
+  reader.bad("the end record is missing");
 }
 
 }  // namespace
@@ -61,14 +61,14 @@ std::vector<StoredEntry> list_stored_zip(const MappedFile& archive, const std::s
   size_t at = reader.number<uint32_t>(end + 16);
   std::vector<StoredEntry> entries;
   for (size_t i = 0; i < count; ++i) {
-    if (reader.number<uint32_t>(at) != kDirectorySignature) reader.bad("its directory is damaged");
+    if (reader.number<uint32_t>(at) != kDirectorySignature) reader.bad("the directory is damaged");
     const size_t name_size = reader.number<uint16_t>(at + 28);
     StoredEntry entry;
     entry.name = reader.text(at + kDirectoryBytes, name_size);
     entry.size = reader.number<uint32_t>(at + 24);
     if (reader.number<uint16_t>(at + 10) != 0) reader.bad("entry '" + entry.name + "' is compressed");
     const size_t local = reader.number<uint32_t>(at + 42);
-    if (reader.number<uint32_t>(local) != kLocalSignature) reader.bad("entry '" + entry.name + "' has no header");
+    if (reader.number<uint32_t>(local) != kLocalSignature) reader.bad("entry '" + entry.name + "' has no local header");
     entry.begin = local + kLocalBytes + reader.number<uint16_t>(local + 26) + reader.number<uint16_t>(local + 28);
     reader.bytes(entry.begin, entry.size);
     entries.push_back(std::move(entry));
@@ -79,7 +79,7 @@ std::vector<StoredEntry> list_stored_zip(const MappedFile& archive, const std::s
 
 namespace {
 
-/// Maximum number of notes, far above data sets in use; each note copies its text.
+/// Maximum number of notes, far above the number in real data sets; each note copies its text.
 constexpr size_t kMaxNotes = 256;
 
 /// Number of elements from the first to the last that a view reads; -1 on overflow or for a negative size.
@@ -95,7 +95,7 @@ int64_t extent_of(const PickleTensor& view) {
   return sound && last < std::numeric_limits<int64_t>::max() ? last + 1 : -1;
 }
 
-/// -1 if it is not a number.
+/// Number of elements of a view; -1 if it is negative or overflows.
 int64_t count_of(const PickleTensor& view) {
   int64_t count = 1;
   for (const int64_t size : view.sizes) {
@@ -111,7 +111,7 @@ TorchFile TorchFile::open(const std::string& path) {
   file.read_parts();
   const PickleValue top = unpickle(file.part("data.pkl"), path + ": data.pkl");
   const auto* const values = top.as<PickleValue::Dictionary>();
-  if (!values) file.bad("it does not hold a dictionary");
+  if (!values) file.bad("the top value is not a dictionary");
   file.values_ = *values;
   for (const auto& [key, value] : *file.values_) {
     const auto* const view = value.as<std::shared_ptr<const PickleTensor>>();
@@ -130,7 +130,7 @@ void TorchFile::read_parts() {
     if (folder_end == std::string::npos) bad("not a torch file: entry '" + entry.name + "' is not in a folder");
     parts_[entry.name.substr(folder_end + 1)] = {file_->data() + entry.begin, entry.size};
   }
-  if (parts_.count("byteorder") > 0 && part("byteorder") != "little") bad("its numbers are not little-endian");
+  if (parts_.count("byteorder") > 0 && part("byteorder") != "little") bad("the numbers are not little-endian");
 }
 
 std::string_view TorchFile::part(const std::string& name) const {
@@ -165,7 +165,7 @@ at::Tensor TorchFile::tensor(const std::string& key) const {
   const at::Tensor flat = at::empty({extent - offset}, is_bool ? at::kByte : storage.dtype);
   std::memcpy(flat.data_ptr(), bytes.data() + static_cast<size_t>(offset) * element_size, flat.nbytes());
   const at::Tensor dense = flat.as_strided(sizes, strides).contiguous();
-  return is_bool ? dense.ne(0) : dense;  // a bool of another byte than 0 and 1 is undefined
+  return is_bool ? dense.ne(0) : dense;  // as a C++ bool, a byte other than 0 and 1 is undefined
 }
 
 TorchNotes TorchFile::notes(const std::string& key) const {
@@ -190,7 +190,7 @@ std::string little_endian(Integer value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-/// An opcode and what it reads from the stream.
+/// An opcode with its operand.
 std::string opcode(char code, const std::string& operand) {
   std::string bytes(1, code);
   return bytes += operand;
@@ -245,7 +245,7 @@ const char* storage_class(at::ScalarType dtype) {
   }
 }
 
-/// `tensor` is contiguous and the whole of the entry `data/<index>`.
+/// A contiguous tensor that is the whole entry `data/<index>`.
 std::string rebuilt(const at::Tensor& tensor, size_t index) {
   const auto storage = tuple(text("storage") + global("torch", storage_class(tensor.scalar_type())) +
                              text(std::to_string(index)) + text("cpu") + integer(tensor.numel()));
@@ -284,7 +284,7 @@ void write_torch_file(const std::string& path, const std::vector<std::pair<std::
   }
   writer.writeEndOfFile();
   if (archive.size() > std::numeric_limits<uint32_t>::max()) {
-    fail(ErrorCode::kBadArgument, path + " would be larger than 4 GiB, the limit of its format");
+    fail(ErrorCode::kBadArgument, path + " would be larger than 4 GiB, the limit of torch files");
   }
   write_file_atomically(path, archive);
 }

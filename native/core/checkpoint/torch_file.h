@@ -26,11 +26,11 @@ struct StoredEntry {
 /// other files and for ranges outside the file.
 std::vector<StoredEntry> list_stored_zip(const MappedFile& archive, const std::string& path);
 
-/// A value that is not a tensor.
+/// A value of a torch file that is not a tensor, such as a caption or a number of frames.
 using TorchScalar = std::variant<std::nullptr_t, bool, int64_t, std::string>;
 using TorchNotes = std::map<std::string, TorchScalar>;
 
-/// A file by torch.save with a dictionary as top value; its tensors are the values of that dictionary. No code in it is
+/// A torch.save file whose top value is a dictionary; its tensors are the values of that dictionary. No code in it is
 /// executed.
 class TorchFile : public TensorFile {
  public:
@@ -54,9 +54,9 @@ class TorchFile : public TensorFile {
 };
 
 /// Writes tensors in order, and a dictionary of notes. Python's `torch.load(weights_only=True)` reads the file, and so
-/// do simpler loaders: opcodes are basic, entries are aligned to 64 bytes for mapping. Tensors keep their dtypes and
-/// become contiguous. An existing file is replaced once the new one is complete. Throws kBadArgument for an integer
-/// beyond 32 bits, which old loaders reject, or a file beyond 4 GiB; kStorage if writing fails.
+/// do simpler loaders, because opcodes are basic and entries are aligned to 64 bytes for mapping. Tensors keep their
+/// dtypes and become contiguous. An existing file is replaced once the new one is complete. Throws kBadArgument for an
+/// integer beyond 32 bits, which old loaders reject, or a file beyond 4 GiB; kStorage if writing fails.
 void write_torch_file(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
                       const std::string& notes_key, const TorchNotes& notes);
 

@@ -109,9 +109,9 @@ class Sampler {
   Schedule schedule_;
   at::Tensor initial_noise_;  // [B, T, C]
   at::Tensor state_;          // [B, T, C]
-  Modulation modulation_;     // of all times of the schedule
+  Modulation modulation_;     // for all times of the schedule
   PreparedConditions prepared_;
-  Evaluation plain_, guided_;  // with prepared_
+  Evaluation plain_, guided_;  // without and with guidance, under prepared_
   AdaptiveProjectedGuidance projected_;
   std::unique_ptr<Solver> solver_;
 };
@@ -155,7 +155,7 @@ at::Tensor Sampler::velocity(const at::Tensor& state, size_t step, bool corrects
   const auto halves = velocity.chunk(2);
   const double scale = job_.guidance.scale;
   if (job_.guidance.by_angle) return guide_by_angle(state, halves[0], halves[1], time, scale);
-  // Momentum is per step, so the second evaluation of a step (heun) uses plain guidance.
+  // Momentum is per step, so the second evaluation of a step (heun) uses plain classifier-free guidance.
   if (corrects) return halves[1] + scale * (halves[0] - halves[1]);
   return projected_.guide(halves[0], halves[1], scale);
 }
@@ -176,13 +176,14 @@ at::Tensor Sampler::advanced(size_t step) {
 
 void Sampler::inject(size_t step) {
   const double steps = static_cast<double>(schedule_.size());
-  const double injected = std::nearbyint(job_.repaint->injection_ratio * steps);  // half to even
+  const double injected = std::nearbyint(job_.repaint->injection_ratio * steps);  // rounds half to even
   const bool turbo_jump = dit_.is_turbo() && step + 1 == schedule_.size();
   if (static_cast<double>(step) >= injected || turbo_jump) return;
   state_ = inject_source(state_, *job_.repaint, initial_noise_, next_time(schedule_, step));
 }
 
-/// Called once per run, because it synchronises with the GPU. NaN and infinity persist through the steps.
+/// Rejects a state that is not finite or all zero. NaN and infinity persist through the steps, so one call per run,
+/// which synchronises with the GPU, is enough.
 void Sampler::check_state() const {
   const at::Tensor facts = at::stack({state_.isfinite().all(), state_.any()}).to(at::kCPU);
   const bool* const is = facts.const_data_ptr<bool>();

@@ -18,10 +18,10 @@ namespace carillon {
 struct Repaint {
   at::Tensor mask;   // [B, T] bool, true inside the window
   at::Tensor clean;  // [B, T, C] float32, latents of the whole source
-  /// Share of the steps after which the outside is reset to the source at the noise level of the step. Turbo models
-  /// skip this after the last step.
+  /// Share of the steps, counted from the first, after which the outside is reset to the source at the noise level of
+  /// the step. Turbo models skip this after the last step.
   double injection_ratio = 0;
-  /// Length of the cross-fade outside either edge, applied to the finished latents; 0: none.
+  /// Length of the cross-fade outside each edge of the window, applied to the finished latents; 0: none.
   int64_t crossfade_frames = 0;
 };
 
@@ -42,18 +42,18 @@ struct Denoise {
   double shift;                                  // ignored by turbo models
   std::optional<std::vector<double>> timesteps;  // descending to 0; overrides inference_steps and shift
   InferMethod infer_method;
-  std::optional<WaveletCorrection> wavelets;  // after every step
+  std::optional<WaveletCorrection> wavelets;  // applied after every step
   double latent_rescale, latent_shift;        // latents * rescale + shift is decoded
   /// The first int(steps * cover_strength) steps use the task's conditions, the others conditions_after_cover.
   double cover_strength;        // 0 .. 1
   double cover_noise_strength;  // 0 .. 1; above 0: denoising starts near the source
 };
 
-/// Classifier-free guidance. Turbo models are distilled with it and ignore these. Steps outside the interval compute
-/// only the conditional half.
+/// Classifier-free guidance. Turbo models were distilled with guidance and ignore these values. Steps outside the
+/// interval compute only the conditional half.
 struct Guidance {
   double scale;                         // at or below 1: off
-  bool by_angle;                        // angle-based (ADG), else projected
+  bool by_angle;                        // angle-based (ADG), else projected (APG)
   double interval_start, interval_end;  // flow times, both inclusive
 };
 
@@ -76,8 +76,8 @@ struct DenoiseJob {
   Guidance guidance;
   /// Used by the steps beyond denoise.cover_strength; required if that is below 1.
   std::optional<Conditions> conditions_after_cover;
-  /// [B, T, C]. If denoise.cover_noise_strength is above 0, the run starts from it at the time of the schedule nearest
-  /// to 1 - cover_noise_strength.
+  /// Latents [B, T, C] of the source. If denoise.cover_noise_strength is above 0, the run starts from them with noise,
+  /// at the time of the schedule nearest to 1 - cover_noise_strength.
   at::Tensor cover_source;
   std::optional<Repaint> repaint;
 };

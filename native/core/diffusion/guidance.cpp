@@ -27,6 +27,7 @@ at::Tensor orthogonal_part(const at::Tensor& x, const at::Tensor& direction) {
 
 }  // namespace
 
+// Adaptive projected guidance (APG).
 at::Tensor AdaptiveProjectedGuidance::guide(const at::Tensor& conditional, const at::Tensor& unconditional,
                                             double scale) {
   const at::Tensor difference = conditional - unconditional;
@@ -35,11 +36,12 @@ at::Tensor AdaptiveProjectedGuidance::guide(const at::Tensor& conditional, const
   return conditional + (scale - 1.0) * orthogonal_part(momentum_ * limit, conditional);
 }
 
+// Angle-based dynamic guidance (ADG).
 at::Tensor guide_by_angle(const at::Tensor& latents, const at::Tensor& conditional, const at::Tensor& unconditional,
                           double time, double scale) {
   const double weight = std::max(scale - 1.0, 0.0) + kScaleOffset;
   const at::Tensor p = latents - time * conditional;    // predicted data with conditions
-  const at::Tensor q = latents - time * unconditional;  // and without
+  const at::Tensor q = latents - time * unconditional;  // predicted data without them
 
   const at::Tensor p64 = p.to(at::kDouble), q64 = q.to(at::kDouble);
   const at::Tensor lengths = norm_over(p64, kChannel) * norm_over(q64, kChannel);

@@ -3,9 +3,9 @@
 
 namespace carillon {
 
-/// Adaptive projected guidance (Sadat et al., 2024) with momentum: drops the component of the guidance parallel to the
-/// conditional velocity and limits its norm. Norms and projections are over time, one value per item and channel. Use
-/// one object per denoising run, because it holds the momentum.
+/// Adaptive projected guidance (APG; Sadat et al., 2024) with momentum: drops the component of the guidance parallel to
+/// the conditional velocity and limits its norm. Norms and projections are over time, one value per item and channel.
+/// Use one object per denoising run, because it holds the momentum.
 class AdaptiveProjectedGuidance {
  public:
   /// Velocities [B, T, C] in float32; `scale` 1 returns `conditional`. The result is [B, T, C] in float32.

@@ -6,7 +6,7 @@
 
 namespace carillon {
 
-/// Random numbers of one seed: Philox4x32-10 (Salmon et al., 2011), as torch on CUDA. Computed on the host from IEEE
+/// Random numbers of one seed: Philox4x32-10 (Salmon et al., 2011), as in torch on CUDA. Computed on the host from IEEE
 /// additions, multiplications, divisions and square roots only, so every machine draws the same floats.
 class PhiloxStream {
  public:

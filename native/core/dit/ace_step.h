@@ -22,7 +22,7 @@ struct AceStep {
   AudioTokenizer tokenizer;
   AudioDetokenizer detokenizer;
   at::Tensor null_condition;                // [1, 1, E]
-  at::Tensor silence;                       // [1, frames, C], dtype and device of the model; undefined without a file
+  at::Tensor silence;                       // [1, frames, C], dtype and device of the model; undefined if there is none
   at::Tensor silent_frame;                  // first_frame(silence)
   std::vector<std::string> unused_tensors;  // Checkpoint::unused
   Weights decoder_weights;                  // weights that `dit` was loaded from, the base of adapters
@@ -38,7 +38,7 @@ struct AceStep {
   int64_t max_frames() const { return silence.size(1); }
 };
 
-/// The first of latents [1, frames, C]: [C] float32 on the CPU.
+/// The first frame of latents [1, frames, C]: [C] float32 on the CPU.
 at::Tensor first_frame(const at::Tensor& latents);
 
 }  // namespace carillon

@@ -62,7 +62,7 @@ class AudioTokenizer {
 
   Fsq fsq_;
   int64_t frames_per_code_;
-  at::ScalarType dtype_;  // of the model; the members below are float32
+  at::ScalarType dtype_;  // dtype of the model; the members below are float32
   nn::Linear acoustic_proj_;
   nn::Linear embed_;
   at::Tensor special_token_;  // [1, 1, E]

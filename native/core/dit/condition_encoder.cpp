@@ -86,7 +86,8 @@ PackedStates ConditionEncoder::encode_timbre(const at::Tensor& latents, const at
     const int64_t item = item_of.const_data_ptr<int64_t>()[clip];
     if (item < 0 || item >= batch) {
       fail(ErrorCode::kBadArgument,
-           "a reference clip belongs to item " + std::to_string(item) + " of a batch of " + std::to_string(batch));
+           "a reference clip is for item " + std::to_string(item) + ", but the batch has " + std::to_string(batch) +
+               " items, counted from 0");
     }
     clips[item].push_back(clip);
   }

@@ -55,8 +55,8 @@ class ConditionEncoder {
 
   /// [B, L, text width], mask [B, L] -> [B, L, E]. Masked positions are not attended to but have an output.
   at::Tensor encode_lyrics(const at::Tensor& embeddings, const at::Tensor& mask) const;
-  /// One state per clip, grouped by item and padded with zeros: [B, most clips of an item, E]. The state is that of the
-  /// first frame, or in the XL family of a special token before it.
+  /// One state per clip, grouped by item and padded with zeros: [B, most clips of an item, E]. A clip's state is the
+  /// output at its first frame, or in the XL family at a special token before it.
   PackedStates encode_timbre(const at::Tensor& latents, const at::Tensor& items, int64_t batch) const;
 
  private:

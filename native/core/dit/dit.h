@@ -31,13 +31,13 @@ struct ContextTokens {
 /// Keys and values of cross-attention for one set of conditions, per layer; constant over the steps of a run.
 struct CrossCache {
   struct Layer {
-    nn::CrossAttention::KeysValues conditional;  // of R rows
+    nn::CrossAttention::KeysValues conditional;  // for R rows
     at::Tensor unconditional;                    // [1, 1, H], undefined without guidance
   };
   std::vector<Layer> layers;
 };
 
-/// A layer as a function of its input. A LayerRunner calls it directly, or again in the backward pass to save memory.
+/// A layer as a function of its input. A LayerRunner calls it directly or, to save memory, again in the backward pass.
 /// Apart from its input a layer depends only on leaves of the graph, so gradients can be taken layer by layer.
 using LayerFunction = std::function<at::Tensor(const at::Tensor&)>;
 using LayerRunner = std::function<at::Tensor(const LayerFunction& layer, const at::Tensor& x)>;
@@ -48,7 +48,7 @@ struct DitLayer {
   nn::SelfAttention self_attn;
   nn::CrossAttention cross_attn;
   nn::SwiGlu mlp;
-  int64_t window = 0;  // of self-attention; 0: full
+  int64_t window = 0;  // window of self-attention; 0: full attention
   bool one_sided_window = false;
 
   static DitLayer load(const Weights& weights, const DitConfig& config, int64_t index);
@@ -85,7 +85,7 @@ class Dit {
   bool is_turbo() const { return is_turbo_; }
   int64_t latent_channels() const { return latent_channels_; }
 
-  /// Modulation at `times` [N] float32 with r = t, as in all inference, which makes the second time branch constant.
+  /// Modulation at `times` [N] float32 with r = t, as always in inference; the second time embedding is then constant.
   Modulation modulate(const at::Tensor& times) const;
   /// The same with `reference_times` [N], the r of mean flow.
   Modulation modulate(const at::Tensor& times, const at::Tensor& reference_times) const;

@@ -18,8 +18,8 @@ namespace carillon {
 /// prompts, program, seeds and max_new_tokens.
 ///
 /// On the CPU a row does not depend on the other rows, bit for bit: products of up to 16 rows sum every row in the same
-/// order, prompts and forced runs are fed alone, and each row's logits cover the ids that it needs alone. On a GPU the
-/// kernels depend on the number of rows, so another batch size may round differently and change a plan.
+/// order, prompts and runs of forced ids are fed alone, and each row gets the logits of only the ids that it needs. On
+/// a GPU, kernels depend on the number of rows, so another batch size may round differently and change a plan.
 ///
 /// `max_context_tokens`: positions of a row, prompt and new tokens. `max_songs`: seeds at once, unless `first` has more;
 /// fewer if the rows for requests that may join would take much of the free memory.

@@ -37,8 +37,8 @@ struct FreeSegment {};
 
 using Segment = std::variant<TokensSegment, PatternSegment, CodesSegment, TextSegment, FreeSegment>;
 
-/// A prompt, a program of segments, and one row per seed. A batch has one or more jobs, such as the songs of a task.
-/// Mirrors LanguageJob of src/engine/addon.ts.
+/// A prompt, a program (the segments of the output, in order), and one row per seed. A batch has one or more jobs, such
+/// as the songs of a task. Mirrors LanguageJob of src/engine/addon.ts.
 struct LanguageJob {
   std::vector<int32_t> prompt;
   std::vector<int32_t> negative_prompt;  // required if cfg_scale is above 1

@@ -141,7 +141,7 @@ class Parser {
       if (next_is('-') && position_ + 1 < text_.size() && text_[position_ + 1] != ']') {
         ++position_;
         high = class_member();
-        if (high < low) error_at(position_ - 1, "the range runs backwards");
+        if (high < low) error_at(position_ - 1, "the end of the range is before its start");
       }
       for (size_t c = low; c <= high; ++c) members.set(c);
     }
@@ -185,7 +185,7 @@ class Parser {
       max = next_is('}') ? -1 : number();
     }
     if (take("'}'") != '}') error_at(position_ - 1, "'}' is missing");
-    if (max >= 0 && max < min) error_at(position_ - 1, "the bounds run backwards");
+    if (max >= 0 && max < min) error_at(position_ - 1, "the maximum is below the minimum");
   }
 
   int number() {
@@ -284,7 +284,7 @@ class Compiler {
   }
 
   ByteNfa nfa_;
-  int parts_ = 0;  // counting each copy of a repetition
+  int parts_ = 0;  // compiled expressions, counting each copy of a repetition
 };
 
 }  // namespace

@@ -106,7 +106,7 @@ void ProgramCursor::append(int32_t id) {
   continues_ = false;
 }
 
-/// Forced ids are data: an end token among them does not end the row.
+/// Appends forced ids. Unlike a chosen end token, a forced one does not end the row.
 void ProgramCursor::append(std::span<const int32_t> ids) {
   const auto room = static_cast<size_t>(max_new_tokens_) - ids_.size();
   if (ids.size() > room) finished_ = FinishReason::kLength;

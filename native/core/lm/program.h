@@ -10,10 +10,10 @@
 
 namespace carillon {
 
-/// Executes a job's program for one row. It is at a choice among `mask()`, at a boundary (a pattern that is complete
-/// but could continue), or done. Forced ids are appended without a choice: token segments, states with one allowed
-/// token, and the completion of a pattern that has used up its tokens. The program, vocabulary and cache must outlive
-/// it.
+/// Executes a job's program for one row. The row is at a choice among `mask()`, at a boundary (a pattern that is
+/// complete but could continue), or done. Ids are appended without a choice for token segments, for states with one
+/// allowed token, and for the completion of a pattern that has reached max_tokens. The program, vocabulary and cache
+/// must outlive the cursor.
 class ProgramCursor {
  public:
   ProgramCursor(const std::vector<Segment>& program, int64_t max_new_tokens, const Vocabulary& vocabulary,
@@ -60,8 +60,8 @@ class ProgramCursor {
   std::optional<FinishReason> finished_;
   size_t segment_ = 0;
   int64_t used_ = 0;                     // tokens of the current segment
-  std::shared_ptr<PatternMasks> masks_;  // if the current segment is a pattern
-  int32_t state_ = 0;                    // of its automaton
+  std::shared_ptr<PatternMasks> masks_;  // of the current segment, if it is a pattern
+  int32_t state_ = 0;                    // state of the pattern's automaton
   bool continues_ = false;                 // the boundary at state_ was decided: the pattern continues
   bool at_boundary_ = false;
   const TokenMask* mask_ = nullptr;

@@ -44,7 +44,7 @@ at::Tensor used_ids(const std::vector<AheadRow>& rows, const TokenMask& mask) {
   return used;
 }
 
-/// Repeats the rows for guidance.
+/// With guidance, repeats the rows: the unconditional rows get the same values as the conditional ones.
 at::Tensor doubled(const at::Tensor& x, bool is_guided) { return is_guided ? at::cat({x, x}) : x; }
 
 }  // namespace

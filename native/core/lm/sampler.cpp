@@ -93,7 +93,7 @@ class DescendingOrder {
   }
 
   std::span<const float> weights_;
-  std::vector<double> mass_;  // per bucket
+  std::vector<double> mass_;  // total weight of each bucket
   double total_ = 0.0;
   bool unordered_ = false;
 };

@@ -57,7 +57,7 @@ void Vocabulary::build_trie() {
   for (uint32_t index = 0; index < sorted_ids_.size(); ++index) {
     const auto text = bytes(sorted_ids_[index]);
     if (text.size() > std::numeric_limits<uint16_t>::max()) {
-      fail(ErrorCode::kBadArgument, "vocabulary: a token is too long");
+      fail(ErrorCode::kBadArgument, "vocabulary: a token is longer than 65535 bytes");
     }
     longest_token_ = std::max(longest_token_, text.size());
     const auto differs = std::mismatch(previous.begin(), previous.end(), text.begin(), text.end()).first;
@@ -154,7 +154,7 @@ const TokenMask& PatternMasks::mask(int32_t state) {
   return *mask;
 }
 
-/// Walks trie and automaton together, depth-first; a dead state skips the subtree.
+/// Walks trie and automaton together, depth-first, and skips subtrees for which the automaton is dead.
 std::vector<int64_t> PatternMasks::allowed_ids(int32_t state) {
   const auto nodes = vocabulary_.nodes();
   const auto sorted = vocabulary_.sorted_ids();

@@ -72,7 +72,7 @@ struct TokenMask {
   std::vector<int64_t> ids;
   at::Tensor id_tensor;
   /// bool [last - first + 1] on the model's device, true for ids that are not allowed. Only defined if the ids are many
-  /// and have gaps; without both forms every id in first .. last is allowed.
+  /// and have gaps. If `ids` is empty and `blocked` undefined, every id in first .. last is allowed.
   at::Tensor blocked;
 
   /// Allowed columns of logits [n, C] that start at id `window_first`: [n, K].
@@ -102,7 +102,7 @@ class PatternMasks {
   std::unordered_map<int32_t, std::unique_ptr<TokenMask>> masks_;
 };
 
-/// Cache of all masks of one model, kept across requests. Used only on the language model's lane. The vocabulary must
+/// Cache of all masks of one model, kept across requests. Used only on the language model's thread. The vocabulary must
 /// outlive it.
 class MaskCache {
  public:

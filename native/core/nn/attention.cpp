@@ -15,7 +15,8 @@ namespace carillon::nn {
 
 namespace {
 
-/// Beyond this many windows the blocked form computes less than the dense one (3 windows of keys a query).
+/// For sequences of more than this many windows the blocked form computes less than the dense one: 3 windows of keys
+/// for each query.
 constexpr int64_t kDenseWindows = 4;
 
 /// Additive mask: the lowest float for hidden pairs, 0 for visible ones.
@@ -43,15 +44,15 @@ at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::T
   return at::scaled_dot_product_attention(q, expand_heads(k, q.size(1)), expand_heads(v, q.size(1)), mask, 0.0, causal);
 }
 
-/// Whether libtorch takes the flash kernel for q [B, Nq, Sq, D] and k [B, Nkv, Sk, D] where nothing is masked: a GPU of
-/// Ampere or later, a type of 16 bits.
+/// Whether libtorch uses the flash kernel for q [B, Nq, Sq, D] and k [B, Nkv, Sk, D] without a mask: on GPUs of Ampere
+/// or later, for 16-bit types.
 bool takes_flash(const at::Tensor& q, const at::Tensor& k) {
   return q.is_cuda() &&
          at::_fused_sdp_choice(q, k, k, std::nullopt, 0.0, false, std::nullopt, q.size(1) != k.size(1)) ==
              static_cast<int64_t>(at::SDPBackend::flash_attention);
 }
 
-/// Visible pairs [1 or B, 1, Sq, Sk].
+/// Whether a query sees a key: bool [1 or B, 1, Sq, Sk].
 at::Tensor visible_pairs(const at::Tensor& q, const at::Tensor& k, const AttentionPattern& pattern) {
   const auto positions = q.options().dtype(at::kLong);
   const at::Tensor queries = at::arange(k.size(2) - q.size(2), k.size(2), positions).unsqueeze(1);
@@ -98,7 +99,7 @@ at::Tensor blocked_attention(const at::Tensor& q, const at::Tensor& k, const at:
   return out.transpose(1, 2).reshape({batch, blocks * window, -1}).narrow(1, 0, length);
 }
 
-/// Uses the window of the flash kernel: no mask, and no repeated heads.
+/// Passes the window to the flash kernel, which then needs neither a mask nor repeated heads.
 at::Tensor flash_window(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const AttentionPattern& pattern) {
   const std::optional<int64_t> after = pattern.window_is_one_sided ? std::nullopt : std::optional(pattern.window);
@@ -108,7 +109,7 @@ at::Tensor flash_window(const at::Tensor& q, const at::Tensor& k, const at::Tens
   return out.flatten(2);
 }
 
-/// Keys up to the last visible one, so that padding of shorter items costs nothing and changes no rounding.
+/// Attends to keys up to the last visible one, so that padding of shorter items costs nothing and changes no rounding.
 at::Tensor attend_item(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionPattern pattern) {
   int64_t keys = k.size(2);
   if (pattern.key_mask.defined() && pattern.window == 0) {

@@ -11,7 +11,7 @@ struct AttentionPattern {
   int64_t window = 0;                // > 0: |i - j| <= window, both ways (Sq = Sk)
   bool window_is_one_sided = false;  // i - j <= window: all later keys are visible (DitConfig::one_sided_windows)
   at::Tensor key_mask = {};          // [B, Sk] bool, true = visible; undefined: no key is hidden (faster than all true)
-  bool by_item = false;              // on the CPU, for equal bytes of an item in every batch; costs time if Sq is short
+  bool by_item = false;              // CPU: item by item, so that results do not depend on the batch; slow for short Sq
 };
 
 /// softmax(q k^T / sqrt(D)) v with grouped heads: query head h reads kv head h / (Nq / Nkv).
@@ -20,11 +20,11 @@ struct AttentionPattern {
 /// query without visible keys gets the mean of all values, as with additive masks in the reference.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern);
 
-/// Number of visible cached keys of each row, on the device, so that shapes stay constant as rows grow.
+/// Number of visible cached keys of each row. It is kept on the device, so that shapes stay constant as rows grow.
 struct VisibleKeys {
   at::Tensor counts;                    // int32 [B]
-  at::Tensor query_starts, key_starts;  // int32 [B + 1], for contiguous rows; else undefined
-  at::Tensor mask;                      // [B, 1, 1, S], added to the scores; undefined if the kernel takes counts
+  at::Tensor query_starts, key_starts;  // int32 [B + 1], first query and key of each row; only for the flash kernel
+  at::Tensor mask;                      // [B, 1, 1, S], added to the scores; undefined for the flash kernel
 
   /// `counts` [B] of `keys` [B, Nkv, S, D], for queries of `num_heads` heads.
   static VisibleKeys of(const at::Tensor& counts, const at::Tensor& keys, int64_t num_heads);
@@ -55,7 +55,7 @@ struct SelfAttention {
     at::Tensor q;     // [B, Nq, S, D]
     at::Tensor k, v;  // [B, Nkv, S, D]
   };
-  /// Projected, normalised, rotated.
+  /// Heads of x [B, S, H]: projected, normalised, rotated.
   Heads heads(const at::Tensor& x, const Rotary& rotary) const;
 
   /// x [B, S, H] -> [B, S, H].

@@ -38,8 +38,8 @@ SwiGlu SwiGlu::load(const Weights& weights, int64_t hidden_size, int64_t interme
 
 namespace {
 
-/// A step of decoding on the CPU goes row by row: libtorch rounds an exponential otherwise near where it cuts its work,
-/// and a row must not depend on how many there are.
+/// Runs a decoding step on the CPU row by row: libtorch splits its work between threads and rounds exponentials
+/// differently at the ends of a part, and a row must not depend on the number of rows.
 at::Tensor silu_by_row(const at::Tensor& x) {
   const bool is_decoding = x.is_cpu() && x.dim() == 3 && x.size(0) > 1 && x.size(1) == 1;
   if (!is_decoding) return at::silu(x);

@@ -130,7 +130,7 @@ void rotate_positions(const at::Tensor& x, const Rotary& rotary, at::Tensor& y, 
   at::parallel_for(0, x.size(0) * x.size(1), std::max<int64_t>(1, kElementsPerTask / width),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i) {
-                       const int64_t table = i % tables * half;  // per row of the batch, or shared by all
+                       const int64_t table = i % tables * half;  // one table per row of the batch, or one for all
                        rotate(from + i * width, cos + table, sin + table, to + i * width, heads, half);
                      }
                    });

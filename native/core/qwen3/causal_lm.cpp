@@ -69,7 +69,7 @@ std::vector<Span> make_spans(c10::ArrayRef<int64_t> rows, const KvCache& cache) 
 
 void check_feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, const KvCache& cache) {
   if (ids.dim() != 2 || ids.size(0) != static_cast<int64_t>(rows.size()) || ids.numel() == 0) {
-    fail(ErrorCode::kBadArgument, "token ids must be [n, t] for n cache rows, neither of them 0");
+    fail(ErrorCode::kBadArgument, "token ids must be [n, t] for n cache rows, with n and t at least 1");
   }
   if (std::set<int64_t>(rows.begin(), rows.end()).size() != rows.size()) {
     fail(ErrorCode::kBadArgument, "a cache row is fed twice in one call");
@@ -83,7 +83,7 @@ void check_feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, const KvCach
   }
 }
 
-/// Position tables of the new tokens: one table if all rows have equal length, else one per row.
+/// Rotary tables of the new tokens: one table if all rows have equal length, else one per row.
 nn::Rotary rotary_of(const nn::Rotary& all, const std::vector<Span>& spans, int64_t inputs, int64_t tokens) {
   if (spans.size() == 1) return all.slice(spans[0].length, tokens);
   const at::Tensor first = at::empty({inputs, 1}, at::kLong);
@@ -179,7 +179,7 @@ at::Tensor CausalLm::step(const at::Tensor& ids, const at::Tensor& positions, Kv
 }
 
 at::Tensor CausalLm::feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const {
-  const at::AutoDispatchBelowADInplaceOrView inference;  // never differentiated; the results are ordinary tensors
+  const at::AutoDispatchBelowADInplaceOrView inference;  // no gradients, but ordinary tensors
   return stack_.norm(forward(ids, rows, cache).select(1, ids.size(-1) - 1));
 }
 
@@ -193,8 +193,9 @@ at::Tensor CausalLm::logits(const at::Tensor& hidden) const { return logits(hidd
 at::Tensor CausalLm::logits(const at::Tensor& hidden, int64_t first, int64_t count) const {
   const at::AutoDispatchBelowADInplaceOrView inference;
   if (first < 0 || count < 1 || first + count > config().vocab_size) {
-    fail(ErrorCode::kBadArgument, "the head has " + std::to_string(config().vocab_size) + " rows, not " +
-                                      std::to_string(first) + " .. " + std::to_string(first + count - 1));
+    fail(ErrorCode::kBadArgument, "logits of ids " + std::to_string(first) + " .. " +
+                                      std::to_string(first + count - 1) + " were requested, but the vocabulary has " +
+                                      std::to_string(config().vocab_size) + " ids");
   }
   return kernels::linear(hidden, head_.rows(first, count), {}).to(at::kFloat);
 }

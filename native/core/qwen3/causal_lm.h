@@ -77,7 +77,7 @@ class CausalLm {
   kernels::Matrix head_;  // [V, H]: lm_head.weight, else the embeddings
   Placement placement_;
   std::vector<std::string> unused_tensors_;
-  nn::Rotary rotary_;  // of max_position_embeddings positions
+  nn::Rotary rotary_;  // tables of max_position_embeddings positions
 };
 
 }  // namespace carillon

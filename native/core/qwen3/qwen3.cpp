@@ -45,7 +45,7 @@ TextEncoder TextEncoder::load(const ModelSource& source, const Placement& placem
 }
 
 at::Tensor TextEncoder::encode(const at::Tensor& ids) const {
-  const at::AutoDispatchBelowADInplaceOrView inference;  // never differentiated; the results are ordinary tensors
+  const at::AutoDispatchBelowADInplaceOrView inference;  // no gradients, but ordinary tensors
   const Qwen3Config& config = stack_.config;
   require(ids.dim() == 2 && ids.size(1) > 0 && ids.size(1) <= config.max_position_embeddings,
           "token ids must be [B, T] with T in 1 .. " + std::to_string(config.max_position_embeddings));

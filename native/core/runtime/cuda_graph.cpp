@@ -13,8 +13,8 @@
 namespace carillon {
 namespace {
 
-/// Functions of at::cuda::CUDAGraph, by the names that libtorch_cuda exports. Linking it or including its header would
-/// tie the core to one build of libtorch; this way it runs with those for CPU and for any CUDA.
+/// Functions of at::cuda::CUDAGraph, found by the names that libtorch_cuda exports. Linking the library or including
+/// its header would tie the core to one build of libtorch; this way it runs with builds for the CPU and for any CUDA.
 struct CudaGraphs {
   void (*construct)(void* graph, bool keep_graph);
   void (*destroy)(void* graph);
@@ -22,7 +22,7 @@ struct CudaGraphs {
   void (*capture_end)(void* graph);
   void (*replay)(void* graph);
 
-  /// Null if a function is missing.
+  /// Null if this libtorch lacks one of the functions.
   static const CudaGraphs* get() {
     static const CudaGraphs* const all = load();
     return all;
@@ -59,12 +59,12 @@ class CudaGraph final : public Graph {
   void replay() override { cuda_.replay(graph_); }
 
  private:
-  static constexpr int kCaptureModeThreadLocal = 1;  // of cudaStreamCaptureMode
+  static constexpr int kCaptureModeThreadLocal = 1;  // value of cudaStreamCaptureMode
   const CudaGraphs& cuda_;
-  alignas(std::max_align_t) std::byte graph_[4096];  // libtorch 2.14 uses 448 of them
+  alignas(std::max_align_t) std::byte graph_[4096];  // libtorch 2.14 uses 448 bytes
 };
 
-/// Capture does not work on the shared default stream: sets another stream for the thread while this lives.
+/// Capture does not work on the shared default stream: selects another stream for the thread while this object lives.
 class OtherStream {
  public:
   explicit OtherStream(const at::Device& device)

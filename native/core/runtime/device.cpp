@@ -39,11 +39,11 @@ std::vector<c10::DeviceIndex> devices_in_use() {
 
 std::string name_of(c10::DeviceIndex index) { return at::Device(at::kCUDA, index).str(); }
 
-void settle_kernels() {
+void configure_kernels() {
   static std::once_flag once;
   std::call_once(once, [] {
     auto& context = at::globalContext();
-    // It replans for every key length, which grows with each token: a tenth of a second on Hopper.
+    // cuDNN's attention builds a plan for every key length, which grows with each token: 0.1 s each on Hopper.
     context.setSDPUseCuDNN(false);
     // Deterministic results, and no TensorFloat-32.
     context.setDeterministicCuDNN(true);
@@ -61,14 +61,15 @@ at::Device choose_device(const std::string& device) {
     fail(ErrorCode::kBadArgument, "unknown device '" + device + "': use auto, cpu, cuda or cuda:N");
   }
   if (!at::hasCUDA()) {
-    fail(ErrorCode::kBadArgument, "device '" + device + "' was asked for, but this libtorch sees no CUDA device");
+    fail(ErrorCode::kBadArgument, "device '" + device + "' is not available: this libtorch sees no CUDA device");
   }
   const int index = has_index ? std::stoi(device.substr(5)) : 0;
   const int count = static_cast<int>(at::getNumGPUs());
   if (index >= count) {
-    fail(ErrorCode::kBadArgument, "device '" + device + "' was asked for, but there are only " + std::to_string(count));
+    fail(ErrorCode::kBadArgument,
+         "device '" + device + "' does not exist: the number of GPUs is " + std::to_string(count));
   }
-  settle_kernels();
+  configure_kernels();
   return at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
 
@@ -115,7 +116,7 @@ class Staging {
   /// Copies contiguous bytes to `target`, uint8 [n] on a GPU, on the thread's current stream.
   void send(const char* bytes, const at::Tensor& target) {
     for (int64_t done = 0; done < target.numel();) {
-      if (used_ == kBytes) turn(target.device());
+      if (used_ == kBytes) swap_buffers(target.device());
       at::Tensor& buffer = buffers_[current_];
       if (!buffer.defined()) buffer = at::empty({kBytes}, at::TensorOptions(at::kByte).pinned_memory(true));
       const int64_t count = std::min(target.numel() - done, kBytes - used_);
@@ -133,7 +134,7 @@ class Staging {
   static constexpr int64_t kBytes = 16 << 20, kBytesPerTask = 1 << 20, kAlignment = 64;
 
   /// Switches to the other buffer once its transfer is complete.
-  void turn(const at::Device& device) {
+  void swap_buffers(const at::Device& device) {
     sent_[current_].emplace(device.type());
     sent_[current_]->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
     current_ = 1 - current_;
@@ -163,7 +164,7 @@ namespace {
 
 int64_t host_memory() {
   const int64_t physical = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
-  int64_t limit = 0;  // of a container; "max" or no file if there is none
+  int64_t limit = 0;  // of a container; without a limit the file is missing or contains "max"
   std::ifstream("/sys/fs/cgroup/memory.max") >> limit;
   return limit > 0 ? std::min(limit, physical) : physical;
 }

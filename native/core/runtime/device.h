@@ -9,8 +9,8 @@
 
 namespace carillon {
 
-/// Form of the weights of projections: the placement's type; the stored type if products with it are as fast; or codes
-/// of 8 or 4 bits (kernels/matrix.h).
+/// How the weights of projections are stored: in the placement's type; in the type of the file if products with it are
+/// as fast; or as 8-bit or 4-bit codes (kernels/matrix.h).
 enum class WeightForm { kDense, kStored, kInt8, kInt4 };
 
 /// Device of a model, and type of its weights and activations. Schedules, sampler state, normalisation statistics and
@@ -21,10 +21,10 @@ struct Placement {
   WeightForm weights = WeightForm::kDense;
 };
 
-/// `device`: cpu, cuda, cuda:N or auto (the first GPU if there is one). The first call with a GPU configures the choice
-/// of kernels there. `dtype`: float32, bfloat16 or auto (bfloat16 on GPUs and on CPUs for which kernels/cpu.h has
-/// bfloat16 kernels). `quantization`: none (kStored), int8 or int4. Throws kBadArgument for a missing device and for
-/// unknown names.
+/// `device`: cpu, cuda, cuda:N or auto (the first GPU if there is one). The first call with a GPU also configures which
+/// kernels libtorch uses on GPUs. `dtype`: float32, bfloat16 or auto (bfloat16 on GPUs and on CPUs for which
+/// kernels/cpu.h has bfloat16 kernels). `quantization`: none (kStored), int8 or int4. Throws kBadArgument for a missing
+/// device and for unknown names.
 Placement choose_placement(const std::string& device, const std::string& dtype,
                            const std::string& quantization = "none");
 
@@ -40,7 +40,7 @@ void use_own_stream(const at::Device& device, bool is_urgent);
 at::Tensor upload(const at::Tensor& host, const at::Device& device);
 
 struct DeviceInfo {
-  std::string name;  // what `device` may be set to: cpu, cuda:0, ...
+  std::string name;  // value for `device` of choose_placement: cpu, cuda:0, ...
   std::string description;
   int64_t memory_bytes;  // total; 0 if unknown
 };
@@ -54,7 +54,7 @@ int64_t available_memory(const at::Device& device);
 /// Releases libtorch's cache of freed GPU memory.
 void release_cached_memory();
 
-/// Whether a GPU in use has failed for good: all further calls to it fail in this process.
+/// Whether a GPU in use has failed permanently: all further calls to it fail in this process.
 bool is_device_lost();
 
 /// Free memory of the GPUs in use, as "cuda:0 has 0.3 of 24.0 GB free"; empty without GPUs.

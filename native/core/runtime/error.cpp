@@ -52,7 +52,8 @@ Error out_of_memory(const std::string& cause) {
 /// libtorch reports some errors in text only, and each of its libraries words out-of-memory differently.
 Error error_of(const std::string& message) {
   if (is_device_lost()) {
-    return Error(ErrorCode::kDeviceLost, "the GPU failed for good; only a restart brings it back (" + message + ")");
+    return Error(ErrorCode::kDeviceLost,
+                 "the GPU has failed permanently; restart the process to use it again (" + message + ")");
   }
   if (says(message, {"out of memory", "DefaultCPUAllocator: ", "ALLOC_FAILED", "ALLOCATION_FAILED",
                      "CUBLAS_STATUS_NOT_INITIALIZED"})) {

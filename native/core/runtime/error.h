@@ -6,15 +6,15 @@ namespace carillon {
 
 /// Why a call into the core failed. The addon turns the code into the `code` of a JS Error.
 enum class ErrorCode {
-  kBadArgument,    // the caller's values cannot work; nothing was computed
+  kBadArgument,    // a value of the caller is invalid; nothing was computed
   kSongTooLong,    // the song exceeds what the checkpoint can render
   kBadCheckpoint,  // a file is missing, damaged or of another model; the message names file and tensor
   kOutOfMemory,    // host or device memory ran out; the message says what would help
   kCancelled,      // the caller's signal fired
   kNotFinite,      // a NaN or infinity appeared in a result
-  kStorage,        // a file could not be written; what was there before is unchanged
-  kDeviceLost,     // a GPU failed for good: only a new process computes on it again
-  kInternal,       // a fault of ours or of libtorch
+  kStorage,        // a file could not be written; the previous file is unchanged
+  kDeviceLost,     // a GPU failed permanently; only a new process can use it again
+  kInternal,       // a bug in Carillon or libtorch
 };
 
 /// The wire name of a code: BAD_ARGUMENT, SONG_TOO_LONG, BAD_CHECKPOINT and so on.
@@ -35,8 +35,8 @@ class Error : public std::runtime_error {
 /// Throws kBadArgument with the message unless the condition holds.
 void require(bool holds, const std::string& message);
 
-/// Current exception as an Error: our errors unchanged, others with a code and a message without stack
-/// trace. Call it in a catch block.
+/// Current exception as an Error: our errors unchanged, others with a code and a message without stack trace. Call it
+/// in a catch block.
 Error current_error();
 
 }  // namespace carillon

@@ -7,8 +7,8 @@
 
 namespace carillon {
 
-/// A model that stays on its device, or is loaded while it is in use. Unloaded weights are read again from the mapped
-/// file, which the system caches in main memory. Single-threaded.
+/// A model that stays on its device, or is loaded only while it is in use. Unloaded weights are read again from the
+/// mapped file, which the system caches in main memory. Single-threaded.
 template <typename Model>
 class Resident {
  public:
@@ -19,7 +19,7 @@ class Resident {
     if (stays) resident_ = std::make_shared<Model>(load_(control));
   }
 
-  /// Returns the model and loads it if needed. One that does not stay is unloaded with its last holder.
+  /// Returns the model and loads it if needed. A model that does not stay is unloaded with the last returned pointer.
   std::shared_ptr<Model> acquire(const Control& control) const {
     return resident_ ? resident_ : std::make_shared<Model>(load_(control));
   }

@@ -21,8 +21,9 @@ at::Tensor salient_weights(const at::Tensor& weights) {
   return kept.square();
 }
 
-/// Dynamic time warping: the path of highest sum from the first to the last corner of `gain` [rows, columns], in steps
-/// of a row, a column or both. Returns for each row the first column on the path with a positive gain, else the first.
+/// Dynamic time warping: finds the path of highest sum from the first to the last element of `gain` [rows, columns], in
+/// steps of a row, a column or both. Returns for each row the first column on the path with a positive gain or, if
+/// there is none, the first column on the path.
 std::vector<int64_t> first_columns(const at::Tensor& gain) {
   enum Move : uint8_t { kBoth, kRow, kColumn };
   const int64_t rows = gain.size(0), columns = gain.size(1);

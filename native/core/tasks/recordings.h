@@ -11,8 +11,8 @@
 
 namespace carillon {
 
-/// Excerpt of a reference recording [channels, any samples] for the timbre encoder: [channels, samples]. A third each
-/// from the beginning, from one third into the recording and from the end. Shorter recordings are repeated first.
+/// Excerpt of a reference recording [channels, any samples] for the timbre encoder: [channels, samples]. Its thirds
+/// come from the beginning, from one third into the recording and from the end. Shorter recordings are repeated first.
 /// Deterministic, so equal recordings give equal timbre. Also accepts latents [C, any frames].
 at::Tensor timbre_excerpt(const at::Tensor& recording, int64_t samples);
 

@@ -137,7 +137,8 @@ void check_window(const RenderJob& job, const RendererInfo& info) {
   const std::string window = "the window of " + text_of(start) + " to " + text_of(end) + " seconds";
   require(std::isfinite(start) && std::isfinite(end), window + " has an end that is not finite");
   require(start < end, window + " ends before it begins");
-  require(start <= seconds && end >= 0.0, window + " does not touch the source, which has " + text_of(seconds));
+  require(start <= seconds && end >= 0.0,
+          window + " does not touch the source, which has " + text_of(seconds) + " seconds");
   check_length("the source with " + window, song_samples(job, info), info);
 }
 

@@ -24,14 +24,14 @@ struct Window {
 
 enum class RepaintMode { kConservative, kBalanced, kAggressive };
 
-/// Chunk mask that the model reads: the window only, or all frames. The reference writes a 2 into a boolean mask for
-/// kAuto, so its models have only seen 0 and 1: kAuto is 1 everywhere.
+/// Chunk mask that the model reads: 1 in the window only (kExplicit), or in all frames (kAuto). For kAuto the reference
+/// writes a 2 into a boolean mask, so its models have seen only 0 and 1.
 enum class ChunkMask { kExplicit, kAuto };
 
 /// The group `edit` of src/engine/render-parameters.ts, which holds its defaults and ranges.
 struct Edit {
   RepaintMode repaint_mode;
-  double repaint_strength;  // 0 .. 1, of the balanced mode
+  double repaint_strength;  // 0 .. 1, used in the balanced mode
   ChunkMask chunk_mask;
   bool cover_skips_codes;  // cover: use the latents of the source instead of its audio codes
 };
@@ -52,8 +52,8 @@ struct PromptIds {
 /// random. On the CPU the bytes of an item do not depend on the others.
 struct RenderJob {
   Task task;
-  std::vector<PromptIds> prompts;  // of all items, or one per item
-  int64_t samples;  // length without a source; with audio codes: at most their length, 0 for all of it
+  std::vector<PromptIds> prompts;  // one for all items, or one per item
+  int64_t samples;  // length without a source; with audio codes at most their length, 0 for their whole length
   /// text2music, cover: one list per item, all of one length; or empty. Codes outside the codebook are rejected; codes
   /// beyond the length of the song are cut.
   std::vector<std::vector<int32_t>> audio_codes = {};
@@ -61,7 +61,7 @@ struct RenderJob {
   at::Tensor source_latents = {};     // [frames, C] float32 on the CPU, replaces source_audio; `samples` long
   std::optional<Window> window = {};  // repaint, lego; nullopt: all of the source
   at::Tensor reference_audio = {};    // timbre reference, as source_audio; undefined for none
-  at::Tensor reference_latents = {};  // as source_latents, replaces reference_audio
+  at::Tensor reference_latents = {};  // replaces reference_audio, as source_latents does source_audio
   Denoise denoise;
   Guidance guidance;
   Edit edit;
@@ -76,8 +76,8 @@ struct RenderResult {
   int64_t samples_per_channel = 0;
   /// Per item [frames, C], float32 on the CPU, contiguous: the decoded latents.
   std::vector<at::Tensor> latents;
-  /// Per item the time in seconds of each timed lyric token; none of an item without timed lyrics, or if the model
-  /// finds no alignment. Empty if the model has no lyric heads or no item has timed lyrics.
+  /// Per item the time in seconds of each timed lyric token; an empty list for an item without timed lyrics or without
+  /// an alignment. Empty if the model has no lyric heads or no item has timed lyrics.
   std::vector<std::vector<float>> lyric_seconds;
   struct {
     double conditions = 0, denoise = 0, decode = 0;  // seconds
@@ -104,7 +104,7 @@ bool reads_source(const RenderJob& job);
 /// Length of the job's source.
 int64_t source_samples(const RenderJob& job);
 
-/// Length of the song in samples: of its source extended by the window, else job.samples, else of its audio codes.
+/// Length of the song in samples: that of its source extended by the window, else job.samples, else that of its codes.
 int64_t song_samples(const RenderJob& job, const RendererInfo& info);
 
 /// Latent frames of the song before padding. The last frame is rendered whole and cut to the sample after decoding.
@@ -118,7 +118,7 @@ struct WindowPlace {
   friend bool operator==(const WindowPlace&, const WindowPlace&) = default;
 };
 
-/// Rounds each time to the nearest sample; frames and padding follow in integers. Without a window: all of the source.
+/// Rounds each time to the nearest sample. Without a window: all of the source.
 WindowPlace place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate);
 
 /// The job's window on its source. Padding before source_latents is a whole number of frames.

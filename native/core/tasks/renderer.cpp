@@ -38,7 +38,7 @@ std::vector<float> numbers_of(const at::Tensor& frame) {
   return {frame.const_data_ptr<float>(), frame.const_data_ptr<float>() + frame.numel()};
 }
 
-/// Rescaling can overflow float32.
+/// Rejects latents that are not finite, because rescaling can overflow float32.
 void require_finite(const at::Tensor& latents) {
   if (latents.isfinite().all().item<bool>()) return;
   fail(ErrorCode::kNotFinite, "latent_rescale and latent_shift produced latents that are not finite");
@@ -143,7 +143,7 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
 
   NoiseStreams noise(job.seeds);
   at::Tensor latents = denoise(model->dit, denoising, noise, control);
-  // Without a cross-fade of latents, the decoder smooths the edges of the window.
+  // Without a cross-fade the source replaces the latents outside the window here; the decoder smooths the edges.
   if (denoising.repaint && denoising.repaint->crossfade_frames == 0) latents = blend_edges(latents, *denoising.repaint);
   if (has_timed_lyrics(job) && !model->config.lyric_heads.empty()) {
     result.lyric_seconds = time_lyrics(*model, job, denoising.conditions, latents, control);

@@ -20,7 +20,7 @@ namespace carillon {
 /// Renders songs with a text encoder, a DiT with its encoders, and a VAE. Not thread-safe.
 class Renderer {
  public:
-  /// Directories, or parts of files.
+  /// Directories, or tensors in single files.
   struct Directories {
     ModelSource model, vae, text_encoder;
   };
@@ -37,18 +37,18 @@ class Renderer {
 
   const RendererInfo& info() const { return info_; }
 
-  /// Renders all items as one batch; text encoder, condition encoder and VAE read one after the other. Reports
-  /// Stage::kConditions, kDenoise and kDecode and checks for cancellation between their parts. The caller owns the
-  /// buffers of the result. Only the adapters of this job are active; earlier jobs have no effect. The listener gets
-  /// each tile as it is decoded, before normalisation and before samples of the source are restored. Throws
-  /// kBadArgument, kSongTooLong, kNotFinite, kCancelled.
+  /// Renders all items as one batch, except that text encoder, condition encoder and VAE process one item after the
+  /// other. Reports Stage::kConditions, kDenoise and kDecode and checks for cancellation between their parts. The caller
+  /// owns the buffers of the result. Only the adapters of this job are active; earlier jobs have no effect. The
+  /// listener gets each tile as it is decoded, before normalisation and before samples of the source are restored.
+  /// Throws kBadArgument, kSongTooLong, kNotFinite, kCancelled.
   RenderResult render(const RenderJob& job, const Control& control, const Vae::Listener& listener = {});
 
   /// Audio codes of a recording [channels, samples] float32, one for every frames_per_code frames; the last may cover
   /// fewer. Reports Stage::kConditions; throws kBadArgument as check_recording does.
   std::vector<int32_t> encode_codes(const at::Tensor& audio, const Control& control);
 
-  // The steps of preparing a sample for training.
+  // Steps of the preparation of a training sample.
 
   /// The VAE's posterior of audio [channels, samples] float32, an incomplete last frame dropped: [1, C, T] float32 on
   /// the CPU. Reports Stage::kConditions; throws kBadArgument below one frame.

@@ -101,7 +101,7 @@ RepaintHold repaint_hold(const Edit& edit) {
   }
   const double hold = 1.0 - strength;
   return {.injection_ratio = hold,
-          .crossfade_frames = std::lrint(kLongestFadeFrames * hold),  // half to even
+          .crossfade_frames = std::lrint(kLongestFadeFrames * hold),  // rounds half to even
           .crossfade_seconds = kLongestFadeSeconds * hold,
           .keeps_waveform = true};
 }
@@ -125,7 +125,8 @@ at::Tensor latents_to_render(const AceStep& model, const Source& source) {
   return at::cat({silence(source.begin), source.latents.to(model.placement.device), silence(rest)}, 1);
 }
 
-/// The window as a mask over `frames` rendered frames. Padding after the song is inside if the window reaches its end.
+/// The window as a mask over `frames` rendered frames. Padding after the song counts as inside if the window reaches
+/// the end of the song.
 at::Tensor inside_window(const Source& source, int64_t frames, int64_t samples_per_frame, at::Device device) {
   FrameRange range = frames_inside(source.window, source.frames, samples_per_frame);
   if (range.end == source.frames) range.end = frames;

@@ -58,28 +58,29 @@ ContextInputs recorded_source(const at::Tensor& latents, const at::Tensor& chunk
 /// How repainting keeps the source outside the window.
 struct RepaintHold {
   double injection_ratio;    // share of the steps after which the source is restored outside the window
-  int64_t crossfade_frames;  // of the finished latents, outside either edge; 0: a cut, which the decoder smooths
-  double crossfade_seconds;  // of the waveforms, outside either edge
-  bool keeps_waveform;       // true: samples of the source outside the window; false: its decoded latents
+  int64_t crossfade_frames;  // fade of the finished latents outside each edge; 0: a cut, which the decoder smooths
+  double crossfade_seconds;  // fade of the waveforms outside each edge
+  bool keeps_waveform;       // outside the window: true: samples of the source; false: its decoded latents
 };
 
 /// balanced: a higher strength restores the source in fewer steps and fades over less of it. conservative: balanced
 /// with strength 0. aggressive: does not restore the source during denoising (as the reference), only in the finished
-/// latents; its fade is of the level alone. conservative and balanced keep samples of the source bit for bit, beyond a
-/// fade of at most 50 ms.
+/// latents; its fade of the waveform changes only the level. conservative and balanced keep samples of the source bit
+/// for bit, beyond a fade of at most 50 ms.
 RepaintHold repaint_hold(const Edit& edit);
 
 /// Keeps `latents` [B, T, C] float32 outside of `inside` [B, T] bool; nullopt if all frames are inside.
 std::optional<Repaint> hold_outside(const at::Tensor& latents, const at::Tensor& inside, const RepaintHold& hold);
 
-/// Inputs of a denoising run: of one item for the whole batch, or of every item.
+/// Inputs of a denoising run, either of one item for the whole batch or of every item.
 struct TaskInputs {
   ContextInputs context;
   std::optional<Repaint> repaint = {};  // if the song keeps part of the source
 };
 
-/// Inputs for the job's task, padded with silence to rendered_frames. `source` comes from encode_recordings. A silent
-/// source, with its padding, is the silence table, as in the reference. Throws kBadArgument beyond the silence table.
+/// Inputs for the job's task, padded with silence to rendered_frames. `source` comes from encode_recordings. The
+/// silence table replaces a silent source and its padding, as in the reference. Throws kBadArgument beyond the silence
+/// table.
 TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::optional<Source>& source,
                        const RendererInfo& info);
 

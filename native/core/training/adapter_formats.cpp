@@ -45,7 +45,7 @@ Members members_of(const LokrDesign& design) {
           {"weight_decompose", json_bool(design.weight_decompose)}};
 }
 
-/// Exactly the keys of PEFT: older releases reject others.
+/// PEFT's adapter_config.json, with exactly the keys that PEFT knows: older releases reject others.
 std::string peft_config(const LoraDesign& design, const std::string& model_name) {
   Members members = {{"peft_type", json_string("LORA")},
                      {"task_type", json_string("FEATURE_EXTRACTION")},
@@ -81,8 +81,8 @@ void save_lora(const TrainableAdapter& adapter, const LoraDesign& design, const 
   write_file_atomically(folder + "/adapter_config.json", peft_config(design, model_name));
 }
 
-/// Config from which LyCORIS rebuilds its network. The tensors include the scalar and the product of w1: with
-/// `use_scalar`, LyCORIS would give modules missing in the file a random change.
+/// Config from which LyCORIS rebuilds its network. decompose_both and use_scalar are false, because the stored w1 is
+/// whole and includes the scalar: with `use_scalar`, LyCORIS would give modules missing in the file a random change.
 std::string lycoris_config(const LokrDesign& design) {
   const double alpha = design.alpha == 0 ? static_cast<double>(design.dimension) : design.alpha;
   Members members = {{"linear_dim", std::to_string(design.dimension)},
@@ -143,7 +143,7 @@ namespace {
   fail(ErrorCode::kBadArgument, path + " cannot be resumed: " + what);
 }
 
-/// Only trained projections can be resumed, so others are not targets.
+/// Reads the adapter at `path`. Only trained projections are targets, because only those can be resumed.
 Adapter read(const std::string& path, const TrainableAdapter& adapter) {
   std::vector<AdapterTarget> targets;
   for (const auto& module : adapter.modules()) {
@@ -212,13 +212,13 @@ void copy_module(const std::string& path, const AdapterModule& stored, const Tra
   const NamedTensors tensors = stored_parameters(stored);
   const std::string there = describe(tensors), here = describe(trained);
   if (there != here) {
-    refuse(path, stored.projection + " is " + there + " there, " + here +
-                     " here: rank, factor, decompose_both or weight_decompose differs");
+    refuse(path, stored.projection + " has " + there + " in the file, but " + here +
+                     " in this run: rank, factor, decompose_both or weight_decompose differs");
   }
   constexpr double kTolerance = 1e-6;  // alpha is stored as a float32
   if (std::abs(stored.scale - delta.scale) > kTolerance * std::abs(delta.scale)) {
-    refuse(path, "the scale of " + stored.projection + " is " + std::to_string(stored.scale) + " there, " +
-                     std::to_string(delta.scale) + " here: alpha differs");
+    refuse(path, "the scale of " + stored.projection + " is " + std::to_string(stored.scale) + " in the file, but " +
+                     std::to_string(delta.scale) + " in this run: alpha differs");
   }
   for (size_t i = 0; i < tensors.size(); ++i) trained[i].second.copy_(tensors[i].second);
 }

@@ -74,10 +74,10 @@ class TrainingRun {
   TrainingResult execute();
 
  private:
-  /// Reads a sample as this run trains on it.
+  /// Reads a sample, with the options of this run applied.
   TrainingSample sample_at(const std::string& path) const;
   void restore(const std::string& folder);
-  /// Both return the event to report.
+  /// Both return the text of the notice to report.
   std::optional<std::string> restore_state(const std::string& folder);
   std::string restore_weights(const std::string& folder);
   /// False if the caller has cancelled.
@@ -100,7 +100,7 @@ class TrainingRun {
   RunFiles files_;
   TrainedModel model_;
   TrainableAdapter adapter_;
-  std::vector<at::Tensor> parameters_;  // the adapter's
+  std::vector<at::Tensor> parameters_;  // parameters of the adapter
   torch::optim::AdamW optimizer_;
   TrainingIdentity identity_;
   DrawOptions draw_options_;
@@ -133,7 +133,7 @@ TrainingRun::TrainingRun(const TrainingOptions& options, std::function<void(cons
 
 TrainingResult TrainingRun::execute() {
   for (const auto& path : options_.samples) {
-    if (control_.is_cancelled()) break;  // also checked in the first epoch
+    if (control_.is_cancelled()) break;  // the first epoch then stops the run
     check_sample(sample_at(path), model_.config, path);
   }
   on_event_(training_event::Loaded{static_cast<int64_t>(options_.samples.size())});

@@ -16,14 +16,14 @@ namespace carillon {
 struct LoraDesign {
   int64_t rank;
   double alpha;
-  double dropout;  // 0 .. 1, of A's input, in training only
+  double dropout;  // 0 .. 1, applied to the input of A during training
 };
 
 /// Kronecker products (Yeh et al., 2023, LyCORIS): delta = alpha / dimension * scalar * kron(w1, w2).
 struct LokrDesign {
   int64_t dimension;  // rank of factors that are split in two
-  double alpha;       // 0, or both factors whole: same as `dimension`
-  int64_t factor;     // rows and columns of w1, if they divide; -1: nearest to a square
+  double alpha;       // 0: `dimension`, which is also used if both factors are whole
+  int64_t factor;     // rows and columns of w1, if these divide the weight's; -1: nearest to a square
   bool decompose_both;
   bool use_tucker;  // no effect: adapters have no convolutions
   bool use_scalar;
@@ -51,7 +51,7 @@ struct TrainingOptions {
   int64_t batch_size;
   int64_t gradient_accumulation;  // micro-batches of one optimiser step
   int64_t save_every_epochs;
-  double shift;  // of the discrete times; 0 means 3
+  double shift;  // shift of the discrete times; 0 means 3
   uint64_t seed;
   bool gradient_checkpointing;  // less memory for more time; the result is the same
   TimestepSampling timestep_sampling;
@@ -102,12 +102,12 @@ using TrainingEvent =
                  training_event::Skipped, training_event::Epoch, training_event::Checkpoint, training_event::Notice>;
 
 struct TrainingResult {
-  bool completed;    // false: stopped
+  bool completed;    // false if the run was stopped
   std::string path;  // <output directory>/final, or the checkpoint of the stop
   int64_t steps;
 };
 
-/// Trains an adapter of the attention projections of its own copy of the model, with the model's training objective,
+/// Loads its own copy of the model, trains an adapter of the attention projections with the model's training objective,
 /// and writes checkpoints/, logs/ and final/ to the output directory. Once `control` is cancelled, the run saves a
 /// checkpoint and ends before the next micro-batch. Events are sent on the calling thread, which needs to be dedicated
 /// to the run: its priority is lowered permanently.

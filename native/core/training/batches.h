@@ -15,7 +15,7 @@ struct DrawOptions {
   FlowTimeDistribution time;
   double condition_dropout;   // 0 .. 1
   at::Tensor null_condition;  // [1, 1, D]
-  uint64_t seed;              // of the run
+  uint64_t seed;              // seed of the run
 };
 
 /// Random order of `count` samples in an epoch.
@@ -24,7 +24,7 @@ std::vector<int64_t> epoch_order(int64_t count, uint64_t seed, int64_t epoch);
 /// Samples of one length as one batch.
 struct Part {
   FlowMatchingBatch batch;
-  double weight;  // its share of the frames of the micro-batch
+  double weight;  // share of this part in the frames of the micro-batch
 };
 
 /// Splits a micro-batch. The weighted losses of the parts sum to the MSE over unpadded frames. Samples of equal length

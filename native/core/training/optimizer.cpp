@@ -77,7 +77,8 @@ struct Pass {
   at::Tensor input, output;
 };
 
-/// Both passes run the layer with gradients enabled: without them other kernels run, which round differently.
+/// Runs the layer with gradients enabled, in both passes: without them libtorch uses other kernels, which round
+/// differently.
 Pass run_from(const LayerFunction& layer, const at::Tensor& x) {
   const c10::AutoGradMode enabled(true);
   const at::Tensor input = x.detach().requires_grad_();

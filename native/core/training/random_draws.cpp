@@ -28,7 +28,7 @@ uint64_t stream_seed(uint64_t run_seed, Stream stream, std::initializer_list<int
 }
 
 at::Generator seeded_generator(uint64_t seed, at::Device device) {
-  at::Generator shared = at::globalContext().defaultGenerator(device);  // a handle: libtorch clones generators
+  at::Generator shared = at::globalContext().defaultGenerator(device);  // a handle; cloned below
   at::Generator own = [&] {
     const std::lock_guard lock(shared.mutex());
     return shared.clone();

@@ -140,7 +140,7 @@ std::map<std::string, at::Tensor> state_tensors(const TrainableAdapter& adapter,
   return tensors;
 }
 
-/// nullopt if there is none.
+/// Path of the training state in the folder or its parent; nullopt if there is none.
 std::optional<std::string> state_file_of(const std::string& folder) {
   const fs::path root(folder);
   for (const fs::path& place : {root, root.parent_path()}) {
@@ -149,7 +149,7 @@ std::optional<std::string> state_file_of(const std::string& folder) {
   return std::nullopt;
 }
 
-/// design_json without the dropout which, like the learning rate, belongs to the training and not to the adapter.
+/// design_json without the dropout, which may change when a run resumes, like the learning rate.
 std::string without_dropout(const std::string& design) {
   static const std::regex kDropout(R"re("dropout": [^,}]*, )re");
   return std::regex_replace(design, kDropout, "");
@@ -200,16 +200,16 @@ RestoredTraining restore_training(const std::string& folder, const TrainingIdent
   const auto require = [&](const std::string& found, const std::string& expected, const std::string& what) {
     if (found == expected) return;
     fail(ErrorCode::kBadArgument,
-         file.path() + " cannot be resumed: " + what + " (" + found + " there, " + expected + " here)");
+         file.path() + " cannot be resumed: " + what + " (the file has " + found + ", this run " + expected + ")");
   };
   require(text("format_version"), kFormatVersion, "it was written by another release");
-  require(without_dropout(text("adapter")), without_dropout(identity.adapter), "it is of another adapter");
+  require(without_dropout(text("adapter")), without_dropout(identity.adapter), "it has another adapter design");
   require(text("weights"), identity.weights, "it was trained on other model weights");
 
   const auto tensors = state_tensors(adapter, optimizer);
   for (const auto& [name, tensor] : tensors) {
     if (file.shape(name) != tensor.sizes().vec()) {
-      fail(ErrorCode::kBadCheckpoint, file.path() + ": tensor '" + name + "' has another shape than the adapter's");
+      fail(ErrorCode::kBadCheckpoint, file.path() + ": tensor '" + name + "' has another shape than in this run");
     }
   }
   const c10::NoGradGuard no_grad;
@@ -222,7 +222,7 @@ RestoredTraining restore_training(const std::string& folder, const TrainingIdent
                              .epoch_steps = position.get_int("epoch_steps"),
                              .epoch_loss_sum = position.get_double("epoch_loss_sum")},
                             text("order") == identity.order};
-  // The optimiser has fewer steps than the run if the run started from the adapter of another.
+  // A run that started from the adapter of another run has fewer optimiser steps than its position says.
   const int64_t optimizer_steps = restored.position.step - position.get_int("first_step", 0);
   for (const auto& [name, parameter] : adapter.parameters()) adamw_state(optimizer, parameter).step(optimizer_steps);
   if (!restored.is_exact) {

@@ -33,11 +33,11 @@ class RunFiles {
 /// Position of a run between two optimiser steps.
 struct TrainingPosition {
   int64_t epoch = 0;    // finished epochs
-  int64_t batches = 0;  // micro-batches of the next epoch that are done
-  int64_t step = 0;     // optimiser steps, by which the learning rate goes
-  // The epoch under way:
+  int64_t batches = 0;  // finished micro-batches of the current epoch
+  int64_t step = 0;     // optimiser steps; determines the learning rate
+  // Of the current epoch:
   int64_t epoch_steps = 0;
-  double epoch_loss_sum = 0;  // over those steps
+  double epoch_loss_sum = 0;  // sum over these steps
 
   TrainingPosition at_beginning_of(int64_t next_epoch) const { return {.epoch = next_epoch, .step = step}; }
 };
@@ -46,7 +46,7 @@ struct TrainingPosition {
 struct TrainingIdentity {
   std::string adapter;  // its design without dropout
   std::string weights;  // a digest of the model's weights
-  std::string order;    // parameters of the order of samples
+  std::string order;    // everything that determines the order of samples
 
   static TrainingIdentity of(const TrainingOptions& options, const TrainableAdapter& adapter);
 };

@@ -19,11 +19,11 @@ std::vector<at::Tensor> tensors_of(const NamedTensors& named);
 
 /// Trained change of a projection. Initially exactly zero.
 struct TrainedDelta {
-  double scale = 1;  // as stored
+  double scale = 1;  // as stored in files
 
   virtual ~TrainedDelta() = default;
 
-  /// Trained leaves by name. They share storage with this object.
+  /// Trained tensors (leaves of autograd) by name. They share storage with this object.
   virtual NamedTensors parameters() const = 0;
 
   /// Output to add to x [..., in] weight [out, in]^T: [..., out]. Computed in the type of x from float32 parameters.
@@ -48,15 +48,15 @@ struct TrainedLora : TrainedDelta {
 /// Trained LoKr, with or without DoRA. A factor is a whole matrix or a product of two; unused tensors are undefined.
 struct TrainedLokr : TrainedDelta {
   struct Factor {
-    at::Tensor whole;  // or
-    at::Tensor a, b;
+    at::Tensor whole;  // either this,
+    at::Tensor a, b;    // or these two factors
     at::Tensor value() const;
   };
   LokrShape shape;
   Factor w1, w2;
   at::Tensor scalar;      // []
   at::Tensor dora_scale;  // [out, 1]: the norm of each row of the changed weight
-  double alpha;           // as stored
+  double alpha;           // as stored in files
 
   TrainedLokr(const LokrDesign& design, const at::Tensor& weight, at::Generator& generator);
 
@@ -90,7 +90,7 @@ class TrainableAdapter {
   const AdapterDesign& design() const { return design_; }
   const std::vector<Module>& modules() const { return modules_; }
 
-  /// Trained leaves as `module.parameter`, in a fixed order.
+  /// Trained tensors as `module.parameter`, in a fixed order.
   const NamedTensors& parameters() const { return parameters_; }
   int64_t parameter_count() const;
 

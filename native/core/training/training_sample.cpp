@@ -27,7 +27,7 @@ constexpr const char* kMetadata = "metadata";
 
 /// A sample file of either format.
 struct SampleFile {
-  std::function<at::Tensor(const char* key)> tensor;  // of its own memory
+  std::function<at::Tensor(const char* key)> tensor;  // returns a copy
   TorchNotes metadata;
 };
 
@@ -48,7 +48,7 @@ SampleFile open_safetensors(const std::string& path) {
   return {
       [file](const char* key) {
         const at::Tensor stored = file.tensor(key);
-        // A bool of another byte than 0 and 1 is undefined.
+        // As a C++ bool, a byte other than 0 and 1 is undefined.
         return stored.scalar_type() == at::kBool ? stored.view(at::kByte).ne(0) : stored.clone();
       },
       metadata == file.metadata().end() ? TorchNotes() : notes_of(Json::parse(metadata->second, path + " (metadata)"))};
@@ -62,11 +62,13 @@ SampleFile open_sample(const std::string& path) {
 
 at::Tensor read_rows(const SampleFile& file, const std::string& path, const char* key) {
   const at::Tensor stored = file.tensor(key);
-  if (!stored.is_floating_point()) bad(path, key, "holds " + std::string(at::toString(stored.scalar_type())));
+  if (!stored.is_floating_point()) {
+    bad(path, key, "has type " + std::string(at::toString(stored.scalar_type())) + ", expected floating point");
+  }
   if (stored.dim() != 2) bad(path, key, "has shape " + shape_text(stored.sizes()) + ", expected two dimensions");
   if (stored.numel() == 0) bad(path, key, "is empty");
   const at::Tensor rows = stored.to(at::kFloat);
-  if (!rows.isfinite().all().item<bool>()) bad(path, key, "holds values that are not finite");
+  if (!rows.isfinite().all().item<bool>()) bad(path, key, "contains a value that is not finite");
   return rows;
 }
 
@@ -109,7 +111,7 @@ void trim_condition(TrainingSample& sample, const std::string& path) {
 void check_sample(const TrainingSample& sample, const DitConfig& model, const std::string& path) {
   const auto require_width = [&](const char* key, const at::Tensor& rows, int64_t expected) {
     if (rows.size(1) == expected) return;
-    bad(path, key, "is " + std::to_string(rows.size(1)) + " wide, but the model reads " + std::to_string(expected));
+    bad(path, key, "has width " + std::to_string(rows.size(1)) + ", but the model needs " + std::to_string(expected));
   };
   require_width(kTargetLatents, sample.target_latents, model.audio_acoustic_hidden_dim);
   require_width(kEncoderHiddenStates, sample.encoder_hidden_states, model.encoder_hidden_size);
@@ -155,7 +157,7 @@ TrainingSample prepare_sample(Renderer& renderer, const PreparationJob& job, con
   TrainingSample sample;
   sample.target_latents = draw(posterior, hash_of(job.audio))[0].t().contiguous();
   if (!sample.target_latents.isfinite().all().item<bool>()) {
-    fail(ErrorCode::kNotFinite, "the latents of the audio hold values that are not finite");
+    fail(ErrorCode::kNotFinite, "the latents of the audio contain a value that is not finite");
   }
   const int64_t frames = sample.target_latents.size(0);
   sample.attention_mask = at::ones({frames}, at::kBool);

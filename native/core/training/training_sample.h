@@ -42,8 +42,8 @@ void check_sample(const TrainingSample& sample, const DitConfig& model, const st
 SampleInfo inspect_sample(const std::string& path, const DitConfig& model);
 
 /// Atomically writes a sample file that Python's `torch.load(weights_only=True)` reads. Tensors keep their dtypes,
-/// except attention_mask, which gets that of target_latents as in other trainers. Throws kBadArgument for an integer
-/// beyond 32 bits, kStorage if writing fails.
+/// except attention_mask, which gets the dtype of target_latents as in other trainers. Throws kBadArgument for an
+/// integer beyond 32 bits, kStorage if writing fails.
 void write_sample(const std::string& path, const TrainingSample& sample);
 
 /// A piece of music and its prompts.

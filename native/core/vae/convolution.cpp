@@ -53,7 +53,7 @@ at::Tensor as_matrix(const at::Tensor& weight, const ConvolutionShape& shape) {
   return taps.permute({3, 1, 2, 0}).reshape({shape.stride * shape.out, 2 * shape.in});
 }
 
-/// Matrix that computes `steps` outputs in time at once, from correspondingly more input rows.
+/// Matrix that computes `steps` consecutive outputs at once, from kernel + steps - 1 input rows.
 at::Tensor group_steps(const at::Tensor& matrix, const ConvolutionShape& shape, int64_t steps) {
   if (steps == 1) return matrix;
   const at::Tensor grouped = at::zeros({steps, shape.out, (shape.kernel + steps - 1) * shape.in});
@@ -61,7 +61,8 @@ at::Tensor group_steps(const at::Tensor& matrix, const ConvolutionShape& shape, 
   return grouped.flatten(0, 1);
 }
 
-/// The last row of a group reaches past the end of the signal, into the halo.
+/// Consecutive outputs that one product computes, so that few output channels fill a panel. The last group may reach
+/// past the end of the signal, into the halo.
 int64_t steps_to_group(const ConvolutionShape& shape) {
   const bool is_plain = !shape.transposed && shape.stride == 1 && shape.dilation == 1 && !shape.bias;
   return is_plain && shape.out <= kernels::kFloatPanel / 2 ? kernels::kFloatPanel / shape.out : 1;
@@ -136,7 +137,7 @@ void Convolution::multiply(const Signal& x, int64_t length, kernels::TileEpilogu
   const auto* rows = static_cast<const Word*>(x.data.const_data_ptr()) + Signal::kHalo * words;
   const auto run = [&](const Input& input, int64_t count) { kernels::matmul(matrix_, input, count, epilogue); };
   if (shape_.transposed) {
-    // Step i gives outputs i * stride - padding onwards; what lies outside [0, length) falls into the halo.
+    // Step i computes the outputs from i * stride - padding on; those outside [0, length) are written to the halo.
     run({rows - words, words, 0, 1, 2 * words}, x.length + 1);
   } else if (shape_.dilation == 1) {
     const int64_t steps = grouped_steps_;
@@ -147,7 +148,7 @@ void Convolution::multiply(const Signal& x, int64_t length, kernels::TileEpilogu
   }
 }
 
-Convolution::Result Convolution::operator()(const Signal& x, const Then& then, SignalPool& pool) const {
+Convolution::Result Convolution::operator()(const Signal& x, const Epilogue& then, SignalPool& pool) const {
   const int64_t length = output_length(x.length);
   Result result;
   if (!time_major()) {
@@ -171,7 +172,7 @@ Convolution::Result Convolution::operator()(const Signal& x, const Then& then, S
 }
 
 template <typename Element>
-Convolution::Result Convolution::run_time_major(const Signal& x, const Then& then, SignalPool& pool) const {
+Convolution::Result Convolution::run_time_major(const Signal& x, const Epilogue& then, SignalPool& pool) const {
   const int64_t length = output_length(x.length);
   Result result;
   kernels::TileEpilogueOf<Element> epilogue;

@@ -11,7 +11,7 @@ namespace carillon {
 /// A signal of the network, in one of two layouts: [B, C, T] for libtorch, time-major rows [kHalo + T + kHalo, C] for
 /// the CPU kernels. Halo rows are zero; they are the padding of convolutions.
 struct Signal {
-  static constexpr int64_t kHalo = 32;  // the widest reach, 3 * dilation 9, and room for a whole stride
+  static constexpr int64_t kHalo = 32;  // widest reach of a kernel, 3 * dilation 9, and space for a whole stride
   at::Tensor data;
   int64_t length = 0;  // T
 };
@@ -47,15 +47,15 @@ struct ConvolutionShape {
 };
 
 /// Epilogue of a convolution, computed while its rows are in registers.
-struct Then {
+struct Epilogue {
   const Signal* residual = nullptr;  // added to the result
   const Snake* snake = nullptr;      // also return snake(result)
   bool keep = false;                 // also return the result itself
 };
 
 /// A one-dimensional convolution, plain or transposed, with fused epilogue. Time-major it is a matrix product over
-/// rows: a dilated convolution reads one row per tap, a strided one a run of rows, and a transposed one of kernel 2 s
-/// and stride s computes the s outputs of a step from two inputs.
+/// rows: a dilated convolution reads one row per tap, a strided one consecutive rows, and a transposed one of kernel
+/// 2 s and stride s computes the s outputs of a step from two inputs.
 class Convolution {
  public:
   /// Fuses weight-normalised pairs in float32; takes a plain `weight` as it is.
@@ -64,7 +64,7 @@ class Convolution {
   struct Result {
     Signal plain, snaked;
   };
-  Result operator()(const Signal& x, const Then& then, SignalPool& pool) const;
+  Result operator()(const Signal& x, const Epilogue& then, SignalPool& pool) const;
 
   /// Result as float32 [B, out, T], for the end of a network.
   at::Tensor to_float(const Signal& x) const;
@@ -80,10 +80,10 @@ class Convolution {
   at::Tensor with_libtorch(const Signal& x, const at::Tensor& bias) const;
   /// A dilated convolution of constant length, as a plain one over every dilation-th sample: x [B, in, T].
   at::Tensor by_phases(const at::Tensor& x) const;
-  /// Outputs in time of one row of the product.
+  /// Consecutive outputs that one row of the product computes.
   int64_t steps_per_row() const { return shape_.transposed ? shape_.stride : grouped_steps_; }
   template <typename Element>
-  Result run_time_major(const Signal& x, const Then& then, SignalPool& pool) const;
+  Result run_time_major(const Signal& x, const Epilogue& then, SignalPool& pool) const;
   template <typename Element>
   at::Tensor time_major_to_float(const Signal& x) const;
   template <typename Element>
@@ -92,8 +92,8 @@ class Convolution {
   ConvolutionShape shape_;
   at::Tensor bias_;               // time-major: float32, one per matrix row; undefined for none
   at::Tensor weight_;             // as libtorch wants it; undefined when time-major
-  kernels::PackedMatrix matrix_;  // time-major
-  int64_t grouped_steps_ = 1;     // steps per panel of a convolution with few outputs
+  kernels::PackedMatrix matrix_;  // only when time-major
+  int64_t grouped_steps_ = 1;     // steps that one row of the product computes (steps_to_group)
 };
 
 }  // namespace carillon

@@ -55,7 +55,7 @@ ConvolutionShape resampling(int64_t in, int64_t out, int64_t stride, bool transp
 /// A signal between units: itself (the residual) and its snake (input of the next convolution).
 using Stream = Convolution::Result;
 
-/// Snake before the units. It belongs to the first unit, or to the next layer without units.
+/// Snake to apply before the units: that of the first unit or, without units, that of the next layer.
 const Snake& entry(const OobleckBlock& block, const Snake& next) {
   return block.units.empty() ? next : block.units.front().snake1;
 }
@@ -88,7 +88,7 @@ bool can_run_time_major(const Placement& placement, const VaeConfig& config) {
   for (const int64_t ratio : config.downsampling_ratios) {
     if (ratio >= Signal::kHalo) return false;
   }
-  // Channels are read in pairs.
+  // Kernels read channels in pairs.
   const auto is_even = [](int64_t channels) { return channels % 2 == 0; };
   return is_even(config.audio_channels) && is_even(config.encoder_hidden_size) && is_even(config.decoder_channels) &&
          is_even(config.decoder_input_channels);
@@ -165,7 +165,7 @@ at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
   for (size_t i = 0; i < blocks.size(); ++i) {
     const OobleckBlock& block = blocks[i];
     const bool is_last = i + 1 == blocks.size();
-    if (is_last && time_major && block.units.empty()) return end_in_stretches(x.snaked, pool);
+    if (is_last && time_major && block.units.empty()) return end_in_parts(x.snaked, pool);
     const Snake& next = is_last ? last_snake : blocks[i + 1].snake;
     x = block.resample(x.snaked, {.snake = &entry(block, next), .keep = !block.units.empty()}, pool);
     x = run_units(block, std::move(x), next, /*keep=*/false, pool);
@@ -173,17 +173,17 @@ at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
   return last.to_float(x.snaked);
 }
 
-at::Tensor Oobleck::end_in_stretches(const Signal& x, SignalPool& pool) const {
-  // In rows. The last convolution reads three samples on each side, which are shorter than three rows.
-  constexpr int64_t kStretch = 512, kContext = 3;
+at::Tensor Oobleck::end_in_parts(const Signal& x, SignalPool& pool) const {
+  // In rows. The last convolution reads three samples on each side; three rows contain at least as many.
+  constexpr int64_t kPartRows = 512, kContext = 3;
   const Convolution& resample = blocks.back().resample;
   std::vector<at::Tensor> parts;
-  for (int64_t begin = 0; begin < x.length; begin += kStretch) {
-    const int64_t from = std::max<int64_t>(begin - kContext, 0), end = std::min(begin + kStretch, x.length);
+  for (int64_t begin = 0; begin < x.length; begin += kPartRows) {
+    const int64_t from = std::max<int64_t>(begin - kContext, 0), end = std::min(begin + kPartRows, x.length);
     const int64_t to = std::min(end + kContext, x.length);
-    // Its halo contains the neighbouring rows.
-    const Signal stretch{x.data.narrow(0, from, to - from + 2 * Signal::kHalo), to - from};
-    const at::Tensor y = last.to_float(resample(stretch, {.snake = &last_snake}, pool).snaked);
+    // The halo of this part contains the neighbouring rows.
+    const Signal part{x.data.narrow(0, from, to - from + 2 * Signal::kHalo), to - from};
+    const at::Tensor y = last.to_float(resample(part, {.snake = &last_snake}, pool).snaked);
     const int64_t first_sample = (begin - from) * resample.stride();
     const int64_t last_sample = end == x.length ? y.size(2) : (end - from) * resample.stride();
     parts.push_back(y.slice(2, first_sample, last_sample));
@@ -192,8 +192,8 @@ at::Tensor Oobleck::end_in_stretches(const Signal& x, SignalPool& pool) const {
 }
 
 int64_t tile_overlap_frames(const VaeConfig& config) {
-  constexpr double kEndReach = 3;     // samples of a convolution of kernel 7
-  constexpr double kUnitsReach = 39;  // of three of them with dilations 1, 3 and 9
+  constexpr double kEndReach = 3;     // samples on each side of a convolution with kernel 7
+  constexpr double kUnitsReach = 39;  // of three such convolutions with dilations 1, 3 and 9
   double reach = kEndReach, samples_per_frame = 1;
   for (auto ratio = config.downsampling_ratios.rbegin(); ratio != config.downsampling_ratios.rend(); ++ratio) {
     reach += 1 / samples_per_frame;  // a transposed convolution reads the sample before
@@ -238,8 +238,8 @@ int64_t group_size(const Oobleck& network, int64_t batch, int64_t frames, int64_
 
 /// Tiles may differ in width only if tiling does not change the result.
 int64_t first_window(const Oobleck& network, int64_t window) {
-  constexpr int64_t kHeardSoon = 128;
-  return network.time_major ? std::min(kHeardSoon, window) : window;
+  constexpr int64_t kFirstTile = 128;  // playback starts after this tile
+  return network.time_major ? std::min(kFirstTile, window) : window;
 }
 
 }  // namespace
@@ -277,7 +277,7 @@ at::Tensor encode_tiled(const Oobleck& encoder, const at::Tensor& audio, const V
   const int64_t batch = audio.size(0), samples = audio.size(2), hop = config.samples_per_frame();
   const int64_t frames = samples / hop;
   const at::Tensor moments = at::empty({batch, config.encoder_hidden_size, frames}, at::kFloat);
-  // The last window includes the samples of an incomplete frame, so its shape differs anyway.
+  // Tiles may differ in width: the last one includes the samples of an incomplete frame, so its shape differs anyway.
   const std::vector<Tile> tiles = plan_tiles(frames, tile_overlap_frames(config), {.window = window});
   const int64_t group = group_size(encoder, batch, frames, window);
   const int64_t total = batch / group * static_cast<int64_t>(tiles.size());

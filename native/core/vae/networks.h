@@ -29,7 +29,7 @@ struct OobleckBlock {
 /// libtorch runs it in the reference's order of operations.
 bool can_run_time_major(const Placement& placement, const VaeConfig& config);
 
-/// Channels of a half from the audio end on: `base`, then a multiple of it for each block.
+/// Channels of encoder or decoder, from the audio end on: `base`, then a multiple of it for each block.
 std::vector<int64_t> channel_widths(int64_t base, const VaeConfig& config);
 
 /// Encoder or decoder: convolution, blocks, snake, convolution.
@@ -51,9 +51,9 @@ struct Oobleck {
 
  private:
   Signal enter(const at::Tensor& x, SignalPool& pool) const;
-  /// Runs the last block, if it has no units, and the last convolution in stretches that fit the cache, because the
+  /// Runs the last block, if it has no units, and the last convolution in parts that fit the cache, because the
   /// signal between them is the longest. Time-major; bit-equal to a single run.
-  at::Tensor end_in_stretches(const Signal& x, SignalPool& pool) const;
+  at::Tensor end_in_parts(const Signal& x, SignalPool& pool) const;
 };
 
 /// Latent frames that are computed on each side of a tile and discarded. At least the receptive field of the decoder
@@ -68,7 +68,7 @@ struct Tile {
 
 /// Widths of tile windows, in frames.
 struct TileWidths {
-  int64_t window;  // at most
+  int64_t window;  // widest window
   /// Width of the first tile, narrow so that playback starts soon; each later one is twice as wide, up to `window`.
   int64_t first = window;
   /// The last tile is as wide as the others and overlaps more, because a GPU plans each shape separately.

@@ -9,7 +9,7 @@ namespace carillon {
 namespace {
 
 constexpr double kLowestHertz = 41.20344461410875;  // E1 where A4 is 440 Hz
-constexpr double kNeighbours = 0.6180339887498949;  // turns between their phases, so that they never start together
+constexpr double kPhaseStep = 0.6180339887498949;  // turns from one semitone to the next: none start together
 
 at::Tensor column(const std::vector<double>& values) { return at::tensor(values, at::kFloat).unsqueeze(1); }
 
@@ -22,17 +22,18 @@ at::Tensor play_oscillators(const at::Tensor& latents, const VaeConfig& config) 
   const int64_t hop = config.samples_per_frame(), frames = latents.size(2);
   const at::Tensor own = latents.narrow(1, 0, count).to(at::kCPU, at::kFloat).clamp_max(config.oscillators.loudest);
   at::Tensor amplitudes = (column(config.oscillators.mean) + column(config.oscillators.deviation) * own).exp();
-  if (config.oscillators.subtracts_floor) {  // which the encoder added: silence stays silent
+  if (config.oscillators.subtracts_floor) {  // the encoder added it; silence must stay silent
     const double floor = config.oscillators.floor;
     amplitudes = (amplitudes.square() - floor * floor).clamp_min(0).sqrt();
   }
 
-  // Amplitudes change linearly between the middles of frames. Within such a stretch the wave of a semitone is a
+  // Amplitudes change linearly between the middles of frames. Between two middles the wave of a semitone is a
   // weighted sum of its cosine and sine, so all waves are one product with a table of both.
   const at::Tensor number = at::arange(count, at::kDouble).unsqueeze(1);
-  const at::Tensor turns = semitone_hertz(count).unsqueeze(1) / static_cast<double>(config.sampling_rate);  // a sample
+  const auto rate = static_cast<double>(config.sampling_rate);
+  const at::Tensor turns = semitone_hertz(count).unsqueeze(1) / rate;  // turns per sample
   const at::Tensor begins = (at::arange(frames + 1, at::kDouble) - 0.5) * static_cast<double>(hop);
-  const at::Tensor phase = (turns * begins + kNeighbours * number).frac() * (2 * std::numbers::pi);
+  const at::Tensor phase = (turns * begins + kPhaseStep * number).frac() * (2 * std::numbers::pi);
   const at::Tensor within = turns * at::arange(hop, at::kDouble) * (2 * std::numbers::pi);
   const at::Tensor table = at::cat({within.cos(), within.sin()}).to(at::kFloat);  // [2 count, hop]
   const at::Tensor cosine = phase.cos().to(at::kFloat), sine = phase.sin().to(at::kFloat);

@@ -12,7 +12,7 @@ namespace carillon {
 
 namespace {
 
-constexpr double kCycles = 17, kLongestSeconds = 0.25;  // longest window of a semitone
+constexpr double kCycles = 17, kLongestSeconds = 0.25;  // length of a semitone's window, and its limit
 constexpr int kUpdates = 30;
 
 constexpr int64_t kMelBands = 80, kMelsPerFrame = 4, kMelWindow = 2048;
@@ -133,11 +133,11 @@ at::Tensor SpectralEncoder::timbre(const at::Tensor& signal, int64_t first, int6
   const int64_t begin = margin_ + first * hop_, hop = hop_ / kMelsPerFrame;
   const at::Tensor energy = energies_around(signal, begin, count * kMelsPerFrame, hop, kMelWindow).matmul(mel_filters_);
   const at::Tensor log = 0.5 * (energy + kQuietestMel).log();
-  const at::Tensor rows = log.view({count, kMelsPerFrame, kMelBands}).transpose(1, 2).flatten(1);  // times of a band
+  const at::Tensor rows = log.view({count, kMelsPerFrame, kMelBands}).transpose(1, 2).flatten(1);  // band by band
   return (rows - timbre_mean_).matmul(timbre_components_.t());
 }
 
-/// Mostly subtracts loudness, which is common to all classes; harmony remains.
+/// Subtracts most of the loudness, which all classes share, so that harmony remains.
 at::Tensor SpectralEncoder::pitch_classes(const at::Tensor& signal, int64_t first, int64_t count) const {
   const int64_t begin = margin_ + first * hop_;
   const at::Tensor energy = energies_around(signal, begin, count, hop_, kPitchWindow).matmul(pitch_filters_);

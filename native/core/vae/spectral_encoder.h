@@ -7,15 +7,16 @@
 
 namespace carillon {
 
-/// Encoder of carillon-nano. Its latents are defined, not learnt: loudness of semitones, bands and pitch classes around
-/// every frame, as in scripts/nano/training/latent_space.py. Only the components of timbre are stored.
+/// Encoder of carillon-nano. Its latents follow from formulas instead of training: loudness of semitones, bands and
+/// pitch classes around every frame, as in scripts/nano/training/latent_space.py. Only the components of timbre are
+/// stored.
 class SpectralEncoder {
  public:
   /// Reads `timbre_mean` and `timbre_components`. Throws kBadCheckpoint.
   static SpectralEncoder load(const Weights& weights, const VaeConfig& config);
 
   /// audio [B, audio_channels, samples] on any device -> [B, C, whole frames], float32 on the CPU.
-  /// The clock's channels are 0. Reports Stage::kConditions per stretch of frames.
+  /// Clock channels are 0. Reports Stage::kConditions for every group of frames.
   at::Tensor encode(const at::Tensor& audio, const Control& control) const;
 
  private:

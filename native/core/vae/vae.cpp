@@ -14,7 +14,7 @@ namespace carillon {
 namespace {
 
 constexpr double kLeastDeviation = 1e-4;
-constexpr int64_t kSilenceReach = 32;  // frames, far beyond that of any encoder
+constexpr int64_t kSilenceReach = 32;  // frames; more than the receptive field of any encoder
 
 void check_shape(const char* what, const at::Tensor& x, int64_t channels) {
   require(
@@ -55,7 +55,7 @@ at::Tensor Vae::decode(const at::Tensor& latents, const Control& control, const 
   const OnTile complete = [&](int64_t item, int64_t sample, const at::Tensor& audio) {
     if (low_band.defined()) audio.add_(low_band.narrow(0, item, audio.size(0)).narrow(2, sample, audio.size(2)));
     for (int64_t i = 0; listener && i < audio.size(0); ++i) {
-      // No copy with CPU kernels, whose output is interleaved.
+      // CPU kernels write interleaved audio, for which this makes no copy.
       listener(item + i, audio[i].t().contiguous().to(at::kCPU));
     }
   };
@@ -69,7 +69,7 @@ Vae::Posterior Vae::encode(const at::Tensor& audio, const Control& control) cons
           "audio of " + std::to_string(audio.size(2)) + " samples is shorter than one latent frame");
   if (spectral_encoder_) {
     const at::Tensor mean = spectral_encoder_->encode(audio, control);
-    return {mean, at::full_like(mean, kLeastDeviation)};  // deterministic
+    return {mean, at::full_like(mean, kLeastDeviation)};  // the spectral encoder is deterministic
   }
   const at::Tensor moments = encode_tiled(encoder_, audio.to(placement().device), config(), window_, control);
   const auto halves = moments.chunk(2, 1);

@@ -32,7 +32,7 @@ class Vae {
   /// Reports Stage::kDecode and calls the listener for each tile; throws kBadArgument for another shape.
   at::Tensor decode(const at::Tensor& latents, const Control& control, const Listener& listener = {}) const;
 
-  /// The Gaussian over latents, [B, C, frames] each, float32 on the CPU. Its mean is what tasks use.
+  /// The Gaussian over latents, [B, C, frames] each, float32 on the CPU. Tasks use its mean.
   struct Posterior {
     at::Tensor mean, std;
   };

@@ -1,4 +1,4 @@
-// Adapter files of every origin, read for a tiny DiT.
+// Reads adapter files of all supported programs for a tiny DiT.
 #include "core/adapters/adapter.h"
 
 #include <ATen/ATen.h>
@@ -67,7 +67,7 @@ std::string write_lokr(const std::string& module, const Tensors& parts, const st
   return write_single(tensors, config.empty() ? "{}" : R"({"lokr_config": ")" + config + R"("})");
 }
 
-const at::Tensor kW1 = exact_values({4, 4}, 1), kW2 = exact_values({8, 8}, 2);  // for [32, 32]
+const at::Tensor kW1 = exact_values({4, 4}, 1), kW2 = exact_values({8, 8}, 2);  // factors of a weight [32, 32]
 const at::Tensor kW1Left = exact_values({4, 2}, 3), kW1Right = exact_values({2, 4}, 4);
 const at::Tensor kW2Left = exact_values({8, 2}, 5), kW2Right = exact_values({2, 8}, 6);
 const at::Tensor kAlpha = at::scalar_tensor(8.0);

@@ -1,4 +1,4 @@
-// Adapter formulas against numbers by hand and by LyCORIS.
+// Compares adapter formulas with results computed by hand and by LyCORIS.
 #include "core/adapters/adapter.h"
 
 #include <ATen/ATen.h>

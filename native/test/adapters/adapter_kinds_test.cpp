@@ -1,4 +1,4 @@
-// LoHa and IA3, adapters in pickles, and files of other kinds, read for a tiny DiT.
+// Reads LoHa, IA3, adapters in pickles and files of other kinds for a tiny DiT.
 #include <ATen/ATen.h>
 
 #include <filesystem>
@@ -99,7 +99,7 @@ TEST("adapter kinds: LoHa with Tucker cores includes the cores in its products")
   EXPECT(distance(adapted(write_parts(tucker)), kWeight + rebuilt("1", core1) * rebuilt("2", core2)) < 1e-6);
   const std::string convolution = write_parts(with(tucker, {{"hada_t1", at::ones({2, 2, 3, 3})}}));
   EXPECT_THROWS(read(convolution),
-                "hada_t1' has shape [2, 2, 3, 3], expected [2, 2]: the change is that of a convolution");
+                "hada_t1' has shape [2, 2, 3, 3], expected [2, 2]: the adapter changes a convolution");
 }
 
 TEST("adapter kinds: LoHa with magnitudes is DoRA") {

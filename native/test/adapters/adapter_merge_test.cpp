@@ -54,7 +54,7 @@ void expect_base(Dit& dit, Dit& before, bool is_mapped = true) {
     expect_same(*found[i].linear, *expected[i].linear);
     EXPECT(!found[i].linear->is_merged);
     const bool is_fused = expected[i].rows != expected[i].linear->weight.outputs();
-    if (!is_mapped || is_fused) continue;  // not mapped
+    if (!is_mapped || is_fused) continue;  // fused weights are copies
     EXPECT(found[i].linear->weight.data.data_ptr() == expected[i].linear->weight.data.data_ptr());
   }
 }
@@ -72,7 +72,7 @@ at::Tensor velocity(const Dit& dit, at::ScalarType dtype = at::kFloat) {
                       dit.modulate(at::full({1}, 0.6)), dit.attend_to(input({2, 5, kTinyEncoder}, 3)));
 }
 
-/// Adapters of every kind; each kind omits other projections.
+/// Adapters of every kind. Each leaves out different projections.
 struct Adapters {
   Adapter lora, lokr, lora_dora, lokr_dora, time;
 
@@ -133,7 +133,7 @@ TEST("adapter merge: merged weights give the output of weights plus adapter bran
   }
 }
 
-TEST("adapter merge: restores base weights bit for bit after any sequence, in float32 and bfloat16") {
+TEST("adapter merge: restores base weights bit for bit after any sequence of merges, in float32 and bfloat16") {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     AceStep model = load(dtype);
     const Adapters adapters(model.dit);

@@ -76,7 +76,7 @@ TEST("checkpoint: lists unused tensors without rotary buffers") {
   EXPECT(checkpoint.unused() == std::vector<std::string>{"b"});
 }
 
-TEST("checkpoint: drops one leading model. and rejects duplicate names") {
+TEST("checkpoint: drops one leading 'model.' and rejects duplicate names") {
   const std::string directory = test::fixture_directory();
   test::write_safetensors(directory + "/model.safetensors",
                           {{"model.norm.weight", at::zeros({1})}, {"lm_head.weight", at::zeros({1})}});
@@ -183,7 +183,7 @@ TEST("silence latent: reads and transposes the archive with all its frames") {
   EXPECT(at::equal(read_silence(half, 3), stored.to(at::kBFloat16).to(at::kFloat).transpose(1, 2)));
 }
 
-TEST("silence latent: rejects other archives") {
+TEST("silence latent: rejects an archive without exactly one readable tensor of whole frames") {
   const std::string data(24, '\0');
   EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}), 5),
                 "24 bytes are not a whole number of Float frames of 5 channels");

@@ -83,6 +83,19 @@ TEST("json: rejects what RFC 8259 forbids") {
   EXPECT_THROWS(parse(std::string(100000, '[')), "nested too deeply");
 }
 
+TEST("json: rejects text that is not UTF-8, naming the byte") {
+  for (const char* text : {"\"\x80\"", "\"\xc3\"", "\"\xe2\x82\"", "\"\xff\"",          // incomplete, unused
+                           "\"\xc0\xaf\"", "\"\xe0\x9f\xbf\"", "\"\xf0\x8f\xbf\xbf\"",  // overlong forms
+                           "\"\xed\xa0\x80\"",                                          // a surrogate
+                           "\"\xf4\x90\x80\x80\"", "\"\xf5\x80\x80\x80\""}) {           // above U+10FFFF
+    EXPECT_THROWS(parse(text), "file.json: not JSON at byte 1: not UTF-8");
+  }
+  EXPECT_THROWS(parse("{\"\xc3\xa9\xe9\": 1}"), "not JSON at byte 4: not UTF-8");
+  EXPECT_THROWS(parse("1 \xe9"), "not JSON at byte 2: not UTF-8");
+  const std::string valid = "\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xf0\x90\x80\x80\xf4\x8f\xbf\xbf";
+  EXPECT_EQ(parse("\"" + valid + "\"").as_string(), valid);
+}
+
 TEST("json: reports a missing file as a bad checkpoint") {
   try {
     Json::read_file(test::fixture_directory() + "/config.json");

@@ -64,7 +64,7 @@ std::string damaged(std::string bytes, std::mt19937& random) {
 }
 
 /// Calls `read` with `whole`, which must succeed, with every prefix up to 200 bytes, and with many damaged copies.
-void expect_calm(const std::string& whole, const std::string& source,
+void expect_no_crash(const std::string& whole, const std::string& source,
                  const std::function<void(const std::string& bytes)>& read) {
   read(whole);
   std::mt19937 random(11);
@@ -82,8 +82,8 @@ void expect_calm(const std::string& whole, const std::string& source,
 }
 
 /// The same through a file at `path`.
-void expect_calm_file(const std::string& path, const std::function<void()>& read) {
-  expect_calm(read_file(path), path, [&](const std::string& bytes) {
+void expect_no_crash_file(const std::string& path, const std::function<void()>& read) {
+  expect_no_crash(read_file(path), path, [&](const std::string& bytes) {
     test::write_file(path, bytes);
     read();
   });
@@ -106,7 +106,7 @@ TrainingSample some_sample() {
 TEST("damaged files: safetensors reads never leave the file") {
   const std::string path = test::fixture_directory() + "/model.safetensors";
   test::write_safetensors(path, {{"a", at::randn({4})}, {"b", at::randn({2, 2})}, {"none", at::empty({0, 3})}});
-  expect_calm_file(path, [&] {
+  expect_no_crash_file(path, [&] {
     const auto file = Safetensors::open(path);
     for (const auto& name : file.names()) file.tensor(name).to(at::kDouble).sum();
   });
@@ -116,40 +116,40 @@ TEST("damaged files: GGUF reads never leave the file") {
   const std::string path = test::fixture_directory() + "/model.gguf";
   test::write_file(path,
                    test::gguf_bytes({{"a", {4}, 0, std::string(16, 'x')}, {"b", {32, 2}, 8, std::string(68, 'x')}}));
-  expect_calm_file(path, [&] {
+  expect_no_crash_file(path, [&] {
     const auto file = Gguf::open(path);
     for (const auto& name : file.names()) file.tensor(name).to(at::kDouble).sum();
   });
 }
 
-TEST("damaged files: training samples written here and by Python") {
+TEST("damaged files: training samples of Carillon and Python are read or rejected") {
   const std::string path = test::fixture_directory() + "/sample.pt";
   write_sample(path, some_sample());
-  expect_calm_file(path, [&] { read_sample(path); });
+  expect_no_crash_file(path, [&] { read_sample(path); });
   test::write_file(path, read_file("native/test/fixtures/python_sample.pt"));
-  expect_calm_file(path, [&] { read_sample(path); });
+  expect_no_crash_file(path, [&] { read_sample(path); });
 }
 
-TEST("damaged files: pickle streams") {
+TEST("damaged files: pickle streams are read or rejected") {
   const std::string pickle =
       "\x80\x02}q\0(X\1\0\0\0xq\1ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"s
       "0X\3\0\0\0cpuK\x06tQK\0K\x03K\2\x86K\2K\1\x86\x89"s + "ccollections\nOrderedDict\n)RtRX\1\0\0\0bJ\1\0\0\0u."s;
-  expect_calm(pickle, "data.pkl", [](const std::string& bytes) { unpickle(bytes, "data.pkl"); });
+  expect_no_crash(pickle, "data.pkl", [](const std::string& bytes) { unpickle(bytes, "data.pkl"); });
 }
 
-TEST("damaged files: JSON") {
+TEST("damaged files: JSON is read or rejected") {
   const std::string text = R"({"a": [1, -2.5e3, true, null, "text \u00e9\n"], "b": {"c": {"d": 9007199254740993}}})";
-  expect_calm(text, "config.json", [](const std::string& bytes) { Json::parse(bytes, "config.json"); });
+  expect_no_crash(text, "config.json", [](const std::string& bytes) { Json::parse(bytes, "config.json"); });
 }
 
-TEST("damaged files: adapters") {
+TEST("damaged files: adapters are read or rejected") {
   const AceStep model = test::tiny_ace_step({});
   const auto targets = adapter_targets(model.dit);
   const std::string path = test::write_single(test::lora_tensors(test::attention_of(model.dit), test::peft_key));
-  expect_calm_file(path, [&] { read_adapter(path, targets); });
+  expect_no_crash_file(path, [&] { read_adapter(path, targets); });
 }
 
-TEST("damaged files: LoHa, IA3 and adapters in pickles") {
+TEST("damaged files: LoHa, IA3 and adapters in pickles are read or rejected") {
   const AceStep model = test::tiny_ace_step({});
   const auto targets = adapter_targets(model.dit);
   const std::string q = "lycoris_layers_0_self_attn_q_proj.", k = "lycoris_layers_0_self_attn_k_proj.";
@@ -160,8 +160,8 @@ TEST("damaged files: LoHa, IA3 and adapters in pickles") {
                                                {q + "alpha", at::scalar_tensor(1.0)},
                                                {k + "weight", at::randn({1, 32})},
                                                {k + "on_input", at::scalar_tensor(1, at::kLong)}});
-  expect_calm_file(path, [&] { read_adapter(path, targets); });
+  expect_no_crash_file(path, [&] { read_adapter(path, targets); });
   const std::string pickle = test::fixture_directory() + "/adapter_model.bin";
   test::write_file(pickle, read_file("native/test/fixtures/python_adapter.bin"));
-  expect_calm_file(pickle, [&] { read_adapter(pickle, targets); });
+  expect_no_crash_file(pickle, [&] { read_adapter(pickle, targets); });
 }

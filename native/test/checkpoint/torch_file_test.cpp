@@ -99,7 +99,7 @@ TEST("torch file: names the error of other and incomplete files") {
   EXPECT_THROWS(open({{"data.pkl", pickle}}), "entry 'data.pkl' is not in a folder");
   EXPECT_THROWS(open({{"a/data/0", storage}}), "it has no entry 'data.pkl'");
   EXPECT_THROWS(open({{"a/data.pkl", pickle}}), "it has no entry 'data/0'");
-  EXPECT_THROWS(open({{"a/data.pkl", "\x80\x02N."}}), "it does not hold a dictionary");
+  EXPECT_THROWS(open({{"a/data.pkl", "\x80\x02N."}}), "the top value is not a dictionary");
   EXPECT_THROWS(open({{"a/data.pkl", pickle}, {"a/data/0", storage}, {"a/byteorder", "big"}}), "not little-endian");
   EXPECT_THROWS(open({{"a/data.pkl", "\x80\x02}."}}), "key 'x' is missing");
   EXPECT_THROWS(open({{"a/data.pkl", "\x80\x02}" + text("x") + "K\x01s."}}), "key 'x' is not a tensor");

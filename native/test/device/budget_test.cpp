@@ -19,12 +19,12 @@ struct Budget {
 };
 
 constexpr Budget kFirstToken{"the first token of a guided pair, prompts of different length", 167, 0, 384};
-constexpr Budget kToken{"a token of a guided pair after it", 1, 0, 8};
+constexpr Budget kToken{"a later token of a guided pair", 1, 0, 8};
 constexpr Budget kPatternToken{"a token of a guided pair under a pattern", 12, 1, 84};
 constexpr Budget kFirstEvaluation{"the first evaluation of the DiT", 216, 2, 43264};
 constexpr Budget kEvaluation{"an evaluation of the DiT after the second", 6, 0, 0};
 // One of the launches adds the oscillators.
-constexpr Budget kTile{"a tile of the VAE, and the song's way to the host", 153, 1, 10368000};
+constexpr Budget kTile{"a tile of the VAE and the copy of the song to the host", 153, 1, 10368000};
 constexpr Budget kLoading{"loading a renderer", 223, 18, 0};
 
 const std::string kNano = "models/carillon-nano";
@@ -87,7 +87,7 @@ TEST("budget: launches and synchronisations of loading, a DiT evaluation and a V
   expect_within(kTile, tile.largest());
 }
 
-TEST("budget: a batch of eight songs with words of their own launches no more than one song") {
+TEST("budget: a batch of eight songs with different prompts launches no more work than one song") {
   Renderer renderer({kNano, kNano + "/vae", kNano + "/text_encoder"}, kOnDevice, {}, Control());
   RenderJob batch = song();
   batch.samples = 130 * int64_t{1920};

@@ -1,4 +1,4 @@
-// Configuration of a GPU, and errors.
+// How the core configures a GPU, and how it reports errors of a GPU.
 #include "core/runtime/device.h"
 
 #include <ATen/ATen.h>
@@ -30,7 +30,7 @@ at::Tensor ones() { return at::ones({8, 8}).to(kDevice); }
 TEST("device: choosing a GPU disables cuDNN attention") {
   EXPECT(choose_placement("auto", "auto").device == kDevice);
   EXPECT(!at::globalContext().userEnabledCuDNNSDP());
-  EXPECT_THROWS(choose_placement("cuda:1", "auto"), "there are only 1");
+  EXPECT_THROWS(choose_placement("cuda:1", "auto"), "'cuda:1' does not exist: the number of GPUs is 1");
 }
 
 TEST("device: a thread with its own stream launches nothing on the default stream") {

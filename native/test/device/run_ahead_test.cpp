@@ -1,4 +1,4 @@
-// Running ahead on the device gives the same tokens as choosing on the host.
+// If the device chooses tokens ahead of the host, they are the same as those that the host would choose.
 #include "core/lm/run_ahead.h"
 
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@ namespace {
 
 const at::Device kDevice(at::kCUDA, 0);
 
-/// A decoder without running ahead.
+/// A decoder on which the host chooses every token.
 class HostDecoder : public Decoder {
  public:
   HostDecoder(const CausalLm& model, int64_t rows) : model_(model), cache_(model.make_cache(rows, 256)) {}
@@ -77,7 +77,7 @@ void expect_same(const LanguageJob& job) {
   EXPECT(used.synchronisations < host.used().synchronisations / 4);  // it did run ahead
 }
 
-TEST("run_ahead: a step of all rows equals a step of each row, with the kernel that takes lengths") {
+TEST("run_ahead: a step of all rows equals a step of each row, with the kernel that takes row lengths") {
   const CausalLm halves = CausalLm::load("models/carillon-nano/lm", choose_placement("cuda:0", "bfloat16"), Control());
   KvCache cache = halves.make_cache(2, 64), expected = halves.make_cache(2, 64);
   for (KvCache* each : {&cache, &expected}) {
@@ -90,7 +90,7 @@ TEST("run_ahead: a step of all rows equals a step of each row, with the kernel t
   EXPECT(((hidden - fed).norm() / fed.norm()).item<float>() < 0.03f);  // a few bfloat16 roundings
 }
 
-TEST("run_ahead: rows of a guided job with prompts of different length") {
+TEST("run_ahead: gives the host's tokens for a guided job with prompts of different length") {
   LanguageJob job = job_of({CodesSegment{40}});
   job.cfg_scale = 2.0;
   expect_same(job);
@@ -105,14 +105,14 @@ TEST("run_ahead: supports top k, top p, min p and a repetition penalty after giv
   expect_same(job);
 }
 
-TEST("run_ahead: greedy codes") {
+TEST("run_ahead: gives the host's tokens for greedy codes") {
   LanguageJob job = job_of({CodesSegment{40}});
   job.temperature = 0.0;
   job.cfg_scale = 1.5;
   expect_same(job);
 }
 
-TEST("run_ahead: rows end at different positions") {
+TEST("run_ahead: gives the host's tokens if rows end at different positions") {
   LanguageJob job = job_of({CodesSegment{}});
   job.seeds = {1, 2, 3, 4, 5, 6};
   job.temperature = 1.0;

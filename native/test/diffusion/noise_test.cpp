@@ -46,7 +46,7 @@ TEST("noise: a longer song starts with the noise of a shorter one") {
   EXPECT(first_numbers(3, 64).equal(first_numbers(3, 5000).narrow(0, 0, 64)));
 }
 
-TEST("noise: noise of an item does not depend on the batch, and successive draws differ") {
+TEST("noise: an item does not depend on the batch, and successive draws differ") {
   NoiseStreams pair({7, 8}), alone({8});
   for (int draw = 0; draw < 3; ++draw) {
     EXPECT(pair.next(10, 4, at::kCPU)[1].equal(alone.next(10, 4, at::kCPU)[0]));

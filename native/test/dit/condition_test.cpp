@@ -38,7 +38,8 @@ TEST("conditions: groups reference clips by item") {
   const auto timbre = model.encoder.encode_timbre(clips, at::tensor({0, 2, 2}, at::kLong), 3);
   EXPECT(timbre.mask.equal(at::tensor({1, 0, 0, 0, 1, 1}, at::kLong).reshape({3, 2}).to(at::kBool)));
   EXPECT_EQ(timbre.states[1].abs().max().item<double>(), 0.0);
-  EXPECT_THROWS(model.encoder.encode_timbre(clips, at::tensor({0, 1, 3}, at::kLong), 3), "item 3 of a batch of 3");
+  EXPECT_THROWS(model.encoder.encode_timbre(clips, at::tensor({0, 1, 3}, at::kLong), 3),
+                "a reference clip is for item 3, but the batch has 3 items");
 }
 
 TEST("conditions: padding does not change states of real lyric tokens") {

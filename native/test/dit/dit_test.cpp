@@ -12,7 +12,7 @@ namespace {
 
 const TinySize kSizes[] = {{.is_xl = false, .is_turbo = false}, {.is_xl = true, .is_turbo = false}};
 
-/// One velocity of random inputs.
+/// Random inputs of the DiT, and its velocity for them.
 struct Inputs {
   at::Tensor state, context, encoder_states, times;
   Inputs(int64_t batch, int64_t frames, int64_t length)
@@ -98,7 +98,7 @@ TEST("dit: items of a batch are independent") {
   }
 }
 
-TEST("dit: equal times use the constant second branch, different times do not") {
+TEST("dit: equal times use the constant second time embedding, different times do not") {
   const AceStep model = tiny_ace_step({});
   const at::Tensor times = at::tensor({1.0f, 0.3f});
   const Modulation constant = model.dit.modulate(times), computed = model.dit.modulate(times, times);

@@ -121,7 +121,7 @@ bool is_product(const std::string& name) {
   return name == "aten::mm.out" || name == "aten::addmm.out" || name == "aten::bmm.out" || name == "aten::baddbmm.out";
 }
 
-/// The CPU kernel writes intermediate errors to the output before summing, and warns unless the output is empty.
+/// The CPU kernel writes element-wise losses to the output before it sums them, and warns unless the output is empty.
 bool resizes_output(const std::string& name) { return name == "aten::mse_loss.out"; }
 
 bool is_written(const c10::Argument& argument) {

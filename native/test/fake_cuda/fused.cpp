@@ -48,7 +48,7 @@ bool is_given(const OptionalTensor& tensor) { return tensor && tensor->defined()
 std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& input, at::IntArrayRef shape,
                                             const OptionalTensor& weight, std::optional<double> epsilon) {
   require_same_device("_fused_rms_norm", {input, weight.value_or(at::Tensor())});
-  TORCH_CHECK(shape.size() == 1, "fake_cuda: rms_norm over one dimension only");
+  TORCH_CHECK(shape.size() == 1, "fake_cuda: rms_norm is simulated over one dimension only");
   const auto scale_of = [=](const at::Tensor& x) {
     return (x.square().mean(-1, true) + epsilon.value_or(std::numeric_limits<float>::epsilon())).rsqrt();
   };
@@ -124,7 +124,7 @@ void flash_attention_forward(const c10::OperatorHandle&, torch::jit::Stack* stac
   TORCH_CHECK(q.size(-1) <= 256 && q.stride(-1) == 1 && k.stride(-1) == 1 && v.stride(-1) == 1);
   TORCH_CHECK(
       arguments[kDropout].toDouble() == 0 && !arguments[kCausal].toBool() && arguments[kQueryStarts].isNone() == !used,
-      "fake_cuda: not what this stands in for");
+      "fake_cuda: this use of flash attention is not simulated");
   if (used) {
     TORCH_CHECK(used->scalar_type() == at::kInt && q.dim() == 3 && k.dim() == 3);
     require_same_device("_flash_attention_forward", {*used, tensor(kQueryStarts), tensor(kQueryStarts + 1)});

@@ -47,7 +47,7 @@ CUDAGraph::~CUDAGraph() = default;
 
 void CUDAGraph::capture_begin(c10::MempoolId_t, cudaStreamCaptureMode mode) {
   TORCH_CHECK(captured == nullptr, "CUDA error: the thread captures a graph already");
-  TORCH_CHECK(mode == cudaStreamCaptureModeThreadLocal, "fake_cuda: a capture that other threads' allocations end");
+  TORCH_CHECK(mode == cudaStreamCaptureModeThreadLocal, "fake_cuda: only thread-local capture is simulated");
   TORCH_CHECK(has_own_stream(), "CUDA graphs must be captured on a non-default stream");
   captured = this;
 }
@@ -77,7 +77,7 @@ namespace fake_cuda {
 bool is_capturing() { return captured != nullptr; }
 
 void refuse_in_graph(const char* what) {
-  TORCH_CHECK(captured == nullptr, "fake_cuda: ", what, " in a graph that is captured");
+  TORCH_CHECK(captured == nullptr, "fake_cuda: ", what, " is not allowed during capture");
 }
 
 void note_overwritten(const at::Tensor& tensor) {

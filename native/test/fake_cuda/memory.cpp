@@ -20,9 +20,9 @@ namespace fake_cuda {
 namespace {
 
 const size_t kCapacityBytes = static_cast<size_t>(setting("FAKE_CUDA_MEMORY_MB", 24 << 10)) << 20;
-constexpr size_t kAddressSpace = size_t{1} << 38;  // of one device
+constexpr size_t kAddressSpace = size_t{1} << 38;  // addresses of one device
 constexpr size_t kGranuleBytes = 512;              // rounding of CUDA's caching allocator
-constexpr size_t kPoisonedBytes = 1 << 20;         // of a block, which limits the cost of large ones
+constexpr size_t kPoisonedBytes = 1 << 20;         // at the start of a block; poisoning large ones whole would be slow
 constexpr size_t kReturnedBytes = 4 << 20;         // larger freed blocks return their pages to the system
 constexpr int kHostAccessStatus = 86;
 
@@ -134,7 +134,7 @@ class Allocator final : public c10::DeviceAllocator {
   }
 };
 
-/// Address to size.
+/// Blocks of pinned memory: size by address.
 std::map<const char*, size_t> pinned_blocks;
 std::mutex pinned_mutex;
 

@@ -53,7 +53,7 @@ const std::vector<Segment> kMixed = {
 
 }  // namespace
 
-TEST("generate: a forced run takes one forward pass, together with the token before it") {
+TEST("generate: consecutive forced ids take one forward pass, together with the token before them") {
   MaskCache cache(vocabulary(), at::kCPU);
   const auto job = job_of({TokensSegment{{20, 21, 22, 23}}, PatternSegment{"a|b", false, 3},
                            TokensSegment{{30, 31, 32}}, PatternSegment{"c|d", false, 3}, TokensSegment{{40, 41}}});
@@ -345,7 +345,7 @@ class OneByOneDecoder : public Decoder {
 
 }  // namespace
 
-TEST("generate: a real model gives the same rows whether it is fed runs or single tokens, with whole or sliced head") {
+TEST("generate: a real model gives the same rows whether it is fed many or single tokens, with whole or sliced head") {
   const auto model = tiny_model();
   auto job = job_of(kMixed, {1, 2, 3, 4});
   job.negative_prompt = {5, 6};

@@ -237,7 +237,7 @@ TEST("program: generates codes in the exact count, or until the end token") {
   for (const int32_t id : endless.ids()) EXPECT(id < kFirstCode + kCodes);
 }
 
-TEST("program: text is ordinary tokens until the first end token, free is any token until any end token") {
+TEST("program: a text segment has ordinary tokens until the first end token, a free one any until any end token") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> text = {TokensSegment{{kThinkEnd}}, TextSegment{}};
   ProgramCursor told(text, 5, vocabulary(), cache);
@@ -256,7 +256,7 @@ TEST("program: text is ordinary tokens until the first end token, free is any to
   EXPECT(open.finished() == FinishReason::kEndToken);
 }
 
-TEST("program: the length limit also cuts forced runs") {
+TEST("program: the length limit also cuts runs of forced ids") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{"a|b", false, 2}, name("duration:bpm:")};
   ProgramCursor cursor(program, 3, vocabulary(), cache);
@@ -273,7 +273,7 @@ TEST("program: reports a pattern that the vocabulary cannot spell") {
   EXPECT_THROWS(cursor.push(0), "no token that continues the pattern (a|b)c");
 }
 
-TEST("program: only greedy patterns are greedy") {
+TEST("program: choices are greedy in patterns that are declared greedy, and nowhere else") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{"a|b", true, 4}, PatternSegment{"a|b", false, 4},
                                         CodesSegment{1}};

@@ -52,7 +52,7 @@ TEST("token mask: the trie walk matches trying every token in every state") {
   }
 }
 
-TEST("token mask: rejects a token that overshoots the end and allows one that stops inside") {
+TEST("token mask: rejects a token that is longer than the pattern and allows one that stops inside it") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   const auto masks = cache.pattern("(bp|maj)\n");

@@ -134,7 +134,7 @@ TEST("nn: norm and rotary give the same values with gradients") {
   EXPECT(distance(turned.detach(), nn::apply_rotary(x, rotary)) < 1e-6);
 }
 
-TEST("nn: attention groups heads, full or causal") {
+TEST("nn: grouped-query attention follows its formula, full and causal") {
   for (const auto& [queries, keys] : {std::pair<int64_t, int64_t>{7, 7}, {3, 9}, {1, 9}, {1, 1}}) {
     const Heads x = random_heads(2, queries, keys);
     const at::Tensor offset = offsets(queries, keys);

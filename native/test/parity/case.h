@@ -45,7 +45,7 @@ class Case {
   std::vector<Comparison> comparisons_;
 };
 
-/// Length of the computation of a golden, which determines its limit (parity.cpp).
+/// How much computation a golden covers, which determines its error limit (parity.cpp).
 enum class Depth {
   kModule,   // one module
   kSampler,  // a whole denoising loop

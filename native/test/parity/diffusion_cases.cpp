@@ -35,7 +35,7 @@ InferMethod method_of(const std::string& name) {
   if (name == "heun") return InferMethod::kHeun;
   if (name == "dpm3m") return InferMethod::kDpm3m;
   if (name == "stork4") return InferMethod::kStork4;
-  fail(ErrorCode::kBadArgument, "the golden names a solver that is not known: " + name);
+  fail(ErrorCode::kBadArgument, "unknown solver in the golden: " + name);
 }
 
 std::optional<WaveletCorrection> wavelets_of(const Json& params) {

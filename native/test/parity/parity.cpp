@@ -1,8 +1,8 @@
 // carillon-parity --root DIR [--checkpoints DIR] [--device auto|cpu|cuda] [--dtype float32|bfloat16]
 //
 // Compares the engine with every golden of ROOT/goldens, with the weights in ROOT/checkpoints or --checkpoints. Prints
-// a line a case with its relative error, then `N passed, N failed` (reported cases count as neither); exits with 1 if
-// any failed. README.md has the format of goldens and the limits.
+// one line per case with its relative error, then `N passed, N failed` (reported cases count as neither); exits with 1
+// if any failed. README.md has the format of goldens and the limits.
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 

@@ -140,10 +140,10 @@ TEST("qwen3: a slice of the head gives the logits of the whole head") {
   EXPECT_EQ(whole.size(-1), kVocabulary);
   EXPECT(whole.scalar_type() == at::kFloat);
   EXPECT(distance(model.logits(hidden, 10, 25), whole.narrow(-1, 10, 25)) < 1e-6);
-  EXPECT_THROWS(model.logits(hidden, 40, 11), "the head has 50 rows, not 40 .. 50");
+  EXPECT_THROWS(model.logits(hidden, 40, 11), "logits of ids 40 .. 50 were requested, but the vocabulary has 50 ids");
 }
 
-TEST("qwen3: accepts names with model., and lm_head.weight replaces the tied head") {
+TEST("qwen3: accepts names with the prefix 'model.', and lm_head.weight replaces the tied head") {
   auto tensors = test::tiny_qwen3_weights("");
   const auto plain = load(tensors);
   test::Tensors prefixed;

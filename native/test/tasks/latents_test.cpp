@@ -12,7 +12,7 @@ using namespace carillon::test;
 
 namespace {
 
-/// [frames, C], as the renderer encodes a recording.
+/// Latents [frames, C] of a recording, as the renderer encodes it.
 at::Tensor encoded(Renderer& renderer, const at::Tensor& audio) {
   return renderer.encode_posterior(audio, Control()).mean[0].t().contiguous();
 }

@@ -269,7 +269,7 @@ TEST("tasks: unloading models between stages changes no sample") {
   EXPECT(offloaded.encode_codes(audio, Control()) == resident.encode_codes(audio, Control()));
 }
 
-TEST("tasks: each renders in bfloat16, deterministically") {
+TEST("tasks: every task renders in bfloat16, deterministically") {
   Renderer renderer = load(write_checkpoints(), {}, {at::kCPU, at::kBFloat16});
   for (const Task task : kSourceTasks) {
     RenderJob job = source_job(task);

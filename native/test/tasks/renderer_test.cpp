@@ -240,7 +240,7 @@ TEST("renderer: rejects impossible jobs with the reason") {
 
 TEST("renderer: loading rejects checkpoints that do not match") {
   Renderer::Directories directories = write_checkpoints();
-  directories.vae = write_tiny_vae(Spelling::kWeightNorm, 4);
+  directories.vae = write_tiny_vae(WeightLayout::kWeightNorm, 4);
   EXPECT_THROWS(load(directories), "the VAE's latent space has 4 channels, the DiT expects 6");
   EXPECT(code_thrown([&] { load(directories); }) == ErrorCode::kBadCheckpoint);
   directories.text_encoder = fixture_directory();
@@ -266,7 +266,7 @@ TEST("renderer: weights that are not finite give an error and no audio") {
   EXPECT(code_thrown([&] { by_model.render(plain_job(), Control()); }) == ErrorCode::kNotFinite);
 
   broken = write_checkpoints();
-  broken.vae = write_tiny_vae(Spelling::kPlain, kTinyLatent, poison("decoder.conv2.weight"));
+  broken.vae = write_tiny_vae(WeightLayout::kPlain, kTinyLatent, poison("decoder.conv2.weight"));
   Renderer by_vae = load(broken);
   EXPECT(code_thrown([&] { by_vae.render(plain_job(), Control()); }) == ErrorCode::kNotFinite);
 }

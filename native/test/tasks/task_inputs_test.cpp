@@ -34,7 +34,7 @@ RenderJob job_of(Task task) {
 
 }  // namespace
 
-TEST("window: without a window it is the whole source; inside the source it adds nothing") {
+TEST("window: is the whole source by default, and adds no padding inside the source") {
   EXPECT(place_window(std::nullopt, kMinute, kSampleRate) == (WindowPlace{0, 0, 0, kMinute}));
   const WindowPlace inner = place_window(Window{10, 20}, kMinute, kSampleRate);
   EXPECT(inner == (WindowPlace{0, 0, 10 * kSecond, 20 * kSecond}));
@@ -58,10 +58,10 @@ TEST("window: rounds times to samples, and samples to at least one whole frame")
          (FrameRange{1499, 1500}));
 }
 
-TEST("repaint: mode and strength set how the surroundings are kept") {
+TEST("repaint: mode and strength set how the source outside the window is kept") {
   const RepaintHold balanced = repaint_hold({RepaintMode::kBalanced, 0.5, ChunkMask::kExplicit, false});
   EXPECT_EQ(balanced.injection_ratio, 0.5);
-  EXPECT_EQ(balanced.crossfade_frames, 12);  // half to even
+  EXPECT_EQ(balanced.crossfade_frames, 12);  // rounds half to even
   EXPECT_NEAR(balanced.crossfade_seconds, 0.025, 1e-12);
   const RepaintHold conservative = repaint_hold({RepaintMode::kConservative, 0.9, ChunkMask::kExplicit, false});
   EXPECT_EQ(conservative.injection_ratio, 1.0);

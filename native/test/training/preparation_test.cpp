@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kSamplesPerFrame = 1920, kFrames = 12;
 
 Renderer load(const std::function<void(Tensors&)>& change_model = {}) {
-  return Renderer({write_tiny_ace_step({}, change_model), write_tiny_vae(Spelling::kWeightNorm, kTinyLatent),
+  return Renderer({write_tiny_ace_step({}, change_model), write_tiny_vae(WeightLayout::kWeightNorm, kTinyLatent),
                    write_qwen3(tiny_qwen3_weights(""))},
                   {at::kCPU, at::kFloat}, {}, Control());
 }

@@ -1,4 +1,4 @@
-// LoRA, LoKr and DoRA in training, for a single projection.
+// Trains LoRA, LoKr and DoRA on a single projection.
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 

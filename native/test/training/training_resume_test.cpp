@@ -1,4 +1,4 @@
-// Resuming training runs: after a stop, from an epoch's checkpoint, and from checkpoints that do not match.
+// Resumes training runs after a stop, from the checkpoint of an epoch, and from checkpoints that do not match.
 #include <algorithm>
 #include <filesystem>
 
@@ -22,7 +22,7 @@ std::vector<double> losses(const Trained& run) {
   return values;
 }
 
-/// Copies a checkpoint folder with the adapter only, as other trainers and exports write it.
+/// Copies only the adapter of a checkpoint folder, as other trainers and exports write it.
 std::string adapter_alone(const std::string& folder, const std::string& name = "") {
   const std::string copy = fixture_directory() + "/" + (name.empty() ? fs::path(folder).filename().string() : name);
   fs::copy(folder, copy, fs::copy_options::recursive);
@@ -145,7 +145,7 @@ TEST("training resume: another dropout continues within the epoch") {
   EXPECT(losses(changed) != losses(same));
 }
 
-TEST("training resume: rejects a mismatched checkpoint with the reason") {
+TEST("training resume: rejects a checkpoint that does not match, with the reason") {
   TrainingOptions options = tiny_training(kLora);
   const Trained run(options);
   const std::string from = checkpoint(options, "epoch_3_");
@@ -156,7 +156,7 @@ TEST("training resume: rejects a mismatched checkpoint with the reason") {
     EXPECT(code_of(changed) == ErrorCode::kBadArgument);
     EXPECT_THROWS(Trained{changed}, reason);
   };
-  refused([](TrainingOptions& o) { o.adapter = kLokr; }, "it is of another adapter");
+  refused([](TrainingOptions& o) { o.adapter = kLokr; }, "it has another adapter design");
   refused([](TrainingOptions& o) { o.adapter = Lora{.rank = 3, .alpha = 4, .dropout = 0.1}; }, "\"rank\": 2");
   refused([](TrainingOptions& o) { o.resume_from = fixture_directory(); }, "it has no training_state.safetensors");
   refused(
@@ -189,7 +189,8 @@ TEST("training resume: an adapter without a state continues after the epoch in i
       EXPECT(!resumed.has_optimizer);
       EXPECT(run.all<Notice>().at(0).text.find("beginning of epoch 4 with a fresh optimiser") != std::string::npos);
       EXPECT_EQ(run.result.steps, int64_t{12});
-      // Same weights, inputs and learning rate as the uninterrupted run, so the first loss is equal; the step differs.
+      // Weights, inputs and learning rate are those of the uninterrupted run, so the first loss is equal; the step
+      // differs.
       EXPECT_EQ(losses(run).at(0), losses(uninterrupted).at(6));
       EXPECT_EQ(run.all<Step>()[0].learning_rate, uninterrupted.all<Step>()[6].learning_rate);
       EXPECT(losses(run).at(1) != losses(uninterrupted).at(7));
@@ -258,7 +259,7 @@ TEST("training resume: starts from an adapter by another program") {
   }
 }
 
-TEST("training resume: rejects a mismatched adapter without a state, with the reason") {
+TEST("training resume: rejects an adapter without a state that does not match, with the reason") {
   const auto refused = [](const std::string& from, const AdapterDesign& design, const std::string& reason) {
     TrainingOptions options = tiny_training(design);
     options.resume_from = from;
@@ -272,16 +273,16 @@ TEST("training resume: rejects a mismatched adapter without a state, with the re
     return Trained(options).result.path;
   };
   const std::string lora = final_of(kLora), lokr = final_of(kLokr);
-  const std::string q = "layers.0.self_attn.q_proj is ";
+  const std::string q = "layers.0.self_attn.q_proj has ";
   refused(lora, kLokr, "it is a LoRA, not a LoKr");
   refused(lokr, kLora, "it is a LoKr, not a LoRA");
   refused(lora, Lora{.rank = 3, .alpha = 6},
-          q + "lora_A [2, 32], lora_B [32, 2] there, lora_A [3, 32], lora_B [32, 3] here: rank");
+          q + "lora_A [2, 32], lora_B [32, 2] in the file, but lora_A [3, 32], lora_B [32, 3] in this run: rank");
   refused(lora, Lora{.rank = 2, .alpha = 5},
-          "the scale of layers.0.self_attn.q_proj is 2.000000 there, 2.500000");
+          "the scale of layers.0.self_attn.q_proj is 2.000000 in the file, but 2.500000");
   LokrDesign design = kLokr;
   design.weight_decompose = false;
-  refused(lokr, design, "dora_scale [32, 1] there, ");
+  refused(lokr, design, "dora_scale [32, 1] in the file, ");
   design = kLokr;
   design.factor = 2;
   refused(lokr, design, "lokr_w1 [4, 4], ");

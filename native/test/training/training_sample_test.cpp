@@ -15,7 +15,7 @@ using namespace std::string_literals;
 namespace {
 
 constexpr int64_t kFrames = 5, kChannels = 6, kTokens = 4, kWidth = 8;
-constexpr const char* kPythonSample = "native/test/fixtures/python_sample.pt";  // from the root of the sources
+constexpr const char* kPythonSample = "native/test/fixtures/python_sample.pt";  // from the repository root
 
 TrainingSample some_sample() {
   const auto random = [](at::IntArrayRef shape) {
@@ -92,7 +92,7 @@ TEST("sample: written samples read back in every dtype") {
   }
 }
 
-TEST("sample: a safetensors file of the same tensors is the same sample") {
+TEST("sample: a safetensors file of the same tensors gives the same sample") {
   const TrainingSample sample = some_sample();
   const std::string path = test::fixture_directory() + "/sample.safetensors";
   std::map<std::string, at::Tensor> tensors = {{"target_latents", sample.target_latents.to(at::kBFloat16)},
@@ -174,12 +174,13 @@ TEST("sample: names key and reason for an unusable file") {
     refused([&](Tensors& tensors) { tensors.erase(key); }, key);
     refused([&](Tensors& tensors) { tensors[key] = tensors[key].unsqueeze(0); }, key);
   }
-  refused([](Tensors& tensors) { tensors["target_latents"][2][3] = std::nan(""); }, "target_latents holds values that");
+  refused([](Tensors& tensors) { tensors["target_latents"][2][3] = std::nan(""); },
+          "target_latents contains a value that is not finite");
   refused([](Tensors& tensors) { tensors["target_latents"] = at::ones({5, 6}, at::kLong); },
-          "target_latents holds Long");
+          "target_latents has type Long");
   refused([](Tensors& tensors) { tensors["target_latents"] = at::empty({0, 6}); }, "'target_latents' is empty");
   refused([](Tensors& tensors) { tensors["encoder_hidden_states"] = at::ones({4, 7}); },
-          "encoder_hidden_states is 7 wide, but the model reads 8");
+          "encoder_hidden_states has width 7, but the model needs 8");
   refused([](Tensors& tensors) { tensors["attention_mask"] = at::ones({4}); }, "has shape [4], expected [5]");
   refused([](Tensors& tensors) { tensors["context_latents"] = at::ones({5, 11}); }, "[5, 11], expected [5, 12]");
   refused([](Tensors& tensors) { tensors["context_latents"] = at::ones({6, 12}); }, "[6, 12], expected [5, 12]");
@@ -188,6 +189,6 @@ TEST("sample: names key and reason for an unusable file") {
         tensors["target_latents"] = at::ones({5, 3});
         tensors["context_latents"] = at::ones({5, 6});
       },
-      "target_latents is 3 wide, but the model reads 6");
+      "target_latents has width 3, but the model needs 6");
   EXPECT_THROWS(read_sample("/absent/sample.pt"), "/absent/sample.pt: No such file");
 }

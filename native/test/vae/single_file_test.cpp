@@ -59,7 +59,7 @@ std::string write_single(const Tensors& tensors) {
 
 /// The tiny autoencoder in ComfyUI's layout below `prefix`, where snakes have one dimension.
 ModelSource comfy_vae(const std::string& prefix) {
-  Tensors tensors = renamed(TinyVaeWriter(Spelling::kWeightNorm, kTinyLatent).write(),
+  Tensors tensors = renamed(TinyVaeWriter(WeightLayout::kWeightNorm, kTinyLatent).write(),
                             [&](const std::string& name) { return prefix + stable_audio_name(name); });
   for (auto& [name, tensor] : tensors) {
     if (name.ends_with(".alpha") || name.ends_with(".beta")) tensor = tensor.flatten();
@@ -73,7 +73,7 @@ ModelSource comfy_vae(const std::string& prefix) {
 TEST("single file: an autoencoder with ComfyUI names gives the same results as with diffusers names") {
   const std::string folder = fixture_directory();
   write_file(folder + "/config.json", tiny_vae_config(kTinyLatent));
-  write_safetensors(folder + "/model.safetensors", TinyVaeWriter(Spelling::kWeightNorm, kTinyLatent).write());
+  write_safetensors(folder + "/model.safetensors", TinyVaeWriter(WeightLayout::kWeightNorm, kTinyLatent).write());
   const Vae expected = Vae::load(folder, kFloat32, Control());
   const at::Tensor latents = random_tensor({1, kTinyLatent, 6}, 3, 1.0), audio = recording(4, 5).unsqueeze(0);
   for (const std::string prefix : {"", "vae."}) {

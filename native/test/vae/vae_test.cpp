@@ -40,9 +40,9 @@ Loaded load(const std::string& directory, at::ScalarType dtype, bool time_major 
           Oobleck::load_decoder(weights.sub("decoder"), config, time_major)};
 }
 
-/// Writes a VAE whose last decoder block has zero units only, so that its end runs in stretches.
+/// Writes a VAE whose last decoder block has zero units only, so that its end runs in parts.
 std::string write_vae_without_last_units() {
-  return write_tiny_vae(Spelling::kPlain, 4, [](Tensors& tensors) {
+  return write_tiny_vae(WeightLayout::kPlain, 4, [](Tensors& tensors) {
     for (const char* unit : {"1", "2", "3"}) {
       for (const char* part : {".conv2.weight", ".conv2.bias"}) {
         tensors[std::string("decoder.block.4.res_unit") + unit + part].zero_();
@@ -76,10 +76,10 @@ TEST("vae: decodes the same from all three weight layouts") {
   const Placement placement{at::kCPU, at::kFloat};
   const at::Tensor latents = noise({1, 4, 5});
   const at::Tensor expected =
-      Vae::load(write_tiny_vae(Spelling::kWeightNorm), placement, Control()).decode(latents, Control());
+      Vae::load(write_tiny_vae(WeightLayout::kWeightNorm), placement, Control()).decode(latents, Control());
   EXPECT((expected.sizes() == at::IntArrayRef{1, 2, 5 * 1920}));
-  for (const Spelling spelling : {Spelling::kParametrizations, Spelling::kPlain}) {
-    const at::Tensor audio = Vae::load(write_tiny_vae(spelling), placement, Control()).decode(latents, Control());
+  for (const WeightLayout layout : {WeightLayout::kParametrizations, WeightLayout::kPlain}) {
+    const at::Tensor audio = Vae::load(write_tiny_vae(layout), placement, Control()).decode(latents, Control());
     EXPECT(relative_error(audio, expected) < 1e-3);
   }
 }
@@ -117,7 +117,7 @@ TEST("vae: tiles overlap by the receptive field") {
 
 TEST("vae: tiled decoding and encoding equal a single run") {
   const c10::InferenceMode inference;
-  const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
+  const std::string directory = write_tiny_vae(WeightLayout::kWeightNorm);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     // CPU kernels sum every output in a fixed order, so tiled results are bit-equal.
     const bool has_kernels = dtype == at::kFloat ? kernels::has_float_tiles() : kernels::has_avx512();
@@ -137,8 +137,8 @@ TEST("vae: tiled decoding and encoding equal a single run") {
 TEST("vae: float32 kernels match libtorch") {
   if (!kernels::has_float_tiles()) SKIP("float tiles need AVX2");
   const c10::InferenceMode inference;
-  const Loaded fast = load(write_tiny_vae(Spelling::kWeightNorm), at::kFloat);
-  const Loaded plain = load(write_tiny_vae(Spelling::kWeightNorm), at::kFloat, /*time_major=*/false);
+  const Loaded fast = load(write_tiny_vae(WeightLayout::kWeightNorm), at::kFloat);
+  const Loaded plain = load(write_tiny_vae(WeightLayout::kWeightNorm), at::kFloat, /*time_major=*/false);
   SignalPool pool;
   for (const int64_t frames : {1, 2, 9}) {
     const at::Tensor latents = noise({1, 4, frames}), audio = noise({1, 2, frames * 1920});
@@ -147,7 +147,7 @@ TEST("vae: float32 kernels match libtorch") {
   }
 }
 
-TEST("vae: running the end of the decoder in stretches leaves no seam") {
+TEST("vae: running the end of the decoder in parts gives the audio of a single run") {
   const c10::InferenceMode inference;
   const std::string directory = write_vae_without_last_units();
   const Loaded plain = load(directory, at::kFloat, /*time_major=*/false);
@@ -167,7 +167,7 @@ TEST("vae: running the end of the decoder in stretches leaves no seam") {
 }
 
 TEST("vae: bfloat16 kernels match float32 in libtorch") {
-  const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
+  const std::string directory = write_tiny_vae(WeightLayout::kWeightNorm);
   const Vae exact = Vae::load(directory, {at::kCPU, at::kFloat}, Control());
   const Vae fast = Vae::load(directory, {at::kCPU, at::kBFloat16}, Control());
   const at::Tensor latents = noise({2, 4, 9});
@@ -178,7 +178,7 @@ TEST("vae: bfloat16 kernels match float32 in libtorch") {
 
 TEST("vae: a bfloat16 training network matches float32") {
   const c10::InferenceMode inference;
-  const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
+  const std::string directory = write_tiny_vae(WeightLayout::kWeightNorm);
   const VaeConfig config = VaeConfig::read(directory);
   const at::Tensor latents = noise({2, 4, 9});
   const auto decode = [&](at::ScalarType dtype) {
@@ -190,7 +190,7 @@ TEST("vae: a bfloat16 training network matches float32") {
 }
 
 TEST("vae: a listener gets all of the result, its beginning before the rest is decoded") {
-  const std::string directory = write_tiny_vae(Spelling::kWeightNorm);
+  const std::string directory = write_tiny_vae(WeightLayout::kWeightNorm);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const Vae vae = Vae::load(directory, {at::kCPU, dtype}, Control());
     for (const int64_t frames : {3, 150}) {
@@ -215,14 +215,14 @@ TEST("vae: a listener gets all of the result, its beginning before the rest is d
 }
 
 TEST("vae: a batch equals its items") {
-  const Vae vae = Vae::load(write_tiny_vae(Spelling::kWeightNorm), {at::kCPU, at::kBFloat16}, Control());
+  const Vae vae = Vae::load(write_tiny_vae(WeightLayout::kWeightNorm), {at::kCPU, at::kBFloat16}, Control());
   const at::Tensor latents = noise({2, 4, 6});
   const at::Tensor both = vae.decode(latents, Control());
   EXPECT(relative_error(both.narrow(0, 1, 1), vae.decode(latents.narrow(0, 1, 1), Control())) < 1e-2);
 }
 
 TEST("vae: the deviation of the posterior is positive and has the shape of its mean") {
-  const Vae vae = Vae::load(write_tiny_vae(Spelling::kWeightNorm), {at::kCPU, at::kFloat}, Control());
+  const Vae vae = Vae::load(write_tiny_vae(WeightLayout::kWeightNorm), {at::kCPU, at::kFloat}, Control());
   const Vae::Posterior posterior = vae.encode(noise({1, 2, 3 * 1920 + 1919}), Control());
   EXPECT((posterior.mean.sizes() == at::IntArrayRef{1, 4, 3}));
   EXPECT((posterior.std.sizes() == at::IntArrayRef{1, 4, 3}));
@@ -230,7 +230,7 @@ TEST("vae: the deviation of the posterior is positive and has the shape of its m
 }
 
 TEST("vae: decoding reports its tiles and can be cancelled") {
-  const Vae vae = Vae::load(write_tiny_vae(Spelling::kWeightNorm), {at::kCPU, at::kFloat}, Control());
+  const Vae vae = Vae::load(write_tiny_vae(WeightLayout::kWeightNorm), {at::kCPU, at::kFloat}, Control());
   std::atomic<bool> cancelled{false};
   int64_t reports = 0;
   const Control control(&cancelled, [&](const Progress& progress) {
@@ -244,7 +244,7 @@ TEST("vae: decoding reports its tiles and can be cancelled") {
 }
 
 TEST("vae: names wrong shapes and damaged checkpoints") {
-  const std::string directory = write_tiny_vae(Spelling::kPlain);
+  const std::string directory = write_tiny_vae(WeightLayout::kPlain);
   const Vae vae = Vae::load(directory, {at::kCPU, at::kFloat}, Control());
   EXPECT_THROWS(vae.decode(noise({1, 5, 3}), Control()), "latents must be [batch, 4, length]");
   EXPECT_THROWS(vae.encode(noise({1, 1, 1920}), Control()), "audio must be [batch, 2, length]");
@@ -259,7 +259,7 @@ TEST("vae: names wrong shapes and damaged checkpoints") {
 /// Writes a VAE with a spectral encoder of 20 channels and invented statistics of a data set.
 std::string write_spectral_vae() {
   const at::Tensor rows = at::arange(320, at::kDouble), number = at::arange(1, 5, at::kDouble).unsqueeze(1);
-  const std::string directory = write_tiny_vae(Spelling::kPlain, 20, [&](Tensors& tensors) {
+  const std::string directory = write_tiny_vae(WeightLayout::kPlain, 20, [&](Tensors& tensors) {
     for (auto it = tensors.begin(); it != tensors.end();) {
       it = it->first.starts_with("encoder.") ? tensors.erase(it) : std::next(it);
     }
@@ -276,13 +276,13 @@ std::string write_spectral_vae() {
 TEST("vae: the spectral encoder matches the latents of the training code") {
   const Vae vae = Vae::load(write_spectral_vae(), {at::kCPU, at::kFloat}, Control());
   EXPECT(vae.unused_tensors().empty());
-  const at::Tensor turns = at::arange(8 * 1920 + 1919, at::kDouble) * (2 * M_PI / 48000);  // of one hertz
+  const at::Tensor turns = at::arange(8 * 1920 + 1919, at::kDouble) * (2 * M_PI / 48000);  // phase of 1 Hz
   const at::Tensor left = 0.3 * (46.2493 * turns).sin() + 0.1 * (440 * turns).sin() * (1 + 0.5 * (3 * turns).sin());
   const at::Tensor audio = at::stack({left, 0.2 * (1000 * turns).sin()}).unsqueeze(0).to(at::kFloat);
   const auto posterior = vae.encode(audio.narrow(2, 0, 8 * 1920), Control());
   EXPECT((posterior.mean.sizes() == at::IntArrayRef{1, 20, 8}));
   EXPECT(posterior.std.gt(0).all().item<bool>());
-  // By scripts/nano/training/latent_space.py, of the same tones.
+  // Latents of the same tones by scripts/nano/training/latent_space.py.
   const at::Tensor expected = at::tensor(
       {-0.3249, -0.0055, 0.0054,  -0.2661, -0.8150, -1.5598, 0.0,    0.0,     15.0499, 4.4221,
        2.8831,  -1.9218, 4.4298,  0.2725,  5.4604,  1.1757,  -1.0517, -2.0068, -2.5490, -2.7341,
@@ -307,7 +307,7 @@ TEST("vae: the spectral encoder gives the same for a long recording as for its p
 
 TEST("vae: oscillators play their semitones in addition to the decoder, from first to last sample") {
   constexpr int64_t kFrames = 150, kHop = 1920;  // more than a tile
-  const std::string directory = write_tiny_vae(Spelling::kPlain), config = tiny_vae_config(4);
+  const std::string directory = write_tiny_vae(WeightLayout::kPlain), config = tiny_vae_config(4);
   const Placement placement{at::kCPU, at::kFloat};
   const Vae plain = Vae::load(directory, placement, Control());
   write_file(directory + "/config.json", config.substr(0, config.size() - 1) +
