@@ -163,7 +163,7 @@ at::Tensor Batch::prefill(const Control& control, const std::vector<int32_t>& pr
 }
 
 /// Feeds the new ids of each unfinished row: single ids in one pass for all rows, which reads each weight once. A row
-/// with a forced run gets its own pass, so that its rounding does not depend on the other rows.
+/// with several forced ids gets its own pass, so that its rounding does not depend on the other rows.
 Hidden Batch::feed() {
   std::vector<Row*> single;
   std::vector<Hidden> parts;

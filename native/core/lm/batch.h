@@ -15,8 +15,8 @@ namespace carillon {
 /// Sizes of a batch. The decoder has `songs` rows, followed by as many unconditional rows with guidance.
 struct BatchLimits {
   int64_t songs;
-  int64_t row_tokens;      // of a row of the decoder
-  int64_t context_tokens;  // of the model
+  int64_t row_tokens;      // maximum tokens of a row of the decoder
+  int64_t context_tokens;  // maximum tokens of the model
 };
 
 /// Requests that are decoded together: a step reads each weight once for all their rows. Requests join and leave

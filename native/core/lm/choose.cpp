@@ -12,7 +12,7 @@
 namespace carillon {
 namespace {
 
-/// Lines [n, ...] of x; x itself for all lines.
+/// Selects `lines` of x [n, ...]; returns x itself if they are all.
 at::Tensor lines_of(const at::Tensor& x, const std::vector<int64_t>& lines) {
   if (static_cast<int64_t>(lines.size()) == x.size(0)) return x;
   return x.index_select(0, upload(at::tensor(lines, at::kLong), x.device()));
@@ -75,7 +75,8 @@ Logits TokenChooser::window_logits(const Window& window, const Hidden& hidden) {
   return {first, both.narrow(0, 0, count), both.narrow(0, count, count)};
 }
 
-/// The segment after a boundary may begin with another boundary, which uses the same logits.
+/// Decides for each row at a boundary whether its pattern continues. The next segment may begin with another boundary,
+/// which uses the same logits.
 void TokenChooser::decide_boundaries(const Hidden& hidden, const Logits& logits) {
   for (size_t line = 0; line < hidden.rows.size(); ++line) {
     Row& row = *hidden.rows[line];

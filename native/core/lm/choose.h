@@ -50,7 +50,7 @@ class TokenChooser {
   void choose(const Hidden& hidden);
 
  private:
-  /// First and last id.
+  /// A range of token ids: first and last.
   using Window = std::pair<int64_t, int64_t>;
 
   std::map<Window, std::vector<int64_t>> by_window(const Hidden& hidden) const;
