@@ -55,7 +55,7 @@ describe("services of the embedded city", () => {
   it("are missed in homes with dead if there is no cemetery", () => {
     const { city } = town();
     advance(city, 32 * CYCLE);
-    for (const citizen of city.world.citizens.all()) Object.assign(citizen, { bornFrame: -2_000_000 });
+    for (const citizen of city.world.citizens.all()) Object.assign(citizen, { bornFrame: -5_000_000 });
     advance(city, 2 * CYCLE);
     expect(countProblem(city, "Death")).to.be.greaterThan(3);
   });
