@@ -1,4 +1,4 @@
-/** `carillon city`: a server of the city alone. */
+/** `carillon city`: serves only the city. */
 import { Command, Option } from "commander";
 import { loadConfig } from "../config.js";
 import { createLogger } from "../system/log.js";
@@ -15,7 +15,7 @@ export const cityCommand = new Command("city")
   .description("serve only the city until stopped")
   .option("--load <file>", "load this save instead of the latest")
   .option("--port <port>", "same as CITY_BRIDGE_PORT")
-  .addOption(new Option("--for-parent", "serve the process that forked this one").hideHelp())
+  .addOption(new Option("--for-parent", "run as the child process of `carillon serve`").hideHelp())
   .action(serveCity);
 
 async function serveCity({ load, port, forParent }: CityOptions): Promise<void> {

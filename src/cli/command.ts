@@ -1,4 +1,4 @@
-/** Settings from the options of a command, and its interrupt signal. */
+/** What commands share: settings from their options, and an abort signal for Ctrl-C. */
 
 /** Exit code of a program ended by SIGINT. */
 const EXIT_INTERRUPTED = 130;
@@ -11,7 +11,7 @@ export function environmentWith(given: Readonly<Record<string, string | undefine
   };
 }
 
-/** Aborts on SIGINT. */
+/** Signal that aborts on SIGINT. */
 export function interruptSignal(): AbortSignal {
   const interrupted = new AbortController();
   process.once("SIGINT", () => {

@@ -24,7 +24,7 @@ export interface Finding {
   what: string;
   state: "ok" | "note" | "bad";
   found: string;
-  /** One line; absent if all is well. */
+  /** What to do, in one line; absent if all is well. */
   fix?: string;
 }
 
@@ -52,7 +52,7 @@ export async function doctor(): Promise<boolean> {
   return count === 0;
 }
 
-/** Sequential, so that slow results appear as they arrive. */
+/** Runs one check after another and yields each finding at once. */
 async function* examine(): AsyncGenerator<Finding> {
   yield processor();
   yield memory();
@@ -80,15 +80,15 @@ async function* examine(): AsyncGenerator<Finding> {
     disk("checkpoints", config.checkpointsDirectory, "SVC_CHECKPOINTS"),
   ]);
   yield* await Promise.all([
-    port("port of the music", config.apiPort, config.apiHost, "SVC_API_PORT"),
-    port("port of the city", config.cityPort, "127.0.0.1", "CITY_BRIDGE_PORT"),
+    port("music port", config.apiPort, config.apiHost, "SVC_API_PORT"),
+    port("city port", config.cityPort, "127.0.0.1", "CITY_BRIDGE_PORT"),
   ]);
 }
 
 function processor(): Finding {
   const [first] = cpus();
   const features = CPU_FEATURES.filter((feature) => cpuFlags().has(feature));
-  const found = `${first?.model.trim() ?? "unknown"}, ${cpus().length} threads, ${features.join(" ") || "no vector instructions known"}`;
+  const found = `${first?.model.trim() ?? "unknown"}, ${cpus().length} threads, ${features.join(" ") || "no known vector instructions"}`;
   return { what: "processor", state: "ok", found };
 }
 
@@ -96,15 +96,15 @@ function cpuFlags(): ReadonlySet<string> {
   try {
     return new Set(/^flags\s*:(.*)$/m.exec(readFileSync("/proc/cpuinfo", "utf8"))?.[1]?.trim().split(" "));
   } catch {
-    // Known only on Linux.
+    // /proc/cpuinfo exists only on Linux.
     return new Set();
   }
 }
 
 function memory(): Finding {
-  const found = `${gibibytes(totalmem())} in all, ${gibibytes(freemem())} free`;
+  const found = `${gibibytes(totalmem())} in total, ${gibibytes(freemem())} free`;
   if (totalmem() >= MIN_MEMORY_BYTES) return { what: "memory", state: "ok", found };
-  const fix = "use only the embedded model: published ones need at least 8 GiB";
+  const fix = "use only the embedded model: published models need at least 8 GiB";
   return { what: "memory", state: "note", found, fix };
 }
 
@@ -125,7 +125,7 @@ async function ffmpeg(): Promise<Finding[]> {
       {
         what: "ffmpeg",
         state: "bad",
-        found: `${messageOf(error)}: only wav is written, and no other audio is read`,
+        found: `${messageOf(error)}: only WAV files can be read and written`,
         fix,
       },
     ];
@@ -208,7 +208,7 @@ async function devices(config: Config, engine: MusicEngine): Promise<Finding[]> 
 function models(engine: MusicEngine): Finding {
   const names = [...engine.models(), ...engine.languageModels()].map(({ name }) => name).join(", ");
   if (!engine.usesEmbeddedModel) return { what: "models", state: "ok", found: names };
-  const found = `${names}; the small embedded model replaces a published one`;
+  const found = `${names}; the default model is missing or broken, so the embedded one is used`;
   return { what: "models", state: "note", found, fix: "npx carillon models pull acestep-v15-turbo" };
 }
 
@@ -237,9 +237,9 @@ async function port(what: string, number: number, host: string, variable: string
     server.on("error", resolve);
     server.listen({ port: number, host }, () => server.close(() => resolve(null)));
   });
-  if (failure === null) return { what, state: "ok", found: `${number} of ${host} is free` };
+  if (failure === null) return { what, state: "ok", found: `${number} on ${host} is free` };
   if (failure.code === "EADDRINUSE") {
-    const found = `${number} of ${host} is in use, perhaps by your own server`;
+    const found = `${number} on ${host} is in use, perhaps by your own server`;
     return { what, state: "note", found, fix: `stop the program that listens there, or set ${variable}` };
   }
   return { what, state: "bad", found: failure.message, fix: `set ${variable} and its host to valid values` };

@@ -38,7 +38,7 @@ interface GenerateOptions {
 
 export const generateCommand = new Command("generate")
   .description("make one song")
-  .argument("<prompt>", "what it should sound like")
+  .argument("<prompt>", "description of the music")
   .requiredOption("--out <file>", `output file; the extension selects the format`)
   .addOption(new Option("--format <name>", "format, overrides the extension").choices(AUDIO_FORMATS))
   .option("--mp3-bitrate <kbps>", "bit rate of an mp3 file, 256 by default")
@@ -57,7 +57,7 @@ export const generateCommand = new Command("generate")
   .option("--reference <file>", "timbre reference")
   .option(
     "--track <names...>",
-    "stems to extract, to add as separate files (lego) or to complete with, such as drums or vocals",
+    "tracks such as drums or vocals: extracted from the source (extract), made as separate files (lego) or added to the source (complete)",
   )
   .option("--repaint-start <seconds>", "start of the region to regenerate; negative: before the source")
   .option("--repaint-end <seconds>", "end of the region; may exceed the source")
@@ -105,7 +105,7 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
   }
 }
 
-/** File of one stem of several: song-drums.wav for song.wav. */
+/** Output file of one of several stems, such as song-drums.wav for `--out song.wav`. */
 function stemFile(out: string, stem = ""): string {
   const { dir, name, ext } = parse(out);
   return join(dir, `${name}-${stem.replace(/\W+/g, "_")}${ext}`);

@@ -14,9 +14,7 @@ const { version } = createRequire(import.meta.url)("../../package.json") as { ve
 const path = fileURLToPath(import.meta.url);
 
 const mcpCommand = new Command("mcp")
-  .description(
-    "give an agent the tools of the running city and music service (MCP on standard input and output)",
-  )
+  .description("serve MCP tools for the running city and music service on standard input and output")
   .action(async () => {
     const { serveStdio } = await import("../mcp/stdio.js");
     await serveStdio(loadConfig());

@@ -16,14 +16,14 @@ modelsCommand
 modelsCommand
   .command("pull")
   .description("download a public model into SVC_CHECKPOINTS, resuming an interrupted download")
-  .argument("<name>", "a model listed by `carillon models`, or owner/repository on the hub")
+  .argument("<name>", "a model listed by `carillon models`, or owner/repository on Hugging Face")
   .action(pull);
 
-export const cudaCommand = new Command("cuda").description("libtorch for the GPU of this machine");
+export const cudaCommand = new Command("cuda").description("manage libtorch for this machine's GPU");
 
 cudaCommand
   .command("install")
-  .description("install it into the cache (some gigabytes), with pip or without, if it is missing")
+  .description("install libtorch into the cache if it is missing (some gigabytes; works without pip)")
   .action(installCuda);
 
 async function listModels(): Promise<void> {

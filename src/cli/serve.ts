@@ -23,7 +23,7 @@ interface ServeOptions {
   port?: string;
 }
 
-/** @param program path of the command line, run again for the process of the city */
+/** @param program path of the `carillon` script, run again as the city's child process */
 export function serveCommand(program: string): Command {
   return new Command("serve")
     .description("serve music and the city over HTTP until stopped")
@@ -37,7 +37,7 @@ export function serveCommand(program: string): Command {
     .action((options: ServeOptions) => serve(program, options));
 }
 
-/** @param does description of the role */
+/** @param does help text: what the role does */
 export function fleetCommand(program: string, role: "gateway" | "worker", does: string): Command {
   return new Command(role)
     .description(`serve as part of a fleet that shares tasks through SVC_REDIS_URL: ${does}`)
@@ -81,7 +81,10 @@ async function serve(program: string, options: ServeOptions, role?: "gateway" | 
   await serveUntilStopped(log, start, undefined, config.graceSeconds);
 }
 
-/** Creates the engine immediately if the role needs one, so that it closes last; the server starts with `start`. */
+/**
+ * Creates the engine, except on a gateway, and adds a service that closes the server before the engine.
+ * `start` starts the server.
+ */
 function addMusic(
   config: Config,
   log: Logger,

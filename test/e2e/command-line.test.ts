@@ -270,7 +270,7 @@ describe("the command line", () => {
     expect(stdout).to.match(
       /^BAD {2}native core: .*absent\.node does not exist\n {5}-> Run "npm run setup"/m,
     );
-    expect(stdout).to.match(/^note port of the music: \d+ of 0\.0\.0\.0 is in use.*\n {5}-> .*SVC_API_PORT/m);
+    expect(stdout).to.match(/^note music port: \d+ on 0\.0\.0\.0 is in use.*\n {5}-> .*SVC_API_PORT/m);
     expect(stdout).to.match(/^BAD {2}callers: SVC_API_KEY is empty.*\n {5}-> set SVC_API_KEY/m);
     expect(stdout).to.include("3 of ");
     const unread = await carillon(["doctor"], { ...here, SVC_QUEUE_MAXSIZE: "many" });
