@@ -1,22 +1,22 @@
 /**
- * Limits on connections, which need no key: their number, per address and in total, and their idle time. Over the
- * limit the oldest idle connection is closed; if all are busy, the new one is rejected.
+ * Limits the number of connections, per address and in total, and their idle time, since clients can connect without
+ * a key. Over the limit the oldest idle connection is closed; if all are busy, the new one is rejected.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { respondAndClose } from "./listener.js";
 
-/** Descriptors reserved for models, the store, songs, uploads, ffmpeg pipes and the city. */
+/** File descriptors reserved for models, the store, songs, uploads, ffmpeg pipes and the city. */
 const RESERVED_DESCRIPTORS = 256;
 const MIN_CONNECTIONS = 16;
 const MAX_CONNECTIONS = 1024;
 
-/** Time limit for the headers of a request, counted from the connection for the first one. */
+/** Time limit for the headers of a request. For the first request it starts when the connection opens. */
 const HEADERS_MS = 20_000;
 const HEADERS_CHECK_MS = 5_000;
 /** Time limit without traffic, within a request or an unread response. */
 const STALL_MS = 60_000;
-/** After an early response the body is read for this long, as an immediate close could lose the response. */
+/** Time to read the rest of the body after an early response: closing immediately could lose the response. */
 const LINGER_MS = 30_000;
 
 export interface ConnectionLimits {
@@ -24,7 +24,7 @@ export interface ConnectionLimits {
   perAddress: number;
 }
 
-/** Half of the remaining descriptors: each request may open another file. */
+/** Allows half as many connections as descriptors remain: each request may also open a file. */
 export function connectionLimits(openFiles = openFileLimit()): ConnectionLimits {
   const affordable = Math.floor((openFiles - RESERVED_DESCRIPTORS) / 2);
   const total = Math.min(Math.max(affordable, MIN_CONNECTIONS), MAX_CONNECTIONS);

@@ -13,8 +13,8 @@ import type { RequestHandler, Response } from "express";
 import type { Logger } from "../system/log.js";
 
 /**
- * Longer than the usual 60 s of proxies: if the server closed an idle connection first, a request sent on it would
- * be lost.
+ * Longer than the usual idle time limit of proxies, 60 s: if the server closed a connection first, a request that the
+ * proxy had just sent would be lost.
  */
 const KEEP_ALIVE_MS = 75_000;
 
@@ -62,7 +62,7 @@ export async function listen(
         server.close((error) => (error ? reject(error) : resolve()));
       });
       await Promise.race([closed, work]);
-      // Closes all of them: the server no longer tracks connections whose request it rejected.
+      // `server` no longer tracks connections whose request it rejected, so its own closing misses them.
       for (const socket of sockets) socket.destroy();
       await closed;
     },

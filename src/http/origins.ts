@@ -1,13 +1,13 @@
 /**
  * Checks the origin of a request. Only browsers send `Origin`. DNS rebinding makes a foreign page same-origin
- * for the browser, but the name of its host is in `Host`.
+ * for the browser, but the `Host` header then has the foreign name.
  */
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 
 const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i;
 
-/** Methods without side effects. A page of any site can send the others too, with a form even without a preflight. */
+/** Methods without side effects. Pages of any site can send POST too: a form does so without a preflight. */
 export const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /** Whether a host name or address is this machine's loopback. */

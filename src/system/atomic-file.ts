@@ -18,7 +18,7 @@ export async function writeAtomically(
 ): Promise<void> {
   try {
     await write(partial);
-    // Read access suffices for fsync, and a copy of a protected file allows no more.
+    // Opens for reading: that suffices for fsync, and a copy of a read-only file cannot be opened for writing.
     const file = await open(partial, "r");
     await file.sync().finally(() => file.close());
     await rename(partial, path);

@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { tryLock } from "fs-native-extensions";
 import { ConfigError } from "../config.js";
 
-/** Stays behind, empty; only its lock matters. */
+/** Stays behind as an empty file; only the lock on it matters. */
 const LOCK_FILE = "lock";
 const RETRY_INTERVAL_MS = 100;
 
@@ -20,7 +20,7 @@ export class DirectoryInUseError extends Error {
     variable: string,
   ) {
     super(
-      `${directory} is in use by another Carillon. Stop that one, or set ${variable} to another directory ` +
+      `${directory} is in use by another Carillon server. Stop that server, or set ${variable} to another directory ` +
         "(--home moves all directories of a server).",
     );
     this.name = "DirectoryInUseError";

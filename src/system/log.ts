@@ -17,7 +17,7 @@ const MAX_WAITING_BYTES = 2 ** 20;
 class StderrLines {
   #dropped = 0;
   #isLineOpen = false;
-  /** Null: file or device, written synchronously. */
+  /** Null if stderr is a file or device, which is written synchronously. */
   readonly #pipe = isPipe(STDERR) ? process.stderr : null;
 
   constructor() {
@@ -82,7 +82,7 @@ export function forwardStderr({ stderr }: ChildProcess): void {
   createInterface({ input: stderr }).on("line", (line) => toStderr().write(`${line}\n`));
 }
 
-/** Number of lines that stderr did not take. */
+/** Number of log lines that could not be written. */
 export function droppedLogLines(): number {
   return stderrLines?.dropped ?? 0;
 }

@@ -15,17 +15,17 @@ import {
 } from "node:fs";
 import { type FileHandle, open, stat, statfs } from "node:fs/promises";
 
-/** Maximum size of JSON files and tables; tokenizers have about ten million bytes. */
+/** Maximum size of JSON files and tables. The largest are tokenizers, about 10 MB. */
 export const MAX_TEXT_BYTES = 64 * 2 ** 20;
 
-/** Maximum size of an adapter, as large as its model. */
+/** Maximum size of an adapter, which may be as large as its model. */
 export const MAX_ADAPTER_BYTES = 16 * 2 ** 30;
 
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0);
 
 /**
- * Kernel file systems, whose files are generated on reading, some without end, such as `/proc` and `/sys`. Detected
- * by type: they can be mounted anywhere, and `/dev/shm` has ordinary files. Linux magic numbers.
+ * Kernel file systems such as `/proc` and `/sys`, which generate files on reading, some of them endless. Detected by
+ * their Linux magic number: they can be mounted anywhere, and `/dev/shm` has ordinary files.
  */
 const KERNEL_FILE_SYSTEMS = new Set([
   0x9fa0, // proc
@@ -116,7 +116,7 @@ export function openRegularSync(path: string, maxBytes: number): number {
   }
 }
 
-/** As readRegular. */
+/** Synchronous readRegular. */
 export function readRegularSync(path: string, maxBytes: number): Buffer {
   const file = openRegularSync(path, maxBytes);
   try {

@@ -16,8 +16,8 @@ export interface Service {
 
 /**
  * Runs services until SIGTERM, SIGINT, SIGHUP (terminal closed) or `asked`, then closes them in parallel and exits
- * with 0. An uncaught error is logged once; services are closed immediately and the process exits with 1. Its tasks
- * return to the queue. A second signal exits immediately.
+ * with 0. An uncaught error is logged once; services are closed immediately and the process exits with 1; unfinished
+ * tasks return to the queue. A second signal exits immediately.
  * @param start starts the services; its `fail` argument exits as on an uncaught error
  * @param asked resolves with a reason to stop other than a signal
  * @param workSeconds time for work in progress before closing
@@ -76,7 +76,7 @@ export async function serveUntilStopped(
 /** Kills the process after the time limit, from another thread in case this one is blocked. */
 function endAfter(seconds: number, code: number, log: Logger): void {
   setTimeout(() => {
-    log.warn("not everything closed in time");
+    log.warn("some services did not close in time");
     process.exit(code);
   }, seconds * 1000);
   const limitMs = (seconds + EXIT_SECONDS) * 1000;

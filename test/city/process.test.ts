@@ -106,7 +106,9 @@ describe("the city in its own process", function () {
     taken.close();
     await start();
     const second = await start().catch((error: Error) => error);
-    expect((second as Error).message).to.match(/^\S+ is in use by another Carillon\. .*CITY_SAVES_DIR.*$/);
+    expect((second as Error).message).to.match(
+      /^\S+ is in use by another Carillon server\. .*CITY_SAVES_DIR.*$/,
+    );
   });
 
   it("saves and ends on request despite a half-sent request", async () => {
