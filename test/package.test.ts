@@ -458,7 +458,7 @@ describe("packages", () => {
       failure({ PATH: `${machine}:${programs}`, CARILLON_CACHE: cache, ...settings }, ["cuda", "install"]);
     const old = makeMachine("with an old GPU", "470.10, 3.5, Tesla K40");
     expect(attempt(old)).to.match(
-      /Tesla K40 \(compute capability 3\.5\) .* runs no build .* Install driver 525/,
+      /Tesla K40 \(compute capability 3\.5\) .* cannot run any build .* Install driver 525/,
     );
     const machine = makeMachine("without pip", "580.65.06, 9.0, NVIDIA H100");
     expect(attempt(machine)).to.match(
@@ -473,7 +473,7 @@ describe("packages", () => {
       const command = [...args, join(installed, "dist/cli/main.js"), "cuda", "install"];
       const { stderr } = spawnSync(program, command, { encoding: "utf8" });
       expect(stderr.trim()).to.match(
-        /^carillon: The disk of .+ needs .* GB more for libtorch.*set CARILLON_CACHE to another disk.*$/,
+        /^carillon: libtorch needs .* GB of free space on the disk of .+\. .*set CARILLON_CACHE to another disk.*$/,
       );
     });
     expect(readdirSync(join(cache, "libtorch")).filter((name) => !name.endsWith(".part"))).to.deep.equal([]);

@@ -150,7 +150,7 @@ function noSpace(directory: string, bytes: number, cause?: unknown): PullError {
   const gigabytes = (bytes / 1e9).toFixed(1);
   return new PullError(
     "DISK_FULL",
-    `The disk of ${dirname(directory)} needs ${gigabytes} GB more for libtorch. Free some space, or set CARILLON_CACHE to another disk, and run the same command again.`,
+    `libtorch needs ${gigabytes} GB of free space on the disk of ${dirname(directory)}. Free some space, or set CARILLON_CACHE to another disk, and run the same command again.`,
     { cause },
   );
 }
@@ -179,13 +179,13 @@ class WheelHost implements FileSource {
       for await (const chunk of response.body) {
         received += chunk.length;
         // More bytes than listed: not the expected file.
-        if (received > sizeBytes) throw new Error(`it is longer than its ${sizeBytes} bytes`);
+        if (received > sizeBytes) throw new Error(`the file is longer than the expected ${sizeBytes} bytes`);
         yield chunk;
       }
-      if (received < sizeBytes) throw new Error("it ended early");
+      if (received < sizeBytes) throw new Error("the connection was closed early");
     } catch (error) {
       this.signal.throwIfAborted();
-      const how = `broke off at ${received} of ${sizeBytes} bytes of ${basename(path)}`;
+      const how = `failed after ${received} of ${sizeBytes} bytes of ${basename(path)}`;
       throw this.#failure("CONNECTION_LOST", how, error);
     }
   }
@@ -196,7 +196,7 @@ class WheelHost implements FileSource {
     const reason = (inner as Error | undefined)?.message || message;
     return new PullError(
       code,
-      `${this.url} ${what}${reason === "" ? "" : ` (${reason})`}. Check the network and run the same command again to resume. CARILLON_WHEELS sets a mirror; with python3 and pip it uses pip's index.`,
+      `${this.url} ${what}${reason === "" ? "" : ` (${reason})`}. Check the network and run the same command again to resume. CARILLON_WHEELS sets a mirror; with python3 and pip installed, pip's index is used instead.`,
       { cause },
     );
   }

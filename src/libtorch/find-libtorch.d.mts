@@ -1,4 +1,4 @@
-/** Declarations that TypeScript uses. */
+/** Type declarations of find-libtorch.mjs. */
 export interface Libtorch {
   directory: string;
   version: string;
@@ -8,7 +8,7 @@ export function findLibtorch(fits?: (found: Libtorch) => boolean): Libtorch | nu
 export function installLibtorch(): Libtorch;
 /** libtorch build for this machine's GPU: cu130, ..., or cpu. */
 export function wheelBuild(): string;
-/** Why the build is cpu despite a GPU. */
+/** Reason why this machine's GPU cannot be used; undefined if it can, or there is none. */
 export function gpuFault(): string | undefined;
 export function downloadedDirectory(version: string): string;
 export function hasPip(): boolean;

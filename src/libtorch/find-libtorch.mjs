@@ -91,7 +91,7 @@ function choose() {
     Number.parseFloat(driver) >= oldest && Number(capability) >= lowest && Number(capability) <= highest;
   const build = CUDA_BUILDS.find(fits)?.build;
   if (build !== undefined) return { build };
-  const fault = `${name} (compute capability ${capability}) with driver ${driver} runs no build of torch ${PINNED}. Install driver ${CUDA_BUILDS.at(-1).driver} or later, or set LIBTORCH to a build for it`;
+  const fault = `${name} (compute capability ${capability}) with driver ${driver} cannot run any build of torch ${PINNED}. Install driver ${CUDA_BUILDS.at(-1).driver} or later, or set LIBTORCH to a build for it`;
   return { build: "cpu", fault };
 }
 

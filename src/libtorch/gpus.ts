@@ -1,4 +1,4 @@
-/** Lists GPUs with nvidia-smi: CUDA would take memory on each of them. */
+/** Lists GPUs with nvidia-smi: a query through CUDA would allocate memory on each of them. */
 import { execFile, execFileSync } from "node:child_process";
 import { promisify } from "node:util";
 
@@ -33,7 +33,7 @@ export function listGpus(): Gpu[] {
   }
 }
 
-/** Asynchronous version, for current free memory. */
+/** Asynchronous listGpus, to read the current free memory. Throws without nvidia-smi. */
 export async function readGpus(): Promise<Gpu[]> {
   return gpusOf((await promisify(execFile)(TOOL, QUERY, { timeout: TIMEOUT_MS })).stdout);
 }
@@ -74,7 +74,7 @@ export function chooseDevices(gpus: readonly Gpu[], wanted: readonly string[]): 
   });
 }
 
-/** Smaller cards are usually shared with a desktop. */
+/** Smaller GPUs are usually shared with a desktop, so idle models are unloaded. */
 const LARGE_GPU_BYTES = 32 * 2 ** 30;
 const SMALL_GPU_IDLE_SECONDS = 600;
 

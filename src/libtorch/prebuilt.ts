@@ -1,14 +1,14 @@
 /**
  * Prebuilt addons of this platform, in separate packages: one with libtorch for the CPU, one with addons for other
- * libtorch minors. An addon works with any build of its minor, CPU or CUDA, because it references no CUDA symbol:
- * `libtorch_cuda` registers its kernels when it is loaded. The addon uses the libtorch that was opened first.
+ * minor versions of libtorch. An addon works with any build of its minor version, CPU or CUDA, because it references no
+ * CUDA symbol: `libtorch_cuda` registers its kernels when it is loaded. The addon uses the libtorch that was opened first.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
-// The path holds in src/ and in dist/.
+// This relative path is valid in src/ and in dist/.
 import * as libtorch from "../../src/libtorch/find-libtorch.mjs";
 import { EngineError } from "../engine/errors.js";
 
@@ -29,7 +29,7 @@ interface Manifest {
   carillon: {
     /** Version of the bundled libtorch; absent if none is bundled. */
     libtorch?: string;
-    /** Addon file for each libtorch minor. */
+    /** Addon file for each minor version of libtorch, such as 2.13. */
     addons: Record<string, string>;
     files: Record<string, { bytes: number; sha256: string }>;
   };
@@ -67,7 +67,7 @@ export function findPrebuilt(log: (message: string) => void, hasGpu: () => boole
   return { addon: join(holder.directory, addon), libraries: librariesOf(folder) };
 }
 
-/** libtorch minors supported by the installed packages. */
+/** Minor versions of libtorch supported by the installed packages. */
 export function prebuiltMinors(): string[] {
   return minorsOf(findPackages());
 }
@@ -97,7 +97,8 @@ function findPackages(): Package[] {
 function checkSizes({ directory, carillon }: Package): void {
   for (const [name, { bytes }] of Object.entries(carillon.files)) {
     const found = statSync(join(directory, name), { throwIfNoEntry: false })?.size ?? 0;
-    if (found !== bytes) throw damaged(directory, `${join(directory, name)} has ${found} bytes of ${bytes}`);
+    if (found !== bytes)
+      throw damaged(directory, `${join(directory, name)} has ${found} bytes instead of ${bytes}`);
   }
 }
 
@@ -140,7 +141,7 @@ function chooseLibtorch(
     (one) => minors.includes(minorOf(one.version)) && (isAsked || own === undefined || isForCuda(one)),
   );
   if (found !== null) {
-    log(`libtorch ${found.version} of ${found.directory}`);
+    log(`using libtorch ${found.version} in ${found.directory}`);
     return { folder: join(found.directory, "lib"), version: found.version };
   }
   const runWith = `libtorch ${minors.join(", ")}, for which an addon is installed`;

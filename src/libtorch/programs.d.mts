@@ -1,2 +1,2 @@
-/** Declarations that TypeScript uses. */
+/** Type declarations of programs.mjs. */
 export const cacheRoot: string;

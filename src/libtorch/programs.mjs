@@ -1,9 +1,9 @@
-/** Runs programs of the system, with output that a user reads. Plain JavaScript: set-up uses it before TypeScript is compiled. */
+/** Runs system programs and prints messages for the user. Plain JavaScript: set-up uses it before TypeScript is compiled. */
 import { spawnSync } from "node:child_process";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
-/** Downloads and builds that all installations on this machine share. */
+/** Folder of downloads and builds that all installations on this machine share. */
 export const cacheRoot =
   process.env.CARILLON_CACHE ?? join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "carillon");
 

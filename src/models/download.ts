@@ -7,7 +7,7 @@ import type { Hub, HubFile } from "./hub.js";
 
 const NO_SPACE = ["ENOSPC", "EDQUOT"];
 
-/** The hub or another host. */
+/** Hugging Face or another host. */
 export type FileSource = Pick<Hub, "signal" | "read">;
 
 /**

@@ -2,17 +2,17 @@
 export type PullErrorCode =
   /** Neither a public model nor `owner/repository`. */
   | "UNKNOWN_MODEL"
-  /** No such repository or file on the hub. */
+  /** No such repository or file on Hugging Face. */
   | "NOT_FOUND"
   /** Token missing or not authorised. */
   | "UNAUTHORIZED"
-  /** No connection to the hub. */
+  /** No connection to Hugging Face or its mirror. */
   | "UNREACHABLE"
-  /** The hub is temporarily unavailable, or the address is not a hub. */
+  /** Hugging Face is temporarily unavailable, or HF_ENDPOINT is not a mirror of it. */
   | "HUB"
   /** The connection ended early. */
   | "CONNECTION_LOST"
-  /** The content differs from the hub's listing. */
+  /** The content does not match the checksum listed for the file. */
   | "CHECKSUM"
   | "DISK_FULL"
   /** The repository has no model that the engine loads. */

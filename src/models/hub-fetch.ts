@@ -1,7 +1,7 @@
-/** HTTP requests to the hub, with limits on redirects and response size. */
+/** HTTP requests to Hugging Face or a mirror ("the hub"), with limits on redirects and response size. */
 import { PullError } from "./errors.js";
 
-/** Hosts of large files of the public hub and its mirrors. */
+/** Domains that serve the large files of Hugging Face and its mirrors. */
 const PUBLIC_HOSTS = ["huggingface.co", "hf.co"];
 const REDIRECTS = [301, 302, 303, 307, 308];
 const MAX_REDIRECTS = 8;

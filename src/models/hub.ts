@@ -1,10 +1,10 @@
-/** Lists and reads model hub repositories with the hub's library; errors become PullError. */
+/** Lists and reads repositories of Hugging Face with its client library; errors become PullError. */
 import { downloadFile, HubApiError, type ListFileEntry, listFiles } from "@huggingface/hub";
 import { PullError } from "./errors.js";
 import { fetchFromHub, limitSize } from "./hub-fetch.js";
 import { knownNames } from "./published.js";
 
-/** The input of `git-sha1` starts with a git blob header. */
+/** `git-sha1` is the SHA-1 of a git blob header followed by the file. */
 interface Checksum {
   algorithm: "sha256" | "git-sha1";
   hex: string;
@@ -19,9 +19,9 @@ export interface HubFile {
 }
 
 export interface HubOptions {
-  /** Address of the hub or a mirror. */
+  /** Address of Hugging Face or a mirror. */
   url: string;
-  /** Null: public repositories only. */
+  /** Access token; null for public repositories only. */
   token: string | null;
   signal: AbortSignal;
 }
@@ -38,7 +38,7 @@ export class Hub {
   /** @throws PullError UNAUTHORIZED for a malformed token */
   constructor({ url, token, signal }: HubOptions) {
     if (token !== null && !token.startsWith("hf_")) {
-      throw new PullError("UNAUTHORIZED", "HF_TOKEN is not a hub token: hub tokens begin with hf_.");
+      throw new PullError("UNAUTHORIZED", "HF_TOKEN is not a Hugging Face token: those begin with hf_.");
     }
     this.signal = signal;
     this.#url = url.replace(/\/+$/, "");
@@ -80,7 +80,7 @@ export class Hub {
   async *read(file: HubFile, fromByte: number): AsyncGenerator<Uint8Array, void> {
     const repo = { type: "model", name: file.repository } as const;
     // Uses plain HTTP instead of the hub's chunk store, whose hosts HF_ENDPOINT does not cover.
-    // The library's stream loses the error object, so it is kept here.
+    // Keeps the error object of a request, which the library's stream loses.
     let refusal: unknown;
     const ask: typeof fetch = (input, init) =>
       this.#access.fetch(input, init).catch((error: unknown) => {
@@ -119,7 +119,7 @@ export class Hub {
     }
     return new PullError(
       "HUB",
-      `${this.#url} does not answer like a model hub (${reasonOf(error)}). Check HF_ENDPOINT.`,
+      `${this.#url} does not respond like Hugging Face (${reasonOf(error)}). Check HF_ENDPOINT.`,
       { cause: error },
     );
   }
@@ -144,7 +144,7 @@ export class Hub {
 }
 
 function notFound(what: string, cause?: HubApiError): PullError {
-  return new PullError("NOT_FOUND", `The hub has no ${what}. ${knownNames()}`, { cause });
+  return new PullError("NOT_FOUND", `Hugging Face has no ${what}. ${knownNames()}`, { cause });
 }
 
 function hubFile(repository: string, { path, size, oid, lfs }: ListFileEntry): HubFile {
@@ -155,12 +155,13 @@ function hubFile(repository: string, { path, size, oid, lfs }: ListFileEntry): H
   if (!Number.isSafeInteger(size) || size < 0) {
     throw new PullError("HUB", `${repository} lists ${path} with a size of ${size} bytes`);
   }
-  if (hex === undefined) throw new PullError("HUB", `The hub lists no checksum for ${repository}/${path}.`);
+  if (hex === undefined)
+    throw new PullError("HUB", `Hugging Face lists no checksum for ${repository}/${path}.`);
   const checksum: Checksum = { algorithm: lfs === undefined ? "git-sha1" : "sha256", hex };
   return { repository, path, sizeBytes: size, checksum };
 }
 
-/** "fetch failed" has the reason in its cause; the library's streams fail with plain text. */
+/** Reason of a failure: `fetch` puts it into the error's cause; the library's streams throw text. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;

@@ -30,10 +30,10 @@ export function foreignFolder(repository: string): string | null {
   return owner === PUBLISHER ? null : `${owner}${OWNER_SEPARATOR}${name}`;
 }
 
-/** Repository on the hub, or a folder in one. */
+/** Repository on Hugging Face, or a folder in one. */
 export interface Source {
   repository: string;
-  /** "": the whole repository. */
+  /** Folder in the repository; "" for the whole repository. */
   folder: string;
 }
 

@@ -12,10 +12,10 @@ import { PullError } from "./errors.js";
 import type { Hub, HubFile } from "./hub.js";
 import { foreignFolder, SHARED_PARTS, type Source, sourceOf } from "./published.js";
 
-/** On the same file system, so that complete folders move into place atomically. */
+/** Folder of incomplete downloads, in the checkpoint directory so that complete ones move into place atomically. */
 const INCOMPLETE = ".incomplete";
 
-/** A model folder has one of these. */
+/** A folder with one of these files contains a model. */
 const MODEL_FILES = ["config.json", "model_index.json"];
 
 /** One folder of the checkpoint directory. */
@@ -38,7 +38,7 @@ export interface PullProgress {
  * Downloads a model and the parts that it needs, if missing. Each folder appears in the checkpoint directory once
  * it is complete and verified; interrupted downloads resume.
  * @param name a public model, or `owner/repository`
- * @returns new folders
+ * @returns names of the new folders
  * @throws PullError, DirectoryInUseError
  */
 export async function pullModel(

@@ -97,7 +97,7 @@ describe("libtorch for CUDA without pip", () => {
     damage = (content) => content.subarray(0, content.length - 100);
     const said = await failureOf(install(target), "CONNECTION_LOST");
     expect(said).to.match(
-      /broke off at \d+ of \d+ bytes of torch\.whl.*run the same command again to resume/,
+      /failed after \d+ of \d+ bytes of torch\.whl.*run the same command again to resume/,
     );
     expect(existsSync(target)).to.equal(false);
     damage = (content) => content;
@@ -128,7 +128,7 @@ describe("libtorch for CUDA without pip", () => {
   it("reports the space needed when the disk is too small", async () => {
     const wheel = { path: "large.whl", bytes: 1, sha256: "", unpackedBytes: 1e18 };
     const said = await failureOf(install(join(directory, "full"), { wheels: [wheel] }), "DISK_FULL");
-    expect(said).to.match(/needs 1000000000\.0 GB more .*CARILLON_CACHE/);
+    expect(said).to.match(/needs 1000000000\.0 GB of free space .*CARILLON_CACHE/);
     expect(asked).to.deep.equal([]);
   });
 

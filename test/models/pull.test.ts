@@ -284,7 +284,7 @@ describe("pulling a model", () => {
     );
     expect(await pull("someone/small", { token: server.token })).to.deep.equal(["someone--small"]);
     const refused = () => pull("someone/small", { token: "secret" });
-    expect(refused).to.throw(PullError, "hub tokens begin with hf_").and.not.include({ message: "secret" });
+    expect(refused).to.throw(PullError, "those begin with hf_").and.not.include({ message: "secret" });
   });
 
   it("reports an HF_ENDPOINT that is unreachable, out of order, or no model hub", async () => {
@@ -296,7 +296,7 @@ describe("pulling a model", () => {
       .to.include("status 503")
       .and.include("Try again later");
     server.brokenStatus = 200;
-    expect(await failureOf(pull(MAIN), "HUB")).to.include("does not answer like a model hub");
+    expect(await failureOf(pull(MAIN), "HUB")).to.include("does not respond like Hugging Face");
   });
 
   it("writes only inside the model's folder", async () => {
