@@ -19,9 +19,9 @@ export type Config = Omit<Parsed, Derived> & {
   readonly temporaryDirectory: string;
   readonly trainingRoot: string;
   readonly citySavesDirectory: string;
-  /** The music service is reachable only from this machine. */
+  /** Whether the music service is reachable only from this machine. */
   readonly isLocal: boolean;
-  /** Null: no restriction. */
+  /** Directories that audio paths in requests may be in; null: no restriction. */
   readonly audioRoots: readonly string[] | null;
 };
 export type RangePolicy = Config["rangePolicy"];
@@ -85,7 +85,7 @@ function parseSetting({ name, schema }: Setting, environment: NodeJS.ProcessEnv)
   throw new ConfigError(variable, `${variable} ${reason}, got "${value}"`);
 }
 
-/** Older name: ACESTEP_*. */
+/** The variable that is set: SVC_*, or its older name ACESTEP_*. */
 function variableInUse(name: string, environment: NodeJS.ProcessEnv): string {
   if (environment[name] !== undefined || !name.startsWith("SVC_")) return name;
   const alias = name.replace("SVC_", "ACESTEP_");

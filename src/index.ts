@@ -75,7 +75,7 @@ export { DirectoryInUseError } from "./system/directory-lock.js";
 /**
  * Creates the inference engine of a configuration. Models load on first use, or with `loadSlot`.
  * @param log receives messages for the operator
- * @param onDeviceLost called when a GPU failed permanently. Restart the process: its running tasks are made again
+ * @param onDeviceLost called when a GPU failed permanently. Restart the process: it then repeats its running tasks
  * @throws EngineError ADDON_MISSING if the native addon is missing
  */
 export function createEngine(

@@ -16,10 +16,10 @@ export function isObject(value: unknown): value is Fields {
 /** Decimal number. The pattern is unambiguous, so matching takes linear time. */
 export const NUMERIC = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
-/** Above the limit of every list; the rest of a text is ignored. */
+/** Maximum elements read from comma-separated text, above the limit of every list parameter. */
 const MAX_ELEMENTS = 1000;
 
-/** Attached to issues that the parser can correct; `use` undefined means the default. */
+/** Attached to zod issues that the parser can correct; `use` undefined means the default. */
 export interface Replacement {
   use: unknown;
   /** The range policy may reject the value instead. */
@@ -40,9 +40,9 @@ export function replaceValue(context: Context, message: string, input: unknown, 
   return z.NEVER;
 }
 
-/** Maximum characters of captions, names and paths: as long as any path, and twice what a model reads. */
+/** Maximum characters of captions, names and paths. No path is longer, and models read half as much. */
 const MAX_TEXT = 4096;
-/** Maximum characters of lyrics: ten long songs, four times what a model reads. */
+/** Maximum characters of lyrics; models read a quarter as much. */
 const MAX_LYRICS = 32_768;
 
 /** Reports a number outside its range with its replacement. */
@@ -81,7 +81,7 @@ export const integer = finiteNumber
   .transform((value) => unsigned(Math.trunc(value)))
   .meta({ type: "integer" });
 
-/** Stored requests are JSON, which has no negative zero. */
+/** Replaces -0 by 0: requests are stored as JSON, which has no negative zero. */
 function unsigned(value: number): number {
   return value === 0 ? 0 : value;
 }
@@ -95,7 +95,7 @@ function readNumber(value: unknown): number | undefined {
   return NUMERIC.test(text) ? Number(text) : undefined;
 }
 
-/** A number with a range; outside it is clamped or rejected, by policy. */
+/** A number in a range. The range policy decides whether others are clamped or rejected. */
 export function within(number: z.ZodType<number>, min: number, max: number) {
   const message = `must be from ${min} to ${max}`;
   return number.pipe(z.number().min(min, message).max(max, message).meta(typeOf(number)));
@@ -214,7 +214,7 @@ function describeList(list: readonly unknown[]): string {
   return `[${list.map(describe).join(", ")}]`;
 }
 
-/** First few of many names. */
+/** The first three names, and the number of others. */
 export function firstOf(names: readonly string[]): string {
   const more = names.length > 3 ? `, and ${names.length - 3} others` : "";
   return names.slice(0, 3).join(", ") + more;

@@ -41,7 +41,7 @@ export type SongParameters = Omit<
   mp3_bitrate?: string | number;
   /** Start and end in seconds; null: end of the source. */
   repainting_windows?: readonly (readonly [number, number | null])[];
-  /** A string above 2^53 - 1. */
+  /** Seeds above 2^53 - 1 must be strings. */
   seed?: number | string | readonly (number | string)[];
   audio_code_string?: string | readonly string[] | readonly (readonly number[])[];
   timesteps?: string | readonly number[];
@@ -70,7 +70,7 @@ export interface CallOptions {
 
 export interface TaskProgress {
   stage: string;
-  /** 0 to 1. */
+  /** Progress from 0 to 1. */
   progress: number;
   /** Queue position, from 1; null once started. */
   position: number | null;
@@ -328,7 +328,7 @@ export class Carillon {
   }
 }
 
-/** No event for too long. */
+/** No event or heartbeat arrived within `silenceSeconds`. */
 class SilenceError extends Error {}
 
 function succeeded(task: Task): Task {

@@ -72,7 +72,7 @@ function planTool(commands: Operations, client: ServiceClient): Tool {
     definition: {
       name: "city_plan",
       description:
-        "Dry run of a command: what it would build and cost, or why it would be rejected. Changes nothing. " +
+        "Dry run of a command: returns what it would build and cost, or why it would be rejected. Changes nothing. " +
         "`fields` are the fields of the command's own tool. place-building with suggest=true lists free sites.",
       inputSchema: objectSchema(
         {

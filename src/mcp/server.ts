@@ -21,7 +21,7 @@ export interface Services {
   readonly savesFiles?: boolean;
 }
 
-/** The tools of services that respond. An unreachable service has none until it responds. */
+/** MCP server with the tools of the services that respond. Every request looks for them again. */
 export function mcpServer(services: Services): Server {
   const server = new Server(
     { name: "carillon", version },

@@ -36,7 +36,7 @@ export function querySchema({ parameters }: OpenApiOperation): Record<string, Js
   return Object.fromEntries(inQuery.map(({ name, schema }) => [name, schema]));
 }
 
-/** The response text; an error unless the status is 200. */
+/** Result with the response text, marked as an error unless the status is 200. */
 export function textResult({ status, bytes }: ServiceResponse): CallToolResult {
   return { content: [{ type: "text", text: bytes.toString() }], isError: status !== 200 };
 }

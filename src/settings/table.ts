@@ -163,9 +163,14 @@ export const SETTINGS = {
     "HF_ENDPOINT",
     text("https://huggingface.co"),
     "https://huggingface.co",
-    "model hub, or a mirror, to pull models from",
+    "Hugging Face, or a mirror, to pull models from",
   ),
-  hubToken: setting("HF_TOKEN", optionalText, EMPTY, "hub token, for private and gated repositories"),
+  hubToken: setting(
+    "HF_TOKEN",
+    optionalText,
+    EMPTY,
+    "Hugging Face token, for private and gated repositories",
+  ),
   devices: setting(
     "SVC_DEVICE",
     devices,
@@ -207,7 +212,7 @@ export const SETTINGS = {
     "SVC_INIT_LLM",
     autoOnOrOff,
     "auto",
-    "load the language model at start and let it plan what a song leaves open: auto (depends on the device), true, or false (loaded only when a request needs it)",
+    "load the language model at start and let it fill in what a request leaves unset: auto (depends on the device), true, or false (loaded only when a request needs it)",
   ),
   languageModel: setting(
     "SVC_LM_MODEL_PATH",
@@ -390,6 +395,6 @@ export const SETTINGS = {
     "CITY_ALLOWED_ORIGINS",
     list(",", "").pipe(z.array(z.literal("none").or(originRule))),
     EMPTY,
-    "web origins, beside the city's own page, whose pages may send commands to the city, comma-separated; `*`: all. Reading: with an empty list every page, otherwise the listed ones and this machine's; `none`: only this machine's",
+    "web origins, beside the city's own page, whose pages may send commands to the city, comma-separated; `*`: all. Pages that may read the city: with an empty list all, otherwise the listed ones and this machine's; `none`: only this machine's",
   ),
 } as const satisfies Record<string, Setting>;

@@ -23,7 +23,7 @@ export const directory = (fallback: string) =>
     .string()
     .default(fallback)
     .transform((path) => resolve(path));
-/** Null: the default folder in SVC_HOME. */
+/** A directory; null means the default folder in SVC_HOME. */
 export const directoryAtHome = z
   .string()
   .transform((path) => resolve(path))
@@ -63,7 +63,7 @@ export const autoOnOrOff = z
     return isTrueWord(word) ? "on" : "off";
   })
   .prefault("auto");
-/** Converts to seconds; null: auto. */
+/** Minutes, converted to seconds; null for auto. */
 export const minutesOrAuto = z
   .preprocess(
     lowerCase,
@@ -79,7 +79,7 @@ export const device = z.preprocess(
   lowerCase,
   z.string().regex(/^(auto|cpu|cuda(:\d+)?)$/, "must be auto, cpu, cuda or cuda:N"),
 );
-/** One per slot; the last applies to the others. */
+/** Devices, one per slot; the last applies to the remaining slots. */
 export const devices = z.preprocess(
   (value) => (typeof value === "string" ? value.split(",").map((name) => name.trim()) : value),
   z.tuple([device], device).default(["auto"]),
