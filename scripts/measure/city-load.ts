@@ -2,11 +2,12 @@
  * Measures the speed and response times of the city, with the compiled code of dist/ as it is installed:
  * npm run build && node --import tsx scripts/measure/city-load.ts
  *
- * A city of 100,000 citizens, 12,000 growables and 5,000 segments runs at speed 3 in its own process. Frames: share of the
- * nominal frames simulated without requests. Reads: every endpoint with 5,000 rows over HTTP, one request after another,
- * while it runs. Processor: processor time in this process of the same reads, the largest commands, the pieces of a save and
- * the frames, which depends less on other load; the first of each is listed separately because V8 still compiles it.
- * Detectors: the six alone, on growing street grids.
+ * The city has 100,000 citizens, 12,000 growables and 5,000 segments, and runs at speed 3 in its own process.
+ * - Frames: share of the nominal frames simulated without requests.
+ * - Reads: every endpoint with 5,000 rows over HTTP, one request after another, while the city runs.
+ * - Processor: CPU time in this process of the same reads, the largest commands, the pieces of a save and the frames. It
+ *   depends less on other load. The first run of each is listed separately, because V8 still compiles it.
+ * - Detectors: the six problem detectors, on street grids of growing size.
  */
 
 import { spawn } from "node:child_process";
@@ -27,7 +28,7 @@ import { advance, largeCity, layLattice, newCity } from "../../test/city/simulat
 const [
   { findBuildingOverlaps },
   { RoadIndex },
-  { findDeadEnds, findRoadPairs, findShortStubs },
+  { findConflictingRoads, findDeadEnds, findShortStubs },
   { findTerrainMismatches },
   { findMottledZones },
   { paint },
@@ -67,7 +68,7 @@ const REQUESTS_PER_ENDPOINT = 200;
 const PROCESSOR_ROUNDS = 60;
 const COMMAND_ROUNDS = 5;
 const FRAMES = 4096;
-/** Weeks after which residents who were moved in directly have found work or left. */
+/** Weeks after which the residents that were added directly have found work or left. */
 const WEEKS_TO_SETTLE = 3;
 const DETECTOR_ROUNDS = 7;
 const GRID_SIDES = [22, 50, 100];
@@ -77,14 +78,14 @@ const DEAD_END_RULES = { nearMissDistance: 16, includeDeadEnds: true };
 
 const DETECTORS: Record<string, (city: SimulatedCity) => unknown> = {
   "short stubs": (city) => findShortStubs(new RoadIndex(city), 28),
-  "road pairs": (city) => findRoadPairs(new RoadIndex(city)),
+  "conflicting roads": (city) => findConflictingRoads(new RoadIndex(city)),
   terrain: (city) => findTerrainMismatches(city, new RoadIndex(city)),
   "dead ends": (city) => findDeadEnds(city, new RoadIndex(city), DEAD_END_RULES),
   buildings: (city) => findBuildingOverlaps(city, new RoadIndex(city)),
   zones: (city) => findMottledZones(city, ZONE_RULES),
 };
 
-/** Fastest of several runs, in milliseconds, because noise only adds time. */
+/** Milliseconds of each detector: the fastest of several runs, because noise only adds time. */
 function detectorTimes(city: SimulatedCity): Record<string, number> {
   const times = Object.entries(DETECTORS).map(([name, detect]) => {
     const rounds = Array.from({ length: DETECTOR_ROUNDS }, () => {
@@ -100,7 +101,7 @@ function detectorTimes(city: SimulatedCity): Record<string, number> {
   return Object.fromEntries([...times, ["all six", total]].map(([name, ms]) => [name, round(Number(ms))]));
 }
 
-/** Share of the nominal frames that a server simulates without requests, and the share of a core that all would take. */
+/** Prints the share of nominal frames that an idle server simulates, and the share of a core that all frames would take. */
 async function measureSpeed(url: string): Promise<void> {
   const measure = async () => {
     const text = await (await fetch(`${url}/metrics`)).text();
@@ -119,10 +120,10 @@ async function measureSpeed(url: string): Promise<void> {
   const nominal = 4 * FRAMES_PER_SECOND * seconds;
   const cpuMs = (1000 * (after.cpuSeconds - before.cpuSeconds)) / frames;
   console.log(
-    `\n${round(frames / seconds)} frames a second, ${round((100 * frames) / nominal)} % of nominal`,
+    `\n${round(frames / seconds)} frames per second, ${round((100 * frames) / nominal)} % of nominal`,
   );
   console.log(
-    `${round(cpuMs)} processor milliseconds each: ${round(0.4 * FRAMES_PER_SECOND * cpuMs)} % of a core at nominal speed`,
+    `${round(cpuMs)} CPU milliseconds per frame: ${round(0.4 * FRAMES_PER_SECOND * cpuMs)} % of a core at nominal speed`,
   );
 }
 
@@ -148,7 +149,7 @@ async function measureReads(url: string): Promise<Record<string, unknown>> {
   return table;
 }
 
-/** Processor milliseconds of reading and writing, in this process. */
+/** CPU milliseconds of each read endpoint in this process: collecting the rows and writing the JSON. */
 function readProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   const game = new EmbeddedGame({ savesDirectory: "unused", onSaveFailed: () => {} });
   const routes = READ_ROUTES.filter(({ path }) => path !== "/state/saves");
@@ -160,7 +161,7 @@ function readProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   return Object.fromEntries(rows);
 }
 
-/** Processor milliseconds of the largest commands, of a frame, and of the part of a save that blocks the event loop. */
+/** CPU milliseconds of the largest commands, of a frame, and of the parts of a save that block the event loop. */
 function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   const time = (command: () => unknown) => processorTimes(COMMAND_ROUNDS, command);
   let grids = 0;
@@ -178,12 +179,12 @@ function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
     "repair-zone-clusters": time(() => repairZoneClusters.act(city, clusters)),
     frame: processorTimes(FRAMES, () => tick(city.world)),
     ...saveProcessorTimes(city),
-    "capture as a picture, first piece": processorTimes(COMMAND_ROUNDS, () => paint(city, VIEW, null).next()),
+    "map image, first piece": processorTimes(COMMAND_ROUNDS, () => paint(city, VIEW, null).next()),
     "build-grid of 400 blocks": time(() => buildGrid.act(city, gridAt(++grids))),
   };
 }
 
-/** Processor milliseconds of the pieces of a save, each one turn of the event loop. */
+/** CPU milliseconds of the pieces of a save. Each piece takes one turn of the event loop. */
 function saveProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   const [copy, write]: number[][] = [[], []];
   for (let round = 0; round < COMMAND_ROUNDS; round++) {
@@ -194,8 +195,8 @@ function saveProcessorTimes(city: SimulatedCity): Record<string, unknown> {
     while (!timed(write as number[], () => texts.next()).done);
   }
   return {
-    "copy for a save, a piece": quantiles(copy as number[]),
-    "text of a save, a piece": quantiles(write as number[]),
+    "save: copy one piece": quantiles(copy as number[]),
+    "save: write one piece": quantiles(write as number[]),
   };
 }
 
@@ -214,7 +215,7 @@ function processorTimes(rounds: number, work: () => unknown) {
   return quantiles(milliseconds);
 }
 
-/** Adds the processor milliseconds that some work takes. */
+/** Runs `work` and appends its CPU milliseconds. */
 function timed<T>(milliseconds: number[], work: () => T): T {
   const before = process.cpuUsage();
   const result = work();
@@ -239,7 +240,7 @@ async function withServer<T>(save: string, directory: string, work: (url: string
   }
 }
 
-/** Quantiles of all times but the first. */
+/** The first time, and quantiles of the others. */
 function quantiles([first = 0, ...milliseconds]: readonly number[]) {
   const sorted = milliseconds.sort((a, b) => a - b);
   const quantile = (q: number) => round(sorted[Math.ceil(q * sorted.length) - 1] as number);
@@ -265,7 +266,7 @@ async function loadLargeCity(path: string): Promise<SimulatedCity> {
   const { world } = await readSave(path);
   world.unlimitedMoney = true;
   return new simulatedCity.SimulatedCity(world, () => {
-    throw new Error("this city has nowhere to be saved");
+    throw new Error("this city cannot be saved");
   });
 }
 
@@ -277,7 +278,7 @@ try {
   console.log(`${large.citizenCount} citizens, ${growables} growables, ${large.segments().length} segments`);
   console.log("\nOver HTTP at speed 3, milliseconds");
   console.table(await serverTimes(path, directory));
-  console.log("\nIn this process, processor milliseconds");
+  console.log("\nIn this process, CPU milliseconds");
   console.table(workProcessorTimes(large));
   console.table(readProcessorTimes(large));
   console.log("\nDetectors, milliseconds");

@@ -58,7 +58,7 @@ const { version } = createRequire(import.meta.url)("../../package.json") as { ve
 /** Clients identify the bridge by this name. */
 export const BRIDGE_NAME = "Skylines Agent Bridge";
 
-/** Reads of a loaded city. */
+/** Read endpoints that need a loaded city. */
 export const READ_ROUTES: readonly ReadRoute[] = [
   summary,
   demand,
@@ -92,10 +92,10 @@ export const READ_ROUTES: readonly ReadRoute[] = [
   advice,
 ];
 
-/** Reads of one entity of a loaded city. */
+/** Read endpoints of a single building or segment. */
 const ENTITY_ROUTES: readonly ReadRoute[] = [buildingInFull, segmentInFull];
 
-/** Commands on a loaded city. */
+/** Commands that need a loaded city. */
 export const COMMAND_ROUTES: readonly CommandRoute[] = [
   buildNetwork,
   buildRoad,
@@ -122,10 +122,10 @@ export const COMMAND_ROUTES: readonly CommandRoute[] = [
   batch,
 ];
 
-/** Commands on the game: long ones, and those that replace the city. */
+/** Commands that run for long or replace the city. */
 export const GAME_COMMAND_ROUTES: readonly GameCommandRoute[] = [advance, newCity, loadCity];
 
-/** @param closing ends event streams */
+/** @param closing signal that ends event streams */
 export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: AbortSignal): Router {
   const router = Router({ caseSensitive: true, strict: true });
   router.get("/health", health(game));
@@ -244,7 +244,7 @@ async function answer(
   sendJsonPieces(response, 200, await withOverlayLine(overlay, line, write, place));
 }
 
-/** The body of a refused command is not validated. */
+/** Place of a command, for the overlay. The body may be invalid, because refused commands are shown too. */
 function placeOf({ position, center, start, from }: Body): GroundPoint | undefined {
   const given = position ?? center ?? start ?? from;
   const found = groundPoint.safeParse(given);

@@ -14,15 +14,15 @@ export interface ClockState {
   /** Game time as milliseconds since 1970 read as UTC; the game has no time zone. */
   readonly gameTimeMs: number;
   readonly paused: boolean;
-  /** 1 to 3, kept while paused. */
+  /** Speed that the user chose, 1 to 3; kept while paused. */
   readonly selectedSpeed: number;
-  /** 0 while paused, else the selected speed. */
+  /** Speed at which time passes: 0 while paused, else the selected speed. */
   readonly finalSpeed: number;
 }
 
 /** Money is in whole units with at most two decimals. */
 export interface Budget {
-  /** No command is refused for lack of money. */
+  /** Whether money is unlimited: no command is refused for lack of it. */
   readonly unlimited: boolean;
   readonly balance: number;
   readonly income: readonly BudgetLine[];
@@ -43,7 +43,7 @@ interface BudgetLine {
 }
 
 export interface BudgetWeek {
-  /** End of the week. */
+  /** Game time at the end of the week. */
   readonly gameTimeMs: number;
   readonly balance: number;
   readonly income: number;
@@ -132,19 +132,19 @@ export interface ServiceCoverage {
   /** Building that serves the place, or 0. */
   readonly providerId: number;
   readonly distanceMeters: number | null;
-  /** From 0 (none) to 1. Lower if demand exceeds the provider's capacity. */
+  /** Quality from 0 (no service) to 1. Lower if demand exceeds the provider's capacity. */
   readonly quality: number;
 }
 
 /** A tile of the map. Building does not require ownership. */
 export interface MapArea {
-  /** 0 to 4, counted from the west and from the south. */
+  /** Column from the west and row from the south, 0 to 4. */
   readonly tileX: number;
   readonly tileZ: number;
   readonly owned: boolean;
   /** Whether it borders an owned tile and the city may own more. */
   readonly purchasable: boolean;
-  /** 0 for an owned tile. */
+  /** Price of the tile; 0 if it is owned. */
   readonly price: number;
   readonly bounds: {
     readonly minX: number;
@@ -165,7 +165,7 @@ export interface SegmentTraffic {
   readonly densityPercent: number;
 }
 
-/** Gauges are 0 to 100. */
+/** Details of one building. Garbage, crime, health, happiness, land value and level progress are 0 to 100. */
 export interface BuildingDetails {
   readonly homes: number;
   readonly households: number;
@@ -176,13 +176,14 @@ export interface BuildingDetails {
   readonly visitors: number;
   readonly goods: number;
   readonly garbage: number;
+  /** Dead residents waiting for a hearse. */
   readonly bodies: number;
   readonly crime: number;
   readonly health: number;
   readonly happiness: number;
   readonly landValue: number;
   readonly levelProgress: number;
-  /** Road segment that gives access to it, or 0. */
+  /** Road segment that gives access to the building, or 0. */
   readonly roadSegmentId: number;
   readonly connectedOutside: boolean;
   readonly power: boolean;
@@ -229,12 +230,12 @@ export interface BuildingPrefab {
   readonly length: number;
   /** Whether it is one of the game's broken assets `Block Services - ...`, which are never placed or listed. */
   readonly blocked: boolean;
-  /** A pipe junction. Listed only if the client asks for map objects. */
+  /** Whether it is a pipe junction, which is listed only if the client asks for map objects. */
   readonly helper: boolean;
 }
 
 export interface Problems {
-  /** In ascending bit order; empty when all is well. */
+  /** Problem names in ascending bit order; empty without problems. */
   readonly names: readonly ProblemName[];
   readonly severity: Severity;
 }
@@ -243,7 +244,7 @@ export interface NetNode {
   readonly id: number;
   readonly prefab: NetworkPrefab;
   readonly position: Position;
-  /** A connection to the world beyond the map edge. */
+  /** Whether the node connects to the world beyond the map edge. */
   readonly outside: boolean;
   readonly problems: Problems;
   readonly segmentIds: readonly number[];
@@ -256,7 +257,7 @@ export interface NetSegment {
   readonly name: string;
   readonly startNodeId: number;
   readonly endNodeId: number;
-  /** Where the two nodes are; a segment is straight. */
+  /** Positions of the two nodes; a segment is straight. */
   readonly start: Position;
   readonly end: Position;
   readonly problems: Problems;
@@ -284,7 +285,7 @@ export interface Building {
   /** Centre of the footprint. */
   readonly position: Position;
   readonly angleDegrees: number;
-  /** Mask over BUILDING_FLAGS. */
+  /** Bit mask of BUILDING_FLAGS. */
   readonly flags: number;
   readonly problems: Problems;
 }
@@ -312,7 +313,7 @@ interface GenericMessage extends MessageBase {
 export type Message = CitizenMessage | GenericMessage;
 
 export interface SaveDirectory {
-  /** Absolute path. */
+  /** Absolute path of the directory. */
   readonly directory: string;
   readonly saves: readonly SaveFile[];
 }

@@ -2,10 +2,10 @@
 import type { Position } from "./game.js";
 import type { GroundPoint } from "./terms.js";
 
-/** Edge of a zoning cell and of a footprint cell. */
+/** Edge length of a zoning cell and of a footprint cell. */
 export const CELL_METERS = 8;
 
-/** Depth of a zone block. */
+/** Depth of a zone block in cells. */
 export const BLOCK_COLUMNS = 4;
 
 export interface Line {
@@ -80,7 +80,7 @@ export function distanceToLine(point: GroundPoint, { start, end }: Line): number
 const PARALLEL_DETERMINANT = 1e-4;
 /** A crossing within this share of the length from an end is a junction. */
 const CROSSING_MARGIN = 0.04;
-/** If the height difference is larger, one line passes over the other. */
+/** Maximum height difference of lines that cross; with a larger one, one line passes over the other. */
 export const SAME_HEIGHT_METERS = 5;
 
 /** Crossing point on each of two lines, well inside both and at nearly the same height; null if there is none. */
@@ -194,7 +194,7 @@ export function squareOf(meters: number, gridSize: number): number {
   return Math.floor((meters + gridSize / 2) / gridSize);
 }
 
-/** More than twice the grid squares across any map. */
+/** Difference of the keys of neighbouring columns: more than twice the number of rows of any map. */
 const SQUARE_KEY_STEP = 2 ** 20;
 
 /** Map key of a grid square. */

@@ -10,8 +10,8 @@ import { type BridgeServer, type BridgeServerOptions, startServer } from "./serv
 import { EmbeddedGame } from "./simulation/embedded-game.js";
 
 const DEFAULT_SEED = 1;
-/** How long to wait for a city process without a parent that is still saving (process.ts). */
-const LOCK_PATIENCE_MS = 8000;
+/** Time to wait for the lock: a city process whose parent has ended may still be saving (process.ts). */
+const LOCK_WAIT_MS = 8000;
 
 type BridgeConfig = Pick<
   Config,
@@ -38,11 +38,14 @@ export async function startCity(
   const options = { port: config.cityPort, allowedOrigins: config.cityAllowedOrigins, log };
   if (config.cityGameUrl !== null) {
     if (load !== undefined) {
-      throw new ConfigError("CITY_GAME_URL", "CITY_GAME_URL is set: a running game loads its own cities");
+      throw new ConfigError(
+        "CITY_GAME_URL",
+        "CITY_GAME_URL is set: a save can be loaded only into the embedded city",
+      );
     }
     return startServer(forwardingRoutes(gameAddress(config.cityGameUrl, config.cityPort)), options);
   }
-  const lock = await lockDirectory(config.citySavesDirectory, "CITY_SAVES_DIR", LOCK_PATIENCE_MS);
+  const lock = await lockDirectory(config.citySavesDirectory, "CITY_SAVES_DIR", LOCK_WAIT_MS);
   const game = new EmbeddedGame({
     savesDirectory: config.citySavesDirectory,
     unlimitedMoney: config.cityUnlimitedMoney,
@@ -52,7 +55,7 @@ export async function startCity(
   try {
     const isResumed = await beginCity(game, config, log, load);
     const bridge = await startGameBridge(game, options);
-    // Saved at once, so that a start after an early kill resumes this city.
+    // Saves immediately, so that the next start resumes this city even after an early kill.
     if (!isResumed) await game.autosave();
     return {
       url: bridge.url,
@@ -82,7 +85,10 @@ async function beginCity(
     return false;
   }
   const onRefused = (error: Error) =>
-    log.error({ err: error }, `${error.message}; the file is kept and the next older save is tried`);
+    log.error(
+      { err: error },
+      `${error.message}; the file is kept, and the next older save is loaded instead`,
+    );
   if (!cityNew && (await game.resumeCity(onRefused))) {
     log.info(`resumed the city from its latest valid save in ${citySavesDirectory}`);
     return true;
@@ -124,7 +130,7 @@ function gameAddress(text: string, ownPort: number): URL {
     throw new ConfigError("CITY_GAME_URL", message);
   }
   if (isLoopbackName(game.hostname) && Number(game.port) === ownPort) {
-    const message = `CITY_GAME_URL names port ${ownPort}, where this bridge itself listens: set CITY_BRIDGE_PORT to another`;
+    const message = `CITY_GAME_URL has port ${ownPort}, on which this bridge listens: set CITY_BRIDGE_PORT to another port`;
     throw new ConfigError("CITY_GAME_URL", message);
   }
   return game;

@@ -7,7 +7,7 @@ import type { SimulatedCity } from "./simulation/simulated-city.js";
 /** Gauges of a loaded city, by metric name. */
 const MEASURES: Readonly<Record<string, readonly [help: string, value: (city: SimulatedCity) => number]>> = {
   carillon_city_time_seconds: [
-    "The clock of the city, since 1970: its rate is how fast the city ticks",
+    "Game time of the city in seconds since 1970; its rate is the speed of the simulation",
     ({ clock }) => clock.gameTimeMs / 1000,
   ],
   carillon_city_citizens: ["Citizens", ({ citizenCount }) => citizenCount],

@@ -11,7 +11,7 @@ import type { CommandRoute } from "./commands/command.js";
 import type { ReadRoute } from "./read-route.js";
 
 const DESCRIPTION =
-  "A city to read and to change. Commands are JSON objects; numbers may be sent as text, and fields that a command does not " +
+  "Reads and changes a city. Commands are JSON objects; numbers may be sent as text, and fields that a command does not " +
   "know are ignored and named in `warnings`. A dry run checks everything and changes nothing. Refusals have status 500 and an " +
   "`error` that names the value. The bridge listens on loopback only and has no password.";
 
@@ -20,7 +20,7 @@ const ERRORS: Readonly<Record<number, string>> = {
   403: "The host name or the origin is not allowed",
   404: "No endpoint or entity has this address",
   409: "No city is loaded",
-  500: "Refused: `error` names the field and the value; nothing changed",
+  500: "Refused: `error` contains the field and the value; nothing changed",
 };
 
 const ERROR = reference("Error");
@@ -40,7 +40,7 @@ const SCHEMAS: Record<string, JsonSchema> = {
 
 const QUIET = z.boolean().default(false).describe("Adds no line to the overlay.");
 
-/** Operation ids: the last part of the path of a command, the whole path of a read. */
+/** Builds the document. The operation id is the last part of a command's path, and the whole path of a read. */
 export function openApiDocument(
   version: string,
   commands: readonly Pick<CommandRoute, "path" | "summary" | "fields">[],

@@ -1,8 +1,7 @@
 /**
- * The request log that the bridge shows beside the city, one line a request. The overlay keeps the latest few lines for
- * some seconds, newest first; the console keeps many, with local time. GET /overlay returns the lines shown now,
- * GET /overlay/events streams new ones as server-sent events. Only Carillon has both. They work without a city and add
- * no line.
+ * The request log that the bridge shows beside the city, one line per request. The overlay shows the latest few lines for
+ * some seconds, newest first; the console keeps many, with local time. GET /overlay returns both, GET /overlay/events
+ * streams new lines as server-sent events. Only Carillon has these endpoints. They work without a city and add no line.
  */
 import type { RequestHandler } from "express";
 import { eventText, setEventStreamHeaders } from "../http/event-stream.js";
@@ -20,7 +19,7 @@ export interface OverlayLine {
   readonly text: string;
   /** Milliseconds since 1970. */
   readonly shownAtMs: number;
-  /** Where the command acted. */
+  /** Place where the command acted. */
   readonly place?: GroundPoint;
 }
 
@@ -93,16 +92,16 @@ export function showOverlay(overlay: Overlay): RequestHandler {
   };
 }
 
-/** @param closing aborts all streams */
+/** @param closing signal that ends all streams */
 export function streamOverlay(overlay: Overlay, closing: AbortSignal): RequestHandler {
-  /** Ends the stream of each reader. */
+  /** Functions that end the stream of each reader. */
   const readers = new Set<() => void>();
   closing.addEventListener("abort", () => {
     for (const end of readers) end();
   });
   return (_request, response) => {
     if (readers.size >= MAX_READERS) {
-      throw new HttpError(503, `The overlay has ${MAX_READERS} readers already: try again later`);
+      throw new HttpError(503, `The overlay already has ${MAX_READERS} readers: try again later`);
     }
     setEventStreamHeaders(response);
     const send = (line: OverlayLine) => {

@@ -1,6 +1,6 @@
 /**
- * Runs the city in a child process, so that a crash cannot take the music service down. The parent restarts it, and it
- * resumes its last save. The child saves and exits when the parent asks for it or has ended.
+ * Runs the city in a child process, so that a crash cannot take the music service down. After a crash the parent restarts
+ * the child, which resumes the last save. The child saves and exits on request of the parent, or when the parent has ended.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -13,7 +13,7 @@ type Report = { readonly url: string } | { readonly error: string };
 /** The only message from the parent. */
 const STOP = "stop";
 
-/** Twice what a city at the game's limits needs while it is saved. */
+/** Heap limit: twice the need of a city at the game's limits during a save. */
 const HEAP_MEGABYTES = 1024;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
@@ -94,7 +94,7 @@ class CityProcess {
       });
       child.once("exit", (code, signal) => {
         this.#forget(child);
-        reject(new Error(`the city's process ended before it answered, with ${signal ?? `code ${code}`}`));
+        reject(new Error(`the city process exited during its start, with ${signal ?? `code ${code}`}`));
       });
     });
   }
@@ -103,19 +103,19 @@ class CityProcess {
     if (this.#child === child) this.#child = null;
   }
 
-  /** @param settings for every restart */
+  /** Restarts the process when it exits. @param settings environment variables for every restart */
   #watch(settings: NodeJS.ProcessEnv): void {
     const startedMs = performance.now();
     this.#child?.once("exit", (code, signal) => {
       if (performance.now() - startedMs > LONG_LIFE_MS) this.#pauseMs = FIRST_PAUSE_MS;
-      this.#startAgain(`the city's process ended with ${signal ?? `code ${code}`}`, settings);
+      this.#startAgain(`the city process exited with ${signal ?? `code ${code}`}`, settings);
     });
   }
 
   #startAgain(reason: string, settings: NodeJS.ProcessEnv): void {
     if (this.#isClosing) return;
     const { log } = this.#options;
-    log.error(`${reason}; restarting it in ${this.#pauseMs} ms from its last save`);
+    log.error(`${reason}; restarting from the last save in ${this.#pauseMs} ms`);
     this.#timer = setTimeout(async () => {
       try {
         log.info(`city restarted at ${await this.#launch(settings)}`);
@@ -133,7 +133,7 @@ export async function serveParent(start: () => Promise<BridgeServer>, log: Logge
   // A terminal sends these signals to the whole process group. They must not interrupt the save.
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
   const asked = new Promise<string>((resolve) => {
-    process.once("message", () => resolve("asked by the parent process"));
+    process.once("message", () => resolve("stopped by the parent process"));
     process.once("disconnect", () => resolve("the parent process ended"));
     if (!process.connected) resolve("the parent process ended");
   });

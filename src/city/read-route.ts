@@ -23,7 +23,7 @@ export const SERVICE = {
 };
 export const PLACE = { x: z.number().default(0), z: z.number().default(0) };
 
-/** GET. Everything it reads before its first await is one consistent state. */
+/** A GET endpoint. Everything that `read` reads before its first await is one consistent state. */
 export interface ReadRoute {
   readonly path: string;
   readonly label: string;

@@ -1,7 +1,7 @@
 /**
- * HTTP server of the bridge, for the embedded city and for a running game. There is no authentication, so it listens on
- * loopback only, answers only loopback host names (a page of another site could otherwise reach the bridge by a DNS name
- * of its own), and accepts commands only from the bridge's own page and pages listed in a setting.
+ * HTTP server of the bridge, for the embedded city and for a running game. It has no authentication, so it listens only on
+ * loopback, and web pages may send commands only if the bridge serves them or CITY_ALLOWED_ORIGINS lists them. Requests
+ * need a loopback host name: otherwise the page of another site could reach the bridge through its own DNS name.
  */
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
@@ -37,7 +37,7 @@ const CORS_HEADERS = {
 };
 
 export interface BridgeServerOptions {
-  /** 0: any free port. */
+  /** Port to listen on; 0: any free port. */
   readonly port: number;
   /** Web origins that may send commands, besides the bridge's own; "*" for all. */
   readonly allowedOrigins: readonly string[];
@@ -177,11 +177,11 @@ function listenOn(host: string, port: number, app: Express, options: BridgeServe
 
 function explainTakenPort(error: NodeJS.ErrnoException & { port?: number }): never {
   if (error.code !== "EADDRINUSE") throw error;
-  const advice = "set it to another; a game whose bridge listens there is reached with CITY_GAME_URL";
+  const advice = "set another port; to use a game whose bridge listens there, set CITY_GAME_URL";
   throw new ConfigError("CITY_BRIDGE_PORT", `CITY_BRIDGE_PORT: port ${error.port} is taken, ${advice}`);
 }
 
-/** Some systems resolve `localhost` to IPv6 first. Without IPv6, or if its port is taken, only IPv4 is served. */
+/** Listens on IPv6 too, because some systems resolve `localhost` to it first. Returns null without IPv6, or if its port is taken. */
 async function listenOnLoopback6(
   port: number,
   app: Express,
@@ -191,7 +191,7 @@ async function listenOnLoopback6(
     return await listenOn(LOOPBACK_6, port, app, options);
   } catch (error) {
     const { code = "", message } = error as NodeJS.ErrnoException;
-    if (!NO_LOOPBACK_6.includes(code)) options.log.warn(`the city answers on ${LOOPBACK} only: ${message}`);
+    if (!NO_LOOPBACK_6.includes(code)) options.log.warn(`the city listens only on ${LOOPBACK}: ${message}`);
     return null;
   }
 }

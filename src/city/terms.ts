@@ -150,7 +150,7 @@ export const ZONE_GROWTH: Readonly<Partial<Record<Zone, (typeof TAX_CLASSES)[num
 };
 export const SLIDER_SUB_SERVICES = Object.values(ZONE_GROWTH);
 
-/** Zone on which such a building grows; Unzoned when none. */
+/** Zone on which buildings of this kind grow; Unzoned if there is none. */
 export function zoneOf(prefab: { readonly service: Service; readonly subService: SubService }): Zone {
   return ZONE_BY_TERM.get(prefab.subService) ?? ZONE_BY_TERM.get(prefab.service) ?? "Unzoned";
 }
@@ -163,7 +163,7 @@ const ZONE_BY_TERM = new Map<Service | SubService, Zone>(
   }),
 );
 
-/** A building's level, 1 to 5; 0 where levels do not apply (the game's `None`). */
+/** A building's level, 1 to 5; 0 if it has none (the game's `None`). */
 export type Level = 0 | 1 | 2 | 3 | 4 | 5;
 export const LEVELS = [1, 2, 3, 4, 5] as const;
 

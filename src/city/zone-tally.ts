@@ -33,14 +33,14 @@ export interface ZoneCluster {
   readonly blocks: readonly ZoneBlock[];
 }
 
-/** Common zone of all cells, -1 if they differ. */
+/** Zone of all cells, or -1 if they differ. */
 export function commonZoneOf(cells: ZoneBlock["cells"]): number {
   const first = cells[0] as number;
   for (let i = 1; i < cells.length; i++) if (cells[i] !== first) return -1;
   return first;
 }
 
-/** Whether all cells of all blocks are of one zone: most clusters are, and need no count. */
+/** Whether all cells of all blocks have the same zone. Most clusters do, and need no tally. */
 export function areUniform(blocks: readonly ZoneBlock[]): boolean {
   const first = (blocks[0] as ZoneBlock).commonZone;
   if (first < 0) return false;
@@ -97,12 +97,12 @@ function summarize(met: readonly number[], counts: readonly number[], dominant: 
   };
 }
 
-/** Several zones, with enough cells outside the dominant one. */
+/** Whether there are several zones, with enough cells outside the dominant one. */
 export function isMixed(tally: ZoneTally, thresholds: ZoneThresholds): boolean {
   return tally.distinctZoned > 1 && tally.minorityCells >= thresholds.minMinorityCells;
 }
 
-/** A single zone, with enough cells and enough holes. */
+/** Whether there is a single zone, with enough cells and enough unzoned holes. */
 export function isPatchy(tally: ZoneTally, thresholds: ZoneThresholds): boolean {
   return (
     tally.distinctZoned === 1 &&

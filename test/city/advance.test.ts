@@ -113,7 +113,7 @@ describe("advance", () => {
       const { status, body } = await client.post("advance", { days: 0.01 });
       if (status === 500) refusal = body.error;
     }
-    expect(refusal).to.include("advanced already");
+    expect(refusal).to.include("Another advance is running");
     game.unloadCity();
     expect(await first).to.include({ stoppedBy: "stopped" });
     expect((await repeat).frames).to.equal((await first).frames);

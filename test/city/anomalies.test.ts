@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { RoadIndex } from "../../src/city/anomalies/road-index.js";
-import { findRoadPairs } from "../../src/city/anomalies/road-network.js";
+import { findConflictingRoads } from "../../src/city/anomalies/road-network.js";
 import { findTerrainMismatches } from "../../src/city/anomalies/road-terrain.js";
 import { buildNetwork } from "../../src/city/commands/build-network.js";
 import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
@@ -218,7 +218,7 @@ describe("road anomalies", () => {
         const index = new RoadIndex(city);
         const everywhere = new RoadIndex(city);
         everywhere.near = (_box, passes) => index.segments.filter((_segment, i) => passes?.(i) ?? true);
-        expect(findRoadPairs(index)).to.deep.equal(findRoadPairs(everywhere));
+        expect(findConflictingRoads(index)).to.deep.equal(findConflictingRoads(everywhere));
       }),
       { numRuns: 60 },
     );

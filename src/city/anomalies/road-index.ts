@@ -6,7 +6,7 @@ import { cachedByRevision } from "../revision-cache.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 
 export class RoadIndex {
-  /** Segments of service Road, by id. */
+  /** Segments of service Road, in id order. */
   readonly segments: readonly NetSegment[];
   #tree: Flatbush | null = null;
   readonly #attached = new Map<number, NetSegment[]>();

@@ -1,4 +1,4 @@
-/** Detects unintended roads: stubs, dead ends, and pairs that cross or overlap. */
+/** Detects unintended roads: stubs, dead ends, and pairs of roads that conflict. */
 import type { NetNode, NetSegment } from "../game.js";
 import {
   boxAround,
@@ -43,8 +43,8 @@ export interface DeadEndRules {
 }
 
 /**
- * Nodes where a road ends, in id order: near another road without joining it, or alone. A road that leaves the map
- * does not end there.
+ * Nodes at which a road ends, in id order: close to another road without joining it, or with no road near. Nodes at
+ * the map edge are not dead ends.
  */
 export function findDeadEnds(city: SimulatedCity, roads: RoadIndex, rules: DeadEndRules): Anomaly[] {
   return city.nodes().flatMap((node): Anomaly[] => {
@@ -82,8 +82,8 @@ const PAIR_REACH_METERS = 3;
 const SAME_DIRECTION_COSINE = 0.985;
 const MIN_OVERLAP_METERS = 18;
 
-/** Sorted by the lower segment id, then by the higher. */
-export function findRoadPairs(roads: RoadIndex): Anomaly[] {
+/** Pairs of roads that duplicate, cross or overlap each other without a shared node, sorted by the lower segment id, then the higher. */
+export function findConflictingRoads(roads: RoadIndex): Anomaly[] {
   return roads.segments.flatMap((a, i) => {
     const candidates = roads.near(boxAround(a, PAIR_REACH_METERS), (index) => index > i);
     return candidates.map((b) => judgePair(a, b)).filter((anomaly) => anomaly !== null);

@@ -15,10 +15,10 @@ const ROAD_TO_TERRAIN_METERS = 18;
 const SIDE_TO_SIDE_METERS = 28;
 const ADJACENT_METERS = 14;
 
-/** Connectors to the outside are always reported from this length on. */
+/** Connectors to the outside of at least this length are always reported. */
 const MIN_CONNECTOR_METERS = 140;
 
-/** In segment id order; the grade of a segment before its cliff. */
+/** Anomalies in segment id order; for one segment below-grade comes before cliff. */
 export function findTerrainMismatches(city: SimulatedCity, { segments }: RoadIndex): Anomaly[] {
   const local = segments.filter(isLocalRoad);
   if (local.length === 0) return [];

@@ -22,7 +22,7 @@ export interface ZoneRules extends ZoneThresholds {
   readonly includeUnzonedHoles: boolean;
 }
 
-/** A finding. `anomaly` is the row sent to the client, or null if it is not reported. */
+/** A finding. `describe` builds the row sent to the client, so that it is built only for the page that is sent. */
 export interface Mottling {
   readonly type: string;
   describe(): Anomaly;

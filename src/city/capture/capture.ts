@@ -1,7 +1,7 @@
 /**
  * GET /capture: the map around a point as a PNG. `mode` accepts the names of the game's info views, like later public
- * bridges. Painting takes slices of some milliseconds and compression runs in another thread, so that other requests do
- * not wait.
+ * bridges. Painting is split into slices of some milliseconds, and compression runs in another thread, so that other
+ * requests do not wait.
  */
 
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -39,12 +39,12 @@ const PIECE_MS = 8;
 export const CAPTURE_PARAMETERS = {
   ...PLACE,
   size: z.number().default(SIZE_METERS.fallback).describe("Edge of the square in metres, 50 to 20000."),
-  pixels: z.int().default(PIXELS.fallback).describe("Edge of the picture, 16 to 1024."),
+  pixels: z.int().default(PIXELS.fallback).describe("Width and height of the image, 16 to 1024."),
   mode: z.enum(Object.keys(MODES)).default("None"),
-  allowBlank: z.boolean().default(false).describe("Returns a picture of one colour too."),
+  allowBlank: z.boolean().default(false).describe("Also returns an image of a single colour."),
 };
 
-/** @throws FieldError for an unknown mode, or a picture of one colour without `allowBlank` */
+/** @throws FieldError for an unknown mode, or for an image of a single colour without `allowBlank` */
 export async function capture(city: SimulatedCity, query: Query) {
   const mode = query.text("mode") || "None";
   const layer = Object.hasOwn(MODES, mode) ? MODES[mode] : undefined;

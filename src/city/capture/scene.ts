@@ -31,7 +31,7 @@ function paintSteps<T>(
   });
 }
 
-/** Margin around the picture within which things are painted. */
+/** Margin around the image within which things are painted. */
 const MARGIN_METERS = 80;
 
 /**
@@ -45,7 +45,7 @@ export function* paint(city: SimulatedCity, frame: Frame, layer: Layer | null): 
     ...networkSteps(city, raster),
     ...buildingSteps(city, frame, layer !== null),
   ];
-  // From here on only the terrain is read, which never changes.
+  // The steps hold copies; from here on only the terrain is read, which never changes.
   const { groundHeight, mapHalfMeters } = city;
   yield* paintGround(raster, (x, z) => {
     if (Math.abs(x) > mapHalfMeters || Math.abs(z) > mapHalfMeters) return null;
@@ -84,7 +84,7 @@ function paintedArea({ center, sizeMeters }: Frame) {
   return squareAround(center, sizeMeters / 2 + MARGIN_METERS);
 }
 
-/** By zone value. */
+/** Features by zone value. */
 const ZONE_FEATURES: readonly (Feature | null)[] = ZONES.map((zone): Feature | null => {
   if (zone === "Unzoned" || zone === "Distant") return null;
   return zone === "Industrial" || zone === "Office" ? `${zone}Zone` : zone;
@@ -119,7 +119,7 @@ function zoneShapes(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows" 
   const fill = (zone: number, column: number, row: number, columns: number, rows: number) => {
     const thing = ZONE_FEATURES[zone];
     if (!thing) return [];
-    // The stored position lies beyond the last column and four rows.
+    // placeInBlock counts from the stored position, four columns and four rows from the first cell.
     const at = (c: number, r: number) => placeInBlock(block, c - BLOCK_COLUMNS, r - BLOCK_COLUMNS);
     const [far, end] = [column + columns, row + rows];
     return [{ shape: [at(column, row), at(far, row), at(far, end), at(column, end)], color: colorOf(thing) }];

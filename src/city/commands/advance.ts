@@ -10,7 +10,7 @@ import { fieldText, number, optionalNumber, text } from "../wire/requests.js";
 import { defineGameCommand, requireCity } from "./command.js";
 import { requireWithin } from "./requirements.js";
 
-/** Ten years, the length of the statistics. */
+/** Ten years, the period that the statistics keep. */
 const MAX_WEEKS = 522;
 const MAX_SECONDS = 600;
 const PROBLEMS: readonly string[] = [...PROBLEMS_1, ...PROBLEMS_2];
@@ -18,29 +18,31 @@ const PROBLEMS: readonly string[] = [...PROBLEMS_1, ...PROBLEMS_2];
 export const advance = defineGameCommand({
   path: "/commands/advance",
   summary:
-    "Runs the city as fast as the processor allows and reports what changed. Reads and commands are answered meanwhile. It works while the city is paused, so that a program controls the time.",
+    "Runs the city as fast as the processor allows and reports what changed. Other requests are answered meanwhile. Time advances even if the city is paused, so a program can control it.",
   label: ({ weeks, days }) =>
     fieldText(weeks, "") !== ""
       ? `Advance ${fieldText(weeks, "")} weeks`
       : `Advance ${fieldText(days, "some")} days`,
   needsCity: true,
   fields: z.object({
-    weeks: optionalNumber.describe("Game time, at most ten years; `days` or `until` may stand instead."),
+    weeks: optionalNumber.describe("Game time, at most ten years; alternatives are `days` and `until`."),
     days: optionalNumber,
     until: z
       .object(
         {
-          citizens: optionalNumber.describe("Crossed from below or above."),
+          citizens: optionalNumber.describe(
+            "Stops when the number of citizens reaches this value, from below or above.",
+          ),
           balance: optionalNumber,
           problem: text("").describe(
-            "A problem that begins somewhere, as GET /state/problems names it; `any` for all.",
+            "Stops when this problem begins anywhere. A name of GET /state/problems, or `any`.",
           ),
         },
         "must be an object with citizens, balance or problem",
       )
       .nullable()
       .default(null)
-      .describe("Ends earlier, at the first of these."),
+      .describe("Goals. Stops at the first one reached."),
     maxSeconds: number(30).describe("Real time, 0.1 to 600 s."),
   }),
   act: async (game, { weeks, days, until, maxSeconds }) => {
@@ -49,7 +51,7 @@ export const advance = defineGameCommand({
     const maxFrames = framesOf(weeks, days, until !== null);
     requireWithin("maxSeconds", maxSeconds, 0.1, MAX_SECONDS);
     if (world.isAdvancing) {
-      throw new CommandRefusedError("busy", "The city is being advanced already; wait for that reply");
+      throw new CommandRefusedError("busy", "Another advance is running; wait for its reply");
     }
     const start = new CitySnapshot(city);
     const [startFrame, startMs] = [world.frame, performance.now()];
@@ -92,10 +94,7 @@ function framesOf(weeks: number | null, days: number | null, hasGoal: boolean): 
     return Math.ceil(days * FRAMES_PER_DAY);
   }
   if (hasGoal) return MAX_WEEKS * FRAMES_PER_WEEK;
-  throw new CommandRefusedError(
-    "bad-value",
-    "weeks, days or until is missing: how far shall the city advance?",
-  );
+  throw new CommandRefusedError("bad-value", "weeks, days or until is missing; set one of them");
 }
 
 interface Until {
@@ -127,5 +126,5 @@ function goalsOf(city: SimulatedCity, start: CitySnapshot, { citizens, balance, 
     });
   }
   if (goals.length > 0) return goals;
-  throw new CommandRefusedError("bad-value", "until must name citizens, balance or problem");
+  throw new CommandRefusedError("bad-value", "until must contain citizens, balance or problem");
 }

@@ -16,7 +16,7 @@ const COMMANDS = new Map<string, CommandRoute>([
 
 export const batch = defineCommand({
   path: "/commands/batch",
-  summary: "Several commands in order. Nothing is rolled back; failures leave the status at 200.",
+  summary: "Runs several commands in order. Nothing is rolled back; the status is 200 even if commands fail.",
   label: () => "Run batch commands",
   fields: z.object({
     dryRun: flag(true),

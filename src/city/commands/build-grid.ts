@@ -8,11 +8,11 @@ const MAX_BLOCKS = 400;
 
 export const buildGrid = defineCommand({
   path: "/commands/build-grid",
-  summary: "Streets around square blocks: builds all of them or none.",
+  summary: "Builds a grid of streets around square blocks, all of it or nothing.",
   label: ({ cols, rows }) => `Build grid ${fieldText(cols, "4")} x ${fieldText(rows, "4")}`,
   fields: z.object({
     ...GRID_FIELDS,
-    origin: groundPoint.describe("The first crossing."),
+    origin: groundPoint.describe("Position of the first crossing."),
     cols: number(4),
     rows: number(4),
   }),

@@ -13,7 +13,7 @@ import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
 
 const MAX_BLOCKS = 144;
 
-/** Order in which zones of lower weight take their blocks. */
+/** Blocks that zones of lower weight take first. */
 const PLACEMENTS = ["perimeter", "core", "corners"] as const;
 type Placement = (typeof PLACEMENTS)[number];
 
@@ -22,19 +22,22 @@ type ZoneMix = Readonly<Record<string, number>>;
 
 export const buildNeighborhood = defineCommand({
   path: "/commands/build-neighborhood",
-  summary: "A grid, its connection to the town, and zones by weight; all of it or nothing.",
+  summary:
+    "Builds a street grid, connects it to the town, and zones its blocks by weight; all of it or nothing.",
   label: () => "Build neighborhood",
   fields: z.object({
     ...GRID_FIELDS,
     center: groundPoint,
     radiusOrCols: number(4),
-    cols: optionalNumber.describe("Null: `radiusOrCols`."),
-    rows: optionalNumber.describe("Null: as many as columns."),
+    cols: optionalNumber.describe("Null: the value of `radiusOrCols`."),
+    rows: optionalNumber.describe("Null: the number of columns."),
     connectTo: z
       .union([z.string(), optionalGroundPoint], "must be a service or a place")
       .nullable()
       .default(null)
-      .describe("A service whose nearest node, or a place whose nearest road node the grid is joined to."),
+      .describe(
+        "What to connect the grid to: the nearest node of this service, or the road node nearest to this place.",
+      ),
     connectMaxDistance: number(400),
     zoneMix: z.record(z.string(), number(0), "must be an object of zones and their weights"),
     commercialPlacement: z.enum(PLACEMENTS, `must be ${PLACEMENTS.join(", ")}`).default("perimeter"),
@@ -129,7 +132,7 @@ const PLACEMENT_ORDER: Readonly<Record<Placement, readonly Part[]>> = {
   corners: ["corner", "edge", "interior"],
 };
 
-/** Zone of each block. The zone of highest weight fills what the others, each with its share, leave over. */
+/** Zone of each block. Other zones get their share of the blocks; the zone of highest weight gets the rest. */
 function zonesOfBlocks(cols: number, rows: number, zoneMix: ZoneMix, placement: Placement): string[] {
   const [background, ...lighter] = Object.entries(zoneMix).sort(([, a], [, b]) => b - a);
   const sum = Object.values(zoneMix).reduce((all, weight) => all + weight, 0);

@@ -12,7 +12,7 @@ import { requireLength, requireOnMap, requirePrefab, requireSnapDistance } from 
 export const buildNetwork = defineCommand({
   path: "/commands/build-network",
   summary:
-    "One straight segment of any network prefab. An end near a compatible node uses that node; otherwise a node is created. Heights count only for the length check, because the city samples its own.",
+    "Builds one straight segment of any network prefab. An end near a compatible node uses that node; otherwise a node is created. The heights sent are used only for the length check; the city takes those of the terrain.",
   label: ({ roadPrefab }) => `Build network ${fieldText(roadPrefab, "network")}`,
   fields: z.object({
     dryRun: flag(false),

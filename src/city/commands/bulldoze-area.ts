@@ -12,8 +12,7 @@ const CLEARABLE = ["building", "netSegment"] as const;
 
 export const bulldozeArea = defineCommand({
   path: "/commands/bulldoze-area",
-  summary:
-    "Removes buildings whose centres, and segments both of whose ends, lie within a circle. The highways at the edge of the map cannot be reached from any town.",
+  summary: "Removes all buildings with their centre and all segments with both ends within a circle.",
   label: () => "Bulldoze area",
   fields: z.object({
     dryRun: flag(false),
@@ -22,7 +21,7 @@ export const bulldozeArea = defineCommand({
     entityTypes: z
       .array(z.enum(CLEARABLE, `must be ${CLEARABLE.join(" or ")}`), "must be a list")
       .default([...CLEARABLE]),
-    service: text("").describe("Empty for all."),
+    service: text("").describe("Only this service; empty for all."),
     keepNodes: flag(false),
   }),
   act: ({ world }, { dryRun, center, radius, entityTypes, service, keepNodes }) => {

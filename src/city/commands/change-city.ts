@@ -1,4 +1,4 @@
-/** Commands that replace the loaded city. They work without one. */
+/** Commands that replace the loaded city. They also work if none is loaded. */
 import { z } from "zod";
 import { CommandRefusedError } from "../refusal.js";
 import { type EmbeddedGame, MAPS } from "../simulation/embedded-game.js";
@@ -26,7 +26,7 @@ export const newCity = defineGameCommand({
   needsCity: false,
   fields: z.object({
     ...FIELDS,
-    seed: number(1).describe("0 to 4294967295: terrain and chance."),
+    seed: number(1).describe("0 to 4294967295; determines terrain and random events."),
     map: z
       .enum(MAPS, `must be ${MAPS.join(" or ")}`)
       .default("highway")
@@ -50,7 +50,7 @@ export const loadCity = defineGameCommand({
     const { saves } = await game.listSaves();
     const save = saves.find((each) => each.name === name);
     if (!save) {
-      const message = `No save is named "${name}"; GET /state/saves lists ${saves.length} of them`;
+      const message = `No save is named "${name}"; GET /state/saves lists the ${saves.length} saves`;
       throw new CommandRefusedError("unusable-save", message);
     }
     await keepLoaded(game, discard);

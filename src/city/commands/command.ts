@@ -1,4 +1,4 @@
-/** Commands of the bridge: one POST endpoint, one change of the city. Each file of this folder is one command. */
+/** Defines commands of the bridge. A command is a POST endpoint that changes the city. */
 import { z } from "zod";
 import { HttpError } from "../../http/http-error.js";
 import type { EmbeddedGame } from "../simulation/embedded-game.js";
@@ -21,7 +21,7 @@ export interface Command<Shape extends z.core.$ZodLooseShape, Result> {
   readonly reply: (result: Result, fields: z.output<z.ZodObject<Shape>>, city: SimulatedCity) => JsonObject;
 }
 
-/** A command as the routes see it. */
+/** A command without its types, for the routes. */
 export interface CommandRoute {
   readonly path: string;
   readonly summary: string;
@@ -66,9 +66,9 @@ export function defineCommand<Shape extends z.core.$ZodLooseShape, Result>(
   };
 }
 
-/** A command on the game: a long one, or one that replaces the city. */
+/** A command that runs for long or replaces the city. */
 export interface GameCommandRoute extends Omit<CommandRoute, "run"> {
-  /** Refused with 409 while no city is loaded. */
+  /** Whether the command is refused with 409 while no city is loaded. */
   readonly needsCity: boolean;
   /** @throws CommandRefusedError, FieldError, HttpError 409 */
   readonly run: (game: EmbeddedGame, body: Body) => Promise<JsonObject>;
@@ -132,7 +132,7 @@ const MAX_REMEMBERED_REPLIES = 200;
 /** Replies by `opId` of commands that replace the city, and of running commands. */
 const knownTo = new WeakMap<EmbeddedGame, Map<string, Promise<JsonObject>>>();
 
-/** Empty without an `opId`. */
+/** Key of a stored reply; empty without an `opId`. */
 function keyOf(path: string, { opId }: Body): string {
   return typeof opId === "string" && opId !== "" ? `${path} ${opId}` : "";
 }

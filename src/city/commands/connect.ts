@@ -9,7 +9,7 @@ import { requirePrefab, requireSnapDistance, requireWithin } from "./requirement
 
 export const connect = defineCommand({
   path: "/commands/connect",
-  summary: "One segment from a place to the nearest node of a service it is not joined to.",
+  summary: "Builds a segment from a place to the nearest node of a service that it is not connected to yet.",
   label: ({ toService }) => `Connect to ${fieldText(toService, "Road")}`,
   fields: z.object({
     dryRun: flag(false),

@@ -13,7 +13,7 @@ export const MAX_CONNECTION_METERS = 1000;
 export interface Connection {
   readonly from: PlannedEnd;
   readonly target: SimNode;
-  /** Null if both are joined already. */
+  /** Null if they are connected already. */
   readonly link: PlannedLink | null;
 }
 
@@ -31,7 +31,8 @@ export function connectionFields({ from, target, link }: Connection, segmentIds:
 }
 
 /**
- * Plans a link to the nearest node of a service, unless the place is joined to it already.
+ * Plans a link to the nearest node of a service that the place is not connected to yet. If there is none, a place on a
+ * node of the service counts as connected.
  * @throws CommandRefusedError when no such node is near
  */
 export function connectToService(

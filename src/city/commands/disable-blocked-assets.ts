@@ -4,7 +4,7 @@ import { defineCommand } from "./command.js";
 
 export const disableBlockedAssets = defineCommand({
   path: "/commands/disable-blocked-assets",
-  summary: "Switches off the known broken asset family.",
+  summary: "Disables the game's broken assets `Block Services - ...`.",
   label: () => "Disable blocked assets",
   fields: z.object({}),
   act: ({ world }) => {

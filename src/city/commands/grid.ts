@@ -15,12 +15,12 @@ const SPACING_METERS = { least: 32, most: 256 };
 
 export const GRID_FIELDS = {
   dryRun: flag(false),
-  name: text("").describe("Of every segment; empty for generated names."),
+  name: text("").describe("Name of every segment; empty for generated names."),
   roadPrefab: text("Basic Road"),
   spacing: number(DEFAULT_SPACING_METERS).describe("Metres between crossings, 32 to 256."),
   rotationDegrees: number(0).describe("Clockwise seen from above."),
   snapDistance: number(DEFAULT_SNAP_METERS).describe(
-    "A crossing this close to a compatible node uses it, 0 to 64 m.",
+    "Crossings this close to a compatible node use that node, 0 to 64 m.",
   ),
 };
 
@@ -36,7 +36,7 @@ export interface GridShape {
 export interface Grid {
   /** (cols + 1) x (rows + 1) points, row by row. */
   readonly crossings: readonly GroundPoint[];
-  /** Pairs of crossings that a street joins, by index: all rows, then all columns. */
+  /** Index pairs of crossings that a street connects: all rows, then all columns. */
   readonly streets: readonly (readonly [number, number])[];
   /** cols x rows points, row by row. */
   readonly blockCenters: readonly GroundPoint[];

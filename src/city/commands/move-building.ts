@@ -18,7 +18,7 @@ export const moveBuilding = defineCommand({
     dryRun: flag(false),
     id: number(0),
     position: groundPoint,
-    angleDegrees: optionalNumber.describe("Null keeps the present angle."),
+    angleDegrees: optionalNumber.describe("Null keeps the angle."),
     strict: flag(false).describe("Refuses a place with faults, which are warnings otherwise."),
   }),
   act: ({ world }, fields) => {

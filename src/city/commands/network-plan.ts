@@ -25,7 +25,7 @@ const SOUNDING_METERS = 16;
 export interface PlannedEnd {
   readonly point: GroundPoint;
   node: SimNode | undefined;
-  /** The node existed before the plan. */
+  /** Whether the node existed before the plan. */
   readonly reused: boolean;
 }
 
@@ -53,7 +53,6 @@ export interface BuiltNetwork {
   readonly skippedSegments: number;
   readonly plannedNodes: number;
   readonly plannedSegments: number;
-  /** Money. */
   readonly cost: number;
   readonly warnings: readonly string[];
 }
@@ -130,7 +129,7 @@ export function buildPlan(world: World, { ends, links, cost }: NetworkPlan, name
   return segments.map(({ id }) => id);
 }
 
-/** Builds a plan unless `dryRun` is set. Returns the result, of a dry run too. */
+/** Builds a plan unless `dryRun` is set. Returns the result in both cases. */
 export function carryOut(
   world: World,
   plan: NetworkPlan,
@@ -159,7 +158,7 @@ export function placeOf({ point, node }: PlannedEnd): GroundPoint {
   return node?.position ?? point;
 }
 
-/** Existing segments that a planned one would cross without a shared node: they would look joined but not be. */
+/** Existing segments that a planned one would cross without a shared node: they would look connected but not be. */
 function crossedBy(world: World, { prefab, from, to }: PlannedLink): SimSegment[] {
   const positionOf = ({ point: { x, z }, node }: PlannedEnd): Position =>
     node?.position ?? { x, y: world.terrain.surfaceHeight(x, z), z };
@@ -211,11 +210,11 @@ export function warningsOf(world: World, links: readonly PlannedLink[]): string[
   const [first, ...more] = new Set(links.flatMap((link) => crossedBy(world, link).map(({ id }) => id)));
   if (first !== undefined) {
     const which = more.length === 0 ? `segment ${first}` : `segments ${[first, ...more].join(", ")}`;
-    warnings.push(`It crosses ${which} without a node, so they are not connected`);
+    warnings.push(`The new segment crosses ${which} without a node, so they are not connected`);
   }
   const depth = Math.max(0, ...links.map((link) => waterDepthUnder(world, link)));
   if (depth > 0)
-    warnings.push(`It runs through water up to ${depth.toFixed(1)} m deep; its Bridge variant does not`);
+    warnings.push(`The road runs through water up to ${depth.toFixed(1)} m deep; use its Bridge variant`);
   return warnings;
 }
 

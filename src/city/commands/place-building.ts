@@ -12,7 +12,7 @@ import { refuseFaults, siteFaults } from "./site-faults.js";
 
 export const placeBuilding = defineCommand({
   path: "/commands/place-building",
-  summary: "One building, or with `suggest` places for it.",
+  summary: "Places a building, or lists free places for it with `suggest`.",
   label: ({ buildingPrefab }) => `Place building ${fieldText(buildingPrefab, "building")}`,
   fields: z.object({
     dryRun: flag(false),

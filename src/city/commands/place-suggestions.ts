@@ -32,7 +32,7 @@ export type Suggestion = {
   readonly position: { readonly x: number; readonly z: number };
   readonly angleDegrees: number;
   readonly distance: number;
-  /** 0 for a place at the shore. */
+  /** Road beside the place; 0 for a place at the shore. */
   readonly roadSegmentId: number;
   readonly waterPipe: boolean;
 };

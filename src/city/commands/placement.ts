@@ -19,7 +19,10 @@ export function requirePlaceable(
   angleDegrees: number,
 ): void {
   if (prefab.blocked) {
-    throw new CommandRefusedError("blocked-prefab", `"${prefab.name}" is of a known broken asset family`);
+    throw new CommandRefusedError(
+      "blocked-prefab",
+      `"${prefab.name}" is one of the game's broken assets and cannot be placed`,
+    );
   }
   requireOnMap(position);
   if (!Number.isFinite(angleDegrees)) {

@@ -7,14 +7,14 @@ import { requireBuilding } from "./placement.js";
 
 export const setBuildingEmptying = defineCommand({
   path: "/commands/set-building-emptying",
-  summary: "A landfill or cemetery stops accepting and is emptied.",
+  summary: "Starts or stops emptying a landfill or cemetery. While it is emptied, it accepts nothing.",
   label: ({ id }) => `Set building emptying #${fieldText(id, "0")}`,
   fields: z.object({ id: number(0), emptying: flag(true) }),
   act: ({ world }, { id, emptying }) => {
     const building = requireBuilding(world, id);
     const { prefab, flags } = building;
     if (prefab.civic?.storage === undefined) {
-      const message = `Building ${id}, a ${prefab.displayName}, holds nothing to be emptied`;
+      const message = `Building ${id}, a ${prefab.displayName}, has no storage to empty`;
       throw new CommandRefusedError("bad-value", message);
     }
     building.flags = emptying ? flags | FLAG.Downgrading : flags & ~FLAG.Downgrading;
@@ -23,7 +23,7 @@ export const setBuildingEmptying = defineCommand({
   reply: ({ prefab, afterFlags }, { id, emptying }) => ({
     ok: true,
     dryRun: false,
-    message: `Building ${id} ${emptying ? "is being emptied" : "takes in again"}.`,
+    message: `Building ${id} ${emptying ? "is being emptied" : "is no longer being emptied"}.`,
     id,
     emptying,
     prefab: prefab.name,

@@ -23,14 +23,14 @@ const ANY = ["", "all"];
 interface TaxTarget {
   readonly service: GrowableService;
   readonly subService: SubService;
-  /** 0 for the aggregate of a sub-service. */
+  /** Level that the rate applies to; 0 for all levels of the sub-service together. */
   readonly level: Level;
   readonly scope: "uiTaxSlider" | "aggregate" | "level";
 }
 
 export const setTaxRate = defineCommand({
   path: "/commands/set-tax-rate",
-  summary: "One rate for every sub-service and level that passes the filters; none means all.",
+  summary: "Sets one rate for every sub-service and level that matches the filters; without filters for all.",
   label: ({ rate }) => `Set tax rate ${Math.trunc(Number(rate ?? -1))}`,
   fields: z.object({
     rate: number(-1).describe("Percent; truncated, then 0 to 29."),

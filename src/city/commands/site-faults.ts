@@ -22,7 +22,7 @@ import { zoneOf } from "../terms.js";
 
 /** Footprints may overlap by this much. */
 export const FOOTPRINT_TOLERANCE_METERS = 1;
-/** Steeper ground is a fault. */
+/** A larger height difference within a footprint is a fault. */
 export const MAX_RISE_METERS = 10;
 /** Roads farther away than this are not mentioned. */
 const NEAREST_ROAD_METERS = 500;
@@ -47,18 +47,19 @@ function* groundFaults(world: World, site: Site, moved: SimBuilding | undefined)
   for (const other of world.buildings.near(ground)) {
     const isInTheWay = other !== moved && !other.prefab.helper && !other.prefab.growable;
     if (!isInTheWay || !footprintsOverlap(site, other, FOOTPRINT_TOLERANCE_METERS)) continue;
-    yield `It stands on building ${other.id}, a ${other.prefab.displayName}`;
+    yield `The building stands on building ${other.id}, a ${other.prefab.displayName}`;
   }
   for (const road of roadsUnder(world, site))
-    yield `It stands on segment ${road.id}, a ${road.prefab.displayName}`;
+    yield `The building stands on segment ${road.id}, a ${road.prefab.displayName}`;
   const rise = riseUnder(world, site);
-  if (rise > MAX_RISE_METERS) yield `The ground under it rises by ${rise.toFixed(1)} m`;
+  if (rise > MAX_RISE_METERS) yield `The ground under the building rises by ${rise.toFixed(1)} m`;
   const { x, z } = site.position;
   const { civic } = site.prefab;
-  if (civic?.shore && !isAtShore(world.terrain, site)) yield "No shore is near: it works only beside water";
-  if (!civic?.shore && world.terrain.isWater(x, z)) yield "It stands in water";
+  if (civic?.shore && !isAtShore(world.terrain, site))
+    yield "No shore is near: the building works only beside water";
+  if (!civic?.shore && world.terrain.isWater(x, z)) yield "The building stands in water";
   if (site.prefab.growable && zoneAt(world, site.position) !== zoneOf(site.prefab)) {
-    yield `It is torn down soon, because the ground is not zoned ${zoneOf(site.prefab)}`;
+    yield `The building will be torn down soon, because the ground is not zoned ${zoneOf(site.prefab)}`;
   }
 }
 
@@ -85,7 +86,7 @@ function* connectionFaults(world: World, site: Site): Generator<string> {
   if (civic?.heatKw && !hasPipe(world, site, "heat")) yield missingPipe("heating");
   const needsPower = growable !== null || civicPowerKw(site.prefab) > 0;
   if (needsPower && !hasPowerAt(world, site))
-    yield "No power is within reach: build a line or a plant beside it";
+    yield "No power is within reach: build a power line or a plant beside the building";
 }
 
 function nearestRoad(world: World, { position }: Site): string {

@@ -6,19 +6,25 @@ import { defineCommand } from "./command.js";
 
 export const takeLoan = defineCommand({
   path: "/commands/take-loan",
-  summary: "Takes a loan of a bank that GET /state/budget lists, or repays all of it at once.",
-  label: ({ lender, repay }) => `${repay === true ? "Repay" : "Take"} loan of ${fieldText(lender, "nobody")}`,
+  summary: "Takes a loan from a bank that GET /state/budget lists, or repays it in full.",
+  label: ({ lender, repay }) =>
+    `${repay === true ? "Repay" : "Take"} loan of ${fieldText(lender, "no bank")}`,
   fields: z.object({ lender: text(""), repay: flag(false), dryRun: flag(false) }),
   act: ({ world }, { dryRun, lender, repay }) => {
     const offer = LOAN_OFFERS.find((each) => each.lender === lender);
     if (!offer) {
       const names = LOAN_OFFERS.map((each) => each.lender).join(", ");
-      throw new CommandRefusedError("unknown-lender", `No bank is named "${lender}"; these lend: ${names}`);
+      throw new CommandRefusedError(
+        "unknown-lender",
+        `No bank is named "${lender}"; it must be one of ${names}`,
+      );
     }
     const { ledger } = world;
     const running = ledger.loans.find((loan) => loan.lender === lender);
     if (repay !== (running !== undefined)) {
-      const message = repay ? `The city owes ${lender} nothing` : `The city already has a loan of ${lender}`;
+      const message = repay
+        ? `The city owes ${lender} nothing`
+        : `The city already has a loan from ${lender}`;
       throw new CommandRefusedError("bad-value", message);
     }
     if (running) {
@@ -36,8 +42,8 @@ export const takeLoan = defineCommand({
     return offer;
   },
   reply: ({ amount, weeks, weeklyPayment }, { lender, repay, dryRun }, { budget }) => {
-    const subject = repay ? `The loan of ${lender}` : `${amount} of ${lender}`;
-    const message = `${subject} ${dryRun ? "would be" : "was"} ${repay ? "paid back" : "lent"}.`;
+    const subject = repay ? `The loan from ${lender}` : `A loan of ${amount} from ${lender}`;
+    const message = `${subject} ${dryRun ? "would be" : "was"} ${repay ? "paid back" : "taken"}.`;
     const { balance } = budget;
     return { ok: true, dryRun, message, lender, repay, amount, weeks, weeklyPayment, balance };
   },

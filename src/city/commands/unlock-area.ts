@@ -10,7 +10,7 @@ import { requireWholeWithin } from "./requirements.js";
 
 export const unlockArea = defineCommand({
   path: "/commands/unlock-area",
-  summary: "Buys a tile of the map, named by its numbers or by a place in it.",
+  summary: "Buys a tile of the map, given by its column and row or by a place in it.",
   label: () => "Unlock area",
   fields: z.object({
     dryRun: flag(false),

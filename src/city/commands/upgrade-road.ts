@@ -13,7 +13,7 @@ const MAX_SEGMENTS = 200;
 export const upgradeRoad = defineCommand({
   path: "/commands/upgrade-road",
   summary:
-    "Changes the prefab of roads in place. Zones and buildings stay, also where a wider road reaches under them. The city pays the difference of the building costs.",
+    "Changes the prefab of roads in place. Zones and buildings stay, even if a wider road reaches under them. The city pays the difference in construction cost.",
   label: ({ roadPrefab }) => `Upgrade road to ${fieldText(roadPrefab, "Medium Road")}`,
   fields: z.object({
     dryRun: flag(false),

@@ -1,4 +1,4 @@
-/** Paints zone blocks, for all commands that paint. */
+/** Painting of zone blocks, shared by the zoning and repair commands. */
 import { CELL_METERS } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
 import { BUILDING_PREFABS } from "../simulation/catalogue/building-prefabs.js";

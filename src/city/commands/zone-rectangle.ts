@@ -11,7 +11,7 @@ const MAX_SIDE_METERS = 2048;
 
 export const zoneRectangle = defineCommand({
   path: "/commands/zone-rectangle",
-  summary: "Paints single cells whose centres lie between two corners.",
+  summary: "Paints the cells whose centres lie within a rectangle.",
   label: ({ zone }) => `Zone rectangle ${fieldText(zone, "zone")}`,
   fields: z.object({
     dryRun: flag(false),

@@ -13,10 +13,10 @@ import { sendBytes, sendJson } from "../wire/answers.js";
 const CONNECT_TIMEOUT_MS = 2000;
 /** Clients poll /health, so a game that hangs is reported before they give up. */
 const HEALTH_TIMEOUT_MS = 1500;
-/** The game itself gives up after ten seconds, twice. */
+/** The game may time out twice, after ten seconds each. */
 const ANSWER_TIMEOUT_MS = 25_000;
 const CAPTURE_TIMEOUT_MS = 35_000;
-/** For composite commands of some bridges. */
+/** For commands that build several things, on some bridges. */
 const COMPOSITE_TIMEOUT_MS = 130_000;
 const COMPOSITE = /^\/commands\/(build-grid|build-neighborhood|.*transit)/;
 
@@ -53,7 +53,7 @@ async function forward(game: URL, request: Request, response: Response): Promise
     const answer = await ask(game, request, Buffer.isBuffer(body) ? body : Buffer.alloc(0), hungUp.signal);
     const contentType = answer.headers["content-type"] ?? "application/octet-stream";
     if (HTML.test(contentType))
-      throw new Error("it sent a web page, so it is not a bridge; check CITY_GAME_URL");
+      throw new Error("the response is a web page, so this is not a bridge; check CITY_GAME_URL");
     const bytes = await buffer(answer);
     for (const [name, value] of Object.entries(answer.headers)) {
       if (name.startsWith("x-bridge-") && value !== undefined) response.setHeader(name, value);

@@ -1,4 +1,4 @@
-/** Advice: what keeps people away from the city, and what will run short next. */
+/** Advice: what lowers happiness in the city, and what will run short next. */
 import type { Position } from "../game.js";
 import { middle, position } from "../geometry.js";
 import { LIST, type ReadRoute } from "../read-route.js";
@@ -13,12 +13,12 @@ import { type LimitRule, paginate } from "./listing.js";
 import { buildNear, type Remedy, remediesFor, taxes, widen, zoneNear } from "./remedies.js";
 
 const ADVICE_LIMIT: LimitRule = { fallback: 20, max: 100 };
-/** Size of the sample of homes, evenly spread over the city. */
+/** Number of homes that are examined, spread evenly over the list of homes. */
 const SAMPLED_HOMES = 300;
 const LEAST_POINTS = 0.5;
 /** Gravity (0 to 100) for each point of happiness that homes lose on average. */
 const GRAVITY_PER_POINT = 4;
-/** Gravity of a service that all homes lack, before its lack costs happiness. */
+/** Gravity of a service that all homes lack, while its lack does not yet cost happiness. */
 const WISH_GRAVITY = 10;
 const NEARLY_USED = 0.85;
 const NEARLY_FULL = 0.8;
@@ -29,16 +29,16 @@ interface Advice {
   /** Topic: a cause of unhappiness, a problem, a utility, money, demand or a road. */
   readonly topic: string;
   readonly message: string;
-  /** 0 to 100. */
+  /** Urgency, 0 to 100. */
   readonly gravity: number;
   readonly value: number;
   readonly unit: string;
-  /** Place where it is worst. */
+  /** Place where the problem is worst. */
   readonly place: Position;
   readonly commands: readonly Remedy[];
 }
 
-/** GET /state/advice: the gravest first. */
+/** GET /state/advice: entries by gravity, highest first. */
 export const advice: ReadRoute = {
   path: "/state/advice",
   label: "Read advice",
@@ -81,7 +81,7 @@ function fromWishes(city: SimulatedCity): Advice[] {
     });
 }
 
-/** Causes of lost happiness of homes. Problems of buildings and missing services have entries of their own. */
+/** Causes of lost happiness in homes, except problems of buildings and missing services, which have their own entries. */
 function fromHomes(city: SimulatedCity): Advice[] {
   const wished = city.missingServices().map(({ service }) => service);
   const homes = city.world.buildings.all().filter(({ homes, flags }) => homes > 0 && (flags & DOWN) === 0);
@@ -101,7 +101,7 @@ function fromHomes(city: SimulatedCity): Advice[] {
   return [...causes].flatMap(([cause, { lost, place }]): Advice[] => {
     const value = lost / sample.length;
     if (value < LEAST_POINTS) return [];
-    const message = `People miss ${value.toFixed(1)} points of happiness for ${cause}.`;
+    const message = `Homes lose ${value.toFixed(1)} points of happiness on average because of ${cause}.`;
     const gravity = GRAVITY_PER_POINT * value;
     return [
       {
@@ -139,7 +139,7 @@ function fromProblems(city: SimulatedCity): Advice[] {
 
 const PLANTS = { power: "Electricity", water: "Water", sewage: "Sewage", heat: "Heating" } as const;
 
-/** Networks that are used up, or nearly. */
+/** Utility networks at or near their capacity. */
 function fromUtilities(city: SimulatedCity): Advice[] {
   return city.utilities().flatMap(({ carries, supply, demand, plantIds, unserved }): Advice[] => {
     const used = demand / supply;
@@ -178,7 +178,7 @@ function fromMoney(city: SimulatedCity): Advice[] {
   return [
     {
       topic: "money",
-      message: `The city loses ${(-net).toFixed(0)} a week; its money lasts ${value.toFixed(0)} weeks.`,
+      message: `The city loses ${(-net).toFixed(0)} per week; its money lasts ${value.toFixed(0)} weeks.`,
       gravity: value < 4 ? 80 : value < 26 ? 50 : 15,
       value,
       unit: "weeks",
@@ -200,7 +200,7 @@ function fromServices(city: SimulatedCity): Advice[] {
     const value = isFull ? filled : load;
     const message = isFull
       ? `${prefab.displayName} ${id} is ${filled.toFixed(0)} % full.`
-      : `${prefab.displayName} ${id} is asked for ${load.toFixed(0)} % of what it can do.`;
+      : `${prefab.displayName} ${id} has a load of ${load.toFixed(0)} % of its capacity.`;
     const empty = { command: "set-building-emptying", fields: { id } };
     const commands = [...(isFull ? [empty] : []), buildNear(city, prefab, place)];
     return [
@@ -245,7 +245,7 @@ function fromDemand(city: SimulatedCity): Advice[] {
 const WEEKS_PER_YEAR = 52;
 const NOTABLE_LOSS = 0.02;
 
-/** Families that came together grow old together: more citizens will die within a year than were born in the last one. */
+/** Warns that more citizens will die within a year than were born in the last one: people who moved in together age together. */
 function fromAges(city: SimulatedCity): Advice[] {
   const { world } = city;
   const home = world.buildings.all().find(({ householdIds }) => householdIds.length > 0);
@@ -256,7 +256,7 @@ function fromAges(city: SimulatedCity): Advice[] {
   return [
     {
       topic: "ageing",
-      message: `${retired} citizens are old and will die within about a year; ${births} were born in the last one. New homes bring young families.`,
+      message: `${retired} citizens are old and will die within about a year; ${births} were born in the last year. New homes bring young families.`,
       gravity: (100 * value) / world.citizens.size,
       value,
       unit: "citizens",

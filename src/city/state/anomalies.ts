@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { findBuildingOverlaps } from "../anomalies/building-overlaps.js";
 import { roadsOf } from "../anomalies/road-index.js";
-import { findDeadEnds, findRoadPairs, findShortStubs } from "../anomalies/road-network.js";
+import { findConflictingRoads, findDeadEnds, findShortStubs } from "../anomalies/road-network.js";
 import { findTerrainMismatches } from "../anomalies/road-terrain.js";
 import { findMottledZones } from "../anomalies/zone-mottling.js";
 import { LIST, type ReadRoute } from "../read-route.js";
@@ -9,7 +9,7 @@ import { cachedByRevision } from "../revision-cache.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { type Anomaly, countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
 
-/** GET /state/road-anomalies: stubs, pairs, terrain, dead ends, in this order. */
+/** GET /state/road-anomalies: stubs, conflicting roads, terrain mismatches, dead ends, in this order. */
 export const roadAnomalies: ReadRoute = {
   path: "/state/road-anomalies",
   label: "Inspect road anomalies",
@@ -35,10 +35,10 @@ export const roadAnomalies: ReadRoute = {
   },
 };
 
-/** Cached because pairs and terrain are the most expensive detectors. */
+/** Results of the two most expensive detectors. */
 const cachedFindings = cachedByRevision("networkRevision", (city: SimulatedCity): readonly Anomaly[] => {
   const roads = roadsOf(city);
-  return [...findRoadPairs(roads), ...findTerrainMismatches(city, roads)];
+  return [...findConflictingRoads(roads), ...findTerrainMismatches(city, roads)];
 });
 
 export const buildingAnomalies: ReadRoute = {

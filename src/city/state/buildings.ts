@@ -9,7 +9,7 @@ import { ENTITY_LIMIT, paginate, problemText, sumBy, tally } from "./listing.js"
 const FACILITY: ReadonlySet<Service> = new Set(FACILITY_SERVICES);
 const GROWABLE: ReadonlySet<Service> = new Set(GROWABLE_SERVICES);
 
-/** A service building; pipe junctions do not count. */
+/** Whether a building is a service building; pipe junctions do not count. */
 export function isFacility({ prefab }: Building): boolean {
   return FACILITY.has(prefab.service) && !prefab.helper;
 }
@@ -22,12 +22,12 @@ export function isActive({ flags }: Building): boolean {
   return (flags & FLAG.Active) !== 0;
 }
 
-/** Abandoned, collapsed or burned down. */
+/** Whether a building is abandoned, collapsed or burned down. */
 export function isRuin({ flags }: Building): boolean {
   return (flags & (FLAG.Abandoned | FLAG.BurnedDown | FLAG.Collapsed)) !== 0;
 }
 
-/** Checks by prefab first: there are few prefabs and thousands of buildings. */
+/** Counts per prefab first, because there are few prefabs and thousands of buildings. */
 export function countServices(buildings: readonly Building[]) {
   const counts = tally(buildings, ({ prefab }) => prefab);
   return {
@@ -36,7 +36,7 @@ export function countServices(buildings: readonly Building[]) {
   };
 }
 
-/** A cache, because thousands of rows share few combinations of flags. */
+/** Texts by flag mask: thousands of rows share few combinations of flags. */
 const FLAG_TEXTS = new Map<number, string>();
 
 /** Flag names in bit order, joined. */

@@ -8,7 +8,7 @@ import type { JsonObject } from "../wire/answers.js";
 import { isGrowable } from "./buildings.js";
 import { countBy } from "./listing.js";
 
-/** Rows of each list of a digest; counts cover all. */
+/** Maximum rows of each list; the counts cover all. */
 const MAX_ROWS = 20;
 
 interface GrowableState {
@@ -23,7 +23,7 @@ export class CitySnapshot {
   readonly #city: SimulatedCity;
   readonly #figures;
   readonly #problems: ReadonlyMap<string, ReadonlySet<string>>;
-  /** By record, because ids are reused. */
+  /** Keys are the building objects, because ids are reused. */
   readonly #growables: ReadonlyMap<Building, GrowableState>;
   readonly #messages;
   readonly #lastSample;
@@ -42,7 +42,7 @@ export class CitySnapshot {
     );
   }
 
-  /** Whether the problem has begun somewhere since the digest was created; `any` for all problems. */
+  /** Whether the problem has begun anywhere since the snapshot; `any` for any problem. */
   hasBegun(problem: string): boolean {
     for (const [name, now] of problemsOf(this.#city)) {
       if (problem !== "any" && problem !== name) continue;

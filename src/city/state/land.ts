@@ -59,10 +59,10 @@ function row({ id, segmentId, position: at, angleRadians, rows, cells }: ZoneBlo
   return { id, segmentId, position: position(at), angleRadians, rows, cells: cells.join("") };
 }
 
-/** Coarse, because one answer holds the whole map. */
+/** Spacing of samples: coarse, because one response contains the whole map. */
 const SPACING_METERS = 96;
 
-/** Cached for ever: the terrain never changes. */
+/** Terrain grid of each city. The terrain never changes. */
 const grids = new WeakMap<SimulatedCity, JsonObject>();
 
 /** GET /state/terrain/grid: heights of the ground and depths of water, row by row from the south-west corner. */

@@ -1,4 +1,4 @@
-/** Shared by all lists: paging, counts, formats of problems and times. */
+/** Paging, counts and formats of problems and times, shared by all lists. */
 import type { Problems } from "../game.js";
 import { PROBLEMS_1 } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
@@ -67,7 +67,7 @@ export function problemNames({ names, severity }: Problems): string[] {
 
 const TEXTS = new WeakMap<Problems, string>();
 
-/** Empty without problems. */
+/** Problem names, comma-separated; empty without problems. */
 export function problemText(problems: Problems): string {
   if (problems.names.length === 0) return "";
   const known = TEXTS.get(problems);

@@ -15,7 +15,7 @@ import { problemText } from "./listing.js";
 const TILE_METERS = 256;
 /** The prime of the 32-bit FNV hash. */
 const PRIME = 0x01000193;
-/** Rows in one answer, rounded up to whole tiles. */
+/** Maximum rows in one response, rounded up to whole tiles. */
 const MAX_ROWS = 4000;
 
 interface Tile {
@@ -23,7 +23,7 @@ interface Tile {
   readonly row: number;
   /** Hash of all values in its rows. */
   hash: number;
-  /** Unique among tiles; rises with each change. */
+  /** Revision of the last change, unique among tiles. */
   revision: number;
 }
 
@@ -65,14 +65,14 @@ const trackers = new WeakMap<SimulatedCity, TileTracker>();
 
 /**
  * GET /state/map-tiles: buildings by tiles of 256 m, only tiles that changed after `since`, the `revision` of an earlier
- * answer with the same `key`. `complete` is false when more has changed than one answer holds.
+ * response with the same `key`. `complete` is false if more tiles have changed than fit into one response.
  */
 export const mapTiles: ReadRoute = {
   path: "/state/map-tiles",
   label: "Read map tiles",
   parameters: {
-    key: z.string().optional().describe("The `key` of an earlier answer."),
-    since: z.int().default(0).describe("The `revision` of that answer."),
+    key: z.string().optional().describe("The `key` of an earlier response."),
+    since: z.int().default(0).describe("The `revision` of that response."),
   },
   read: ({ city, query }) => {
     const tracker = trackers.get(city) ?? new TileTracker();
@@ -142,7 +142,7 @@ function hashOf(buildings: readonly Building[]): number {
   return hash >>> 0;
 }
 
-/** A cache, because thousands of buildings share few texts. */
+/** Hashes by text: thousands of buildings share few texts. */
 const TEXT_HASHES = new Map<string, number>();
 
 function hashOfText(text: string): number {
@@ -154,7 +154,7 @@ function hashOfText(text: string): number {
   return hash;
 }
 
-/** Depends on the zones only, so a page's cached zones stay valid after a restart. */
+/** Hash of all zones. Zones that a client has cached stay valid after a restart. */
 const zoneHash = cachedByRevision("zoneRevision", (city: SimulatedCity) => {
   let hash = 0;
   for (const { id, cells } of city.zoneBlocks()) {

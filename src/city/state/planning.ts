@@ -10,7 +10,7 @@ import { facilityRow } from "./buildings.js";
 import { ENTITY_LIMIT, type LimitRule, paginate, problemNames, timestamp } from "./listing.js";
 import { segmentRow } from "./networks.js";
 
-/** GET /state/budget: money by line, oldest week first in the history, which `history=false` leaves out. */
+/** GET /state/budget: income and expenses by line. The history begins with the oldest week; `history=false` leaves it out. */
 export const budget: ReadRoute = {
   path: "/state/budget",
   label: "Read budget",
@@ -34,10 +34,10 @@ function weekRow<T extends BudgetWeek | StatisticsSample>({ gameTimeMs, ...figur
   return { gameTime: timestamp(gameTimeMs), ...figures };
 }
 
-/** Default: one year. */
+/** Weeks of statistics in a response; the default is one year. */
 const STATISTICS_LIMIT: LimitRule = { fallback: 52, max: 522 };
 
-/** GET /state/statistics: a row a week, newest first. */
+/** GET /state/statistics: one row per week, newest first. */
 export const statistics: ReadRoute = {
   path: "/state/statistics",
   label: "Read statistics",

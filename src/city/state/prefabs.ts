@@ -30,7 +30,7 @@ export const networkPrefabs: ReadRoute = {
   },
 };
 
-/** Costs are per metre; cars count both ways together. */
+/** Row of a network prefab. Costs are per metre; the capacity counts both directions together. */
 function networkRow(prefab: SimNetworkPrefab) {
   const { name, displayName, service, subService, elevation, widthMeters, lanes, zoning } = prefab;
   const { carries, frontage, costPerCell, speedKmh, capacityPerHour } = prefab;
@@ -66,7 +66,7 @@ export const buildingPrefabs: ReadRoute = {
   },
 };
 
-/** Capacities of growables are minimums. */
+/** Row of a building prefab. Capacities of growables are minimums. */
 function buildingRow(prefab: SimBuildingPrefab) {
   const { name, displayName, service, subService, level, width, length, civic } = prefab;
   const { coverage, powerKw = 0, waterM3 = 0, sewageM3 = 0, heatKw = 0 } = civic ?? {};

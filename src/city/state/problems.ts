@@ -23,7 +23,7 @@ interface AffectedEntity {
   readonly id: number;
   readonly problems: Problems;
   readonly position: Position;
-  /** Absent from nodes and segments. */
+  /** Flags of a building; absent for nodes and segments. */
   readonly flags?: number;
 }
 
@@ -33,7 +33,7 @@ interface ProblemCount {
   count: number;
 }
 
-/** GET /state/problems: buildings, then nodes, then segments; `entityType` filters. Also missing services as `wishes`. */
+/** GET /state/problems: problems of buildings, nodes and segments, in this order, and missing services as `wishes`. */
 export const problems: ReadRoute = {
   path: "/state/problems",
   label: "Read city problems",
@@ -80,7 +80,7 @@ function findAffected(city: SimulatedCity): AffectedEntity[] {
   return found;
 }
 
-/** In the order of first encounter. */
+/** Counts combinations of problems, in the order of first occurrence. */
 function countProblems(affected: readonly AffectedEntity[]): ProblemCount[] {
   const problemCounts = new Map<string, ProblemCount>();
   for (const entity of affected) {

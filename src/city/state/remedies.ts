@@ -1,4 +1,4 @@
-/** Commands that help with an advice entry. Each can be sent unchanged. */
+/** Commands that solve the problem of an advice entry. Clients can send them unchanged. */
 import { suggestPlaces } from "../commands/place-suggestions.js";
 import { distance } from "../geometry.js";
 import {
@@ -17,7 +17,7 @@ import type { JsonObject } from "../wire/answers.js";
 export type Remedy = { readonly command: string; readonly fields: JsonObject };
 type Remedies = (city: SimulatedCity, place: GroundPoint) => Remedy[];
 
-/** For each cause of unhappiness (life/happiness.ts) and each problem. */
+/** Commands by cause of unhappiness (life/happiness.ts) or problem. */
 const REMEDIES: Readonly<Record<string, Remedies>> = {
   ...Object.fromEntries(COVERAGES.map((kind) => [kind, builds(cheapestFor(kind))])),
   crime: builds(cheapestFor("police")),
@@ -49,7 +49,7 @@ export function remediesFor(city: SimulatedCity, cause: string, place: GroundPoi
   return REMEDIES[cause]?.(city, place) ?? [];
 }
 
-/** Places a building at the best free place near a point. If none is free, searches farther away. */
+/** Command that places a building at the best free place near a point, or lists free places if there is none. */
 export function buildNear(city: SimulatedCity, prefab: SimBuildingPrefab, near: GroundPoint): Remedy {
   const [best] = suggestPlaces(city.world, prefab, near, 1);
   const buildingPrefab = prefab.name;
@@ -75,13 +75,13 @@ function cheapestFor(kind: string): string {
   return cheapest?.name ?? "";
 }
 
-/** Changes a rate by some points. */
+/** Command that changes a tax rate by some percentage points. */
 export function taxes(city: SimulatedCity, service: string, like: SubService, points: number): Remedy {
   const rate = Math.min(Math.max(city.taxRate(like, 1) + points, 0), MAX_TAX_RATE);
   return { command: "set-tax-rate", fields: { service, rate } };
 }
 
-/** Zones the nearest unzoned block, else builds a new neighbourhood. */
+/** Command that zones the nearest unzoned block; none if there is no such block. */
 export function zoneNear(city: SimulatedCity, place: GroundPoint, zone: Zone): Remedy[] {
   const { world } = city;
   const free = world.blocks
@@ -99,7 +99,7 @@ export function zoneNear(city: SimulatedCity, place: GroundPoint, zone: Zone): R
   return [{ command: "set-zone", fields: { zone, center: { x, z }, radius: 24 } }];
 }
 
-/** Upgrades the segment to the next wider road; none for the widest. */
+/** Command that upgrades a segment to the next wider road; none for the widest. */
 export function widen(city: SimulatedCity, segmentId: number): Remedy[] {
   const prefab = city.segment(segmentId)?.prefab;
   const own = prefab && findNetworkPrefab(prefab.name)?.capacityPerHour;

@@ -1,4 +1,4 @@
-/** Traffic endpoint. */
+/** Traffic of roads: the read endpoint, its histogram and the mean flow. */
 import { z } from "zod";
 import type { NetSegment, SegmentTraffic } from "../game.js";
 import { distance, lengthOf, middle, position } from "../geometry.js";

@@ -13,7 +13,7 @@ export interface JsonObject {
   readonly [key: string]: Json | undefined;
 }
 
-/** JSON text that was written earlier. */
+/** A value that is already JSON text. */
 export class JsonText {
   constructor(readonly pieces: readonly string[]) {}
 }

@@ -11,7 +11,7 @@ import { FieldError } from "./answers.js";
 
 export type Body = Fields;
 
-/** Commands need four levels. Deeper bodies are refused because parsing them is costly. */
+/** Commands need four levels of nesting. Deep nesting is refused, because parsing it is costly. */
 const MAX_DEPTH = 32;
 
 /**
@@ -37,7 +37,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Limit of texts, because names are kept for ever and repeated in answers and messages. */
+/** Maximum length of texts, because names are saved and repeated in responses and messages. */
 const MAX_TEXT_CHARACTERS = 1000;
 const MAX_SHOWN_CHARACTERS = 80;
 
@@ -73,7 +73,7 @@ export function parseFields<S extends z.ZodType>(schema: S, body: Body): z.outpu
   throw new FieldError(`${path.join(".")} ${message}, not ${shorten(asSent(value))}`);
 }
 
-/** JSON has no notation for Infinity, which 1e999 parses as. */
+/** Text of a value for error messages. JSON.stringify would print Infinity, which 1e999 parses as, as null. */
 function asSent(value: unknown): string {
   if (value === undefined) return "nothing";
   return typeof value === "number" ? String(value) : JSON.stringify(value);
@@ -144,7 +144,7 @@ export class Query {
     return this.#parsed(key, DECIMAL, fallback);
   }
 
-  /** True for the exact text `true` only. */
+  /** Only the exact text `true` is true. */
   flag(key: string, fallback: boolean): boolean {
     const value = this.#values(key)[0];
     return value === undefined ? fallback : decode(value) === "true";
