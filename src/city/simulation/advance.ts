@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import type { World } from "./state/world.js";
 import { tick } from "./tick.js";
 
-/** A request takes a few turns of the event loop, each after one slice. */
+/** Duration of a slice. A request takes a few turns of the event loop, and waits for one slice before each. */
 const SLICE_MS = 2;
 
 export interface Advance {
@@ -18,7 +18,7 @@ export interface Advance {
 
 export type Outcome = "frames" | "reached" | "maxSeconds" | "stopped";
 
-/** The city's own clock is stopped meanwhile, paused or not. Commands run between two slices. */
+/** Advances the city, even if it is paused. Its own clock is stopped meanwhile. Commands run between two slices. */
 export async function advanceWorld(world: World, advance: Advance): Promise<Outcome> {
   const { maxFrames, maxSeconds, isReached, isStopped } = advance;
   const lastFrame = world.frame + maxFrames;

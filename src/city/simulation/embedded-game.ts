@@ -46,7 +46,7 @@ export class EmbeddedGame {
     this.#autosaveTimer?.unref();
   }
 
-  /** The loaded city, or null. Ask for it in each request: loading replaces it. */
+  /** The loaded city, or null. Read it in each request, because loading replaces it. */
   get city(): SimulatedCity | null {
     return this.#loaded;
   }
@@ -79,7 +79,7 @@ export class EmbeddedGame {
 
   /**
    * Saves the loaded city under an automatic name. Resolves when done, also after a failure (`onSaveFailed`). Returns
-   * whether nothing would be lost.
+   * whether the city is saved; true if none is loaded.
    */
   async autosave(): Promise<boolean> {
     return this.#loaded === null || this.#saves.autosave(this.#loaded.world);

@@ -42,7 +42,7 @@ export class SimulatedCity {
     return this.world.segments.all().reduce((sum, { prefab }) => sum + prefab.lanes, 0);
   }
 
-  /** Whole numbers; the simulation keeps fractions. */
+  /** Demand in whole numbers; the simulation keeps fractions. */
   get demand(): Demand {
     const { residential, commercial, workplace } = this.world.demand;
     return {
@@ -87,13 +87,13 @@ export class SimulatedCity {
   readonly building = (id: number) => this.world.buildings.get(id);
   /** Recent messages, oldest first; at most 100. */
   readonly messages = () => this.world.board.messages;
-  /** Percent, 0 to 29. */
+  /** Tax rate in percent, 0 to 29. */
   readonly taxRate = (subService: SubService, level: Level) => this.world.taxes.rate(subService, level);
-  /** A row for each week, oldest first; at most ten years. */
+  /** Statistics, one row per week, oldest first; at most ten years. */
   readonly statistics = () => this.world.statistics.samples;
   /** Supply and demand of each connected network in the last round. */
   readonly utilities = () => this.world.utilities;
-  /** Undefined for a segment that is not a road. */
+  /** Traffic of a segment; undefined if it is not a road. */
   readonly traffic = (segmentId: number) => trafficOf(this.world, segmentId);
 
   /** Values of the squares with buildings, or with roads for traffic. */
@@ -101,7 +101,7 @@ export class SimulatedCity {
   /** Quality of each service at a place. */
   readonly coverage = (place: GroundPoint) => coverageAt(this.world, place);
 
-  /** Expected services that too few homes have, in order of population. */
+  /** Expected services that some homes lack, sorted by threshold. */
   readonly missingServices = () => missingServices(this.world);
 
   buildingDetails(id: number): BuildingDetails | undefined {
@@ -111,17 +111,17 @@ export class SimulatedCity {
 
   /** Tiles that the city can own, row by row from the south-west. */
   readonly areas = () => areasOf(this.world);
-  /** In load order, blocked ones included. */
+  /** All prefabs in load order, including blocked ones. */
   readonly networkPrefabs = () => NETWORK_PREFABS;
   readonly buildingPrefabs = () => BUILDING_PREFABS;
-  /** The map reaches this far from the origin in x and z, both ways. */
+  /** Distance from the origin to each edge of the map. */
   readonly mapHalfMeters = MAP_HALF_METERS;
-  /** Metres. Outside the map the edge value continues. */
+  /** Height of the ground in metres. Outside the map the edge value continues. */
   readonly groundHeight = (x: number, z: number) => this.world.terrain.groundHeight(x, z);
   /** Height of the ground, or of the water surface where that is higher. */
   readonly surfaceHeight = (x: number, z: number) => this.world.terrain.surfaceHeight(x, z);
 
-  /** Equal for the same seed and the same commands at the same frames. */
+  /** Hash of the city, equal for the same seed and the same commands at the same frames. */
   readonly hash = () => hashOf(this.world);
 
   /** Resolves once no save is copying the city, so that a command does not have to finish the copy. */

@@ -225,7 +225,7 @@ describe("saves of the embedded city", () => {
     for (const share of [0, 0.001, 0.01, 0.5, 0.999]) {
       expect(await refusalOf(whole.subarray(0, Math.floor(whole.length * share)))).to.match(/truncated/);
     }
-    expect(await refusalOf(Buffer.concat([whole, Buffer.from("x")]))).to.match(/overlong/);
+    expect(await refusalOf(Buffer.concat([whole, Buffer.from("x")]))).to.match(/too long/);
     const flipped = Buffer.from(whole);
     flipped[whole.length - 100] = (flipped[whole.length - 100] as number) ^ 1;
     expect(await refusalOf(flipped)).to.match(/checksum/);

@@ -135,7 +135,7 @@ describe("goods by road", () => {
     const turbine = { id: site.id - 1, emptying: true };
     expect(() => setBuildingEmptying.act(city, turbine)).to.throw(
       CommandRefusedError,
-      /nothing to be emptied/,
+      /has no storage to empty/,
     );
   });
 

@@ -25,7 +25,7 @@ interface GrowableClass {
   readonly highDensity: boolean;
 }
 
-/** The services that reach buildings. */
+/** Services that cover the buildings around their providers. */
 export const COVERAGES = [
   "garbage",
   "health",
@@ -44,11 +44,11 @@ export const ROAD_COVERAGES = COVERAGES.filter((kind) => kind !== "leisure");
 export interface Civic {
   /** Maximum electric output. */
   readonly powerKw?: number;
-  /** The output follows the wind. */
+  /** Whether the output depends on the wind. */
   readonly wind?: boolean;
   /** Water it pumps per week. */
   readonly waterM3?: number;
-  /** Sewage it takes per week. */
+  /** Sewage it treats or drains per week. */
   readonly sewageM3?: number;
   /** Heat it feeds into heating pipes. */
   readonly heatKw?: number;
@@ -59,7 +59,7 @@ export interface Civic {
   readonly storage?: number;
   /** Needs fuel delivered by road. */
   readonly burnsFuel?: boolean;
-  /** Ground pollution at its door, 0 to 100. */
+  /** Ground pollution at the building, 0 to 100. */
   readonly pollution?: number;
   /** Works without a road. */
   readonly roadless?: boolean;
@@ -74,7 +74,7 @@ type Role = Civic & Partial<Pick<SimBuildingPrefab, "subService" | "level" | "he
 /** Name (with ` = ` and the display name if they differ), footprint, cost, weekly upkeep and role. */
 type CivicRow = readonly [names: string, footprint: Size, cost: number, upkeep: number, role: Role];
 
-/** Needs the shore and no road. */
+/** For buildings that need a shore but no road. */
 const SHORE = { shore: true, roadless: true };
 
 const CIVIC_ROWS: Partial<Record<Service, readonly CivicRow[]>> = {
@@ -217,9 +217,9 @@ interface GrowableFamily extends Partial<Omit<GrowableClass, "highDensity">> {
   readonly highDensity: boolean;
   readonly service: GrowableService;
   readonly subService: SubService;
-  /** One per level, for the sizes that have no name of the game's own. */
+  /** Name endings, one per level, for sizes without a known name in the game. */
   readonly kinds: string;
-  /** One per level. */
+  /** Display names, one per level. */
   readonly displayNames: string;
   /** Known names of the game: level, footprint and kind. */
   readonly known: string;

@@ -10,7 +10,7 @@ export interface SimNetworkPrefab extends NetworkPrefab {
   /** Whether buildings can connect to it. */
   readonly frontage: boolean;
   readonly costPerCell: number;
-  /** Money a week; 0 for highways, which the state maintains. */
+  /** Money per week; 0 for highways, which the state maintains. */
   readonly upkeepPerCell: number;
   /** Free speed of cars; 0 without cars. */
   readonly speedKmh: number;
@@ -66,7 +66,7 @@ const ROAD_CLASSES: readonly (readonly [prefix: string, carLanes: number, speedK
   ["Gravel", 2, 30],
   ["", 2, 40],
 ];
-/** Weekly upkeep as a share of the price: the game asks 0.32 a cell for a two-lane road. */
+/** Weekly upkeep as a share of the price: the game charges 0.32 per cell for a two-lane road. */
 const UPKEEP_SHARE = 0.008;
 /** Capacity of a lane with and without crossings. */
 const LANE_CAPACITY_PER_HOUR = { street: 700, highway: 1_800 };

@@ -10,13 +10,13 @@ import { moveOut } from "./citizens.js";
 import { attach, isAtShore } from "./reach.js";
 import { forgetOccupiedNear, occupyNear } from "./zone-blocks.js";
 
-/** Abandoned, collapsed or burned down. */
+/** Flags of a building that is abandoned, collapsed or burned down. */
 export const DOWN = FLAG.Abandoned | FLAG.Collapsed | FLAG.BurnedDown;
 
 const MIN_HOMES_HUNDREDTHS = 100;
 const MIN_JOBS_HUNDREDTHS = 200;
 
-/** Growables start as building sites; other buildings work at once. */
+/** Creates a building. Growables start as building sites; other buildings work immediately. */
 export function createBuilding(
   world: World,
   prefab: SimBuildingPrefab,
@@ -44,14 +44,14 @@ export function createBuilding(
   return building;
 }
 
-/** Its residents leave the city; its workers lose their jobs. */
+/** Removes a building. Its residents leave the city; its workers lose their jobs. */
 export function removeBuilding(world: World, building: SimBuilding): void {
   empty(world, building);
   world.dropBuilding(building);
   forgetOccupiedNear(world, squareAround(building.position, footprintRadius(building)));
 }
 
-/** The only place that creates the record: objects of one shape are several times as fast in V8. */
+/** A new record. All records are created here, because V8 is several times as fast with objects of one shape. */
 export function blankBuilding(id: number, prefab: SimBuildingPrefab, position: Position): SimBuilding {
   return {
     id,
@@ -114,29 +114,29 @@ export function upgrade(world: World, building: SimBuilding, prefab: SimBuilding
   building.visitorPlaces = Math.max(building.visitorPlaces, drawn.visitorPlaces);
 }
 
-/** Completed and not switched off, abandoned, collapsed or flooded. */
+/** Whether a building is completed and not switched off, abandoned, collapsed or flooded. */
 export function isActive(building: SimBuilding): boolean {
   return (building.flags & FLAG.Active) !== 0;
 }
 
-/** Abandoned and still standing. */
+/** Whether a building is abandoned and still standing. */
 export function isAbandoned(building: SimBuilding): boolean {
   return (building.flags & FLAG.Abandoned) !== 0;
 }
 
-/** Has power, water and drains. */
+/** Whether a building has power, water and drains. */
 export function isSupplied({ supply }: SimBuilding): boolean {
   return supply.power && supply.water && supply.sewage;
 }
 
-/** Active and fully supplied. */
+/** Whether a civic building provides its service: active, supplied, reachable, and its storage accepts more. */
 export function isWorking(building: SimBuilding): boolean {
   const { power, water } = building.supply;
   const reachable = building.roadId !== 0 || building.prefab.civic?.roadless === true;
   return isActive(building) && power && water && reachable && acceptsMore(building);
 }
 
-/** Neither full nor being emptied; true for a building that stores nothing. */
+/** Whether storage is neither full nor being emptied; true for buildings without storage. */
 function acceptsMore({ prefab, flags, stored }: SimBuilding): boolean {
   const storage = prefab.civic?.storage;
   return storage === undefined || (stored < storage && (flags & FLAG.Downgrading) === 0);

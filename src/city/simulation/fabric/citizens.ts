@@ -9,7 +9,7 @@ const FRAMES_PER_AGE_UNIT = 1.5 * FRAMES_PER_WEEK;
 /** Age limits of life stages, in units. */
 export const AGE = { teen: 15, adult: 45, tooOldForChildren: 105, retired: 180, oldest: 240 };
 
-/** Shares in percent of newcomers' education: none, elementary, high school; the rest come from university. */
+/** Cumulative percentages of newcomers with no, elementary and high-school education; the rest have a degree. */
 const NEWCOMER_EDUCATION = [62, 88, 98];
 
 const FIRST_NAMES = (
@@ -21,7 +21,7 @@ const LAST_NAMES = (
   "Nilsson Ortega Pike Quist Reyes Stone Tanaka Ulrich Vance Winter Young Zeller Ashdown Birch Corbin"
 ).split(" ");
 
-/** Derived from the citizen's id, so it is not stored. */
+/** Name of a citizen, derived from id and birth, so it is not stored. */
 export function citizenName(seed: number, { id, bornFrame }: Citizen): string {
   return `${pick(FIRST_NAMES, seed + 11, id, bornFrame)} ${pick(LAST_NAMES, seed + 12, id, bornFrame)}`;
 }
@@ -34,7 +34,7 @@ export function ageOf(citizen: Citizen, frame: number): number {
 const COUPLES_PERCENT = 70;
 const FAMILIES_PERCENT = 80;
 
-/** A household moves in from outside, if the pools have room. */
+/** Moves a new household in from outside, unless the city is at its limits. */
 export function moveIn(world: World, home: SimBuilding): void {
   const { random, citizens, households } = world;
   const adults = random.percent(COUPLES_PERCENT) ? 2 : 1;
@@ -82,7 +82,7 @@ export function addCitizen(world: World, household: Household, age: number, educ
   household.memberIds.push(citizen.id);
 }
 
-/** A household moves out of the city. */
+/** Moves a household out of the city. */
 export function moveOut(world: World, household: Household): void {
   world.statistics.week.departures += household.memberIds.length;
   for (const id of household.memberIds) {

@@ -21,7 +21,7 @@ import { createBlocks, forgetUsableNear, moveBlocks, removeBlocks } from "./zone
 /** An end this close to a compatible node reuses it. */
 const NODE_REUSE_METERS = 2;
 export const MAX_SEGMENTS_PER_NODE = 8;
-/** Two pieces of road whose directions differ by less than this cosine continue one street. */
+/** A new road continues the street of a neighbour if the cosine of the angle between them is at least this. */
 const STREET_CONTINUES_COSINE = 0.9;
 
 const FLOODED_ROAD: Problems = { names: ["Flood"], severity: "warning" };
@@ -60,10 +60,10 @@ export function findReusableNode(
   return undefined;
 }
 
-/** Throws CommandRefusedError when a segment between these ends would break a limit of the network. */
+/** @throws CommandRefusedError if a segment between these ends would exceed a limit of the network */
 export function requireRoom(world: World, start: SimNode | undefined, end: SimNode | undefined): void {
   if (start && start === end) {
-    const message = `Both ends fall on node ${start.id}; the segment would have no length`;
+    const message = `Both ends are at node ${start.id}; the segment would have no length`;
     throw new CommandRefusedError("too-short", message);
   }
   for (const node of [start, end]) {
@@ -100,11 +100,11 @@ export interface SegmentPlan {
   readonly prefab: SimNetworkPrefab;
   readonly start: SimNode;
   readonly end: SimNode;
-  /** Empty: generated. */
+  /** Empty for a generated name. */
   readonly name: string;
 }
 
-/** Creates many at once, so that nearby buildings are updated once and not per segment. */
+/** Creates several segments together, so that nearby buildings are updated once and not per segment. */
 export function createSegments(world: World, plans: readonly SegmentPlan[]): SimSegment[] {
   for (const { prefab, start, end } of plans) {
     forgetUsableNear(world, { prefab, start: start.position, end: end.position });
@@ -182,7 +182,7 @@ export function removeNode(world: World, node: SimNode): void {
   world.nodes.remove(node.id);
 }
 
-/** A road on the ground whose middle is in the river. */
+/** Whether a segment is a road on the ground with its middle under water. */
 function isUnderWater(world: World, { prefab, start, end }: SegmentPlan): boolean {
   const { x, z } = middle({ start: start.position, end: end.position });
   return prefab.carries === "traffic" && prefab.elevation === "ground" && world.terrain.isWater(x, z);

@@ -31,11 +31,11 @@ export interface RoadGraph {
   readonly first: Int32Array;
   readonly segmentIds: Int32Array;
   readonly farNodeIds: Int32Array;
-  /** Per segment id, as of the last count. */
+  /** Travel time by segment id, as of the last count. */
   readonly seconds: Float64Array;
 }
 
-/** Builds the graph of the present roads. */
+/** The graph of the current roads. */
 export const roadGraph = cachedByRevision("networkRevision", (world: World): RoadGraph => {
   const first = new Int32Array(world.nodes.end + 1);
   const segmentIds: number[] = [];
@@ -104,7 +104,7 @@ export class RoadTree {
     }
   }
 
-  /** End of a road that is reached first. */
+  /** Node id of the end of a road that is reached first. */
   nearEnd({ startNodeId, endNodeId }: SimSegment): number {
     while (this.#place[startNodeId] === 0 && this.#place[endNodeId] === 0 && this.#reachNext());
     const [start, end] = [this.#seconds[startNodeId], this.#seconds[endNodeId]] as [number, number];
@@ -113,7 +113,7 @@ export class RoadTree {
     return near;
   }
 
-  /** Seconds to the middle of a road; Infinity for one that is out of reach. */
+  /** Seconds to the middle of a road; Infinity if it cannot be reached. */
   secondsTo(road: SimSegment): number {
     const half = (this.#graph.seconds[road.id] as number) / 2;
     return (this.#seconds[this.nearEnd(road)] as number) + half;

@@ -35,7 +35,7 @@ interface BlockPlan {
   readonly rows: number;
 }
 
-/** Creates the blocks of a new segment whose prefab allows zoning, on dry land. Stops early when the pool is full. */
+/** Creates the blocks of a new segment whose prefab allows zoning, on dry land. Stops at the city's limit of blocks. */
 export function createBlocks(world: World, segment: SimSegment): void {
   if (!segment.prefab.zoning) return;
   for (const plan of planBlocks(segment.start, segment.end, segment.prefab.widthMeters)) {
@@ -74,7 +74,7 @@ export function moveBlocks(world: World, segment: SimSegment): void {
   });
 }
 
-/** Zone required of a growable at a place; Unzoned for none. */
+/** Zone of a place; Unzoned if there is none. */
 export function zoneAt(world: World, place: GroundPoint): Zone {
   for (const block of world.blocks.near(squareAround(place, BLOCK_REACH_METERS))) {
     if (!ownsGround(block, place)) continue;

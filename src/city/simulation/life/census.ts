@@ -1,4 +1,4 @@
-/** Counts of the city. */
+/** Totals and statistics of the city, and details of a building. */
 import type { BuildingDetails, StatisticsSample } from "../../game.js";
 import { FLAG } from "../../terms.js";
 import { DOWN } from "../fabric/buildings.js";

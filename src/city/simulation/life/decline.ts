@@ -19,7 +19,7 @@ import { spanOf } from "./individual-differences.js";
 import { requestService, type Surroundings } from "./services.js";
 import { BODY_WEIGHT, moveToProvider } from "./stores.js";
 
-/** Per cycle. */
+/** Points of garbage and of dead residents that a building gains or loses in a cycle, and limits. */
 const GARBAGE_PER_CYCLE = 0.02;
 const MOST_GARBAGE_PER_CYCLE = 0.4;
 const GARBAGE_COLLECTED_PER_CYCLE = 10;
@@ -33,17 +33,17 @@ const CRIME_INERTIA = 0.01;
 const CRIME_LIMIT = 60;
 
 const FIRES_PERCENT = 0.01;
-/** Factor on that chance in a village, which has no fire service yet. */
+/** Factor on the chance of a fire in a village, which has no fire service yet. */
 const VILLAGE_FIRES = 0.05;
 const FIRE_ENGINES_PER_FIRE = 10;
 const EXTINGUISHED_PERCENT = 80;
 const BURNED_DOWN_CYCLES = 6;
-/** Households that can leave a building in one cycle. */
+/** Homes with more households are not abandoned: their households leave first. */
 const LAST_HOUSEHOLDS = 1;
 /** Chance per cycle, at full demand, that an abandoned building is reoccupied. */
 const REOPENING_PERCENT = 1.5;
 
-/** Sets the problems of missing utilities, road or dry ground. */
+/** Sets or clears the problems of missing utilities, road and shore, of flooding and of being switched off. */
 export function checkSupplies(world: World, building: SimBuilding): void {
   const { supply, prefab } = building;
   const { frame } = world;
@@ -63,12 +63,12 @@ export function checkSupplies(world: World, building: SimBuilding): void {
     : building.flags & ~FLAG.RoadAccessFailed;
 }
 
-/** Whether a plant that needs water is inland. */
+/** Whether a plant that needs a shore has none. */
 function isDryPlant(world: World, building: SimBuilding): boolean {
   return building.prefab.civic?.shore === true && !isAtShore(world.terrain, building);
 }
 
-/** Garbage, bodies and crime, which grow unless a service removes them. */
+/** Updates garbage, dead residents and crime, which grow unless a service removes them. */
 export function accumulateGarbageAndCrime(
   world: World,
   building: SimBuilding,

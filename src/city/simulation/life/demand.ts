@@ -1,4 +1,4 @@
-/** The three demand bars. Formulas as published for the game but for empty homes, in integers with truncating division. */
+/** The three demand bars. Formulas as published for the game, except the weight of empty homes; divisions truncate. */
 import type { Demand } from "../../game.js";
 import type { Service } from "../../terms.js";
 import type { SimBuilding } from "../state/entities.js";
@@ -13,7 +13,7 @@ export function demandBarOf(service: Service): DemandBar {
   return service === "Commercial" ? "commercial" : "workplace";
 }
 
-/** Moves each bar at most one point towards its target. Called once a cycle, which makes about two points a day. */
+/** Moves each bar at most one point towards its target. Called once a cycle, about two points per day. */
 export function updateDemand(world: World): void {
   const target = demandTargets(cityTotals(world));
   for (const bar of ["residential", "commercial", "workplace"] as const) {

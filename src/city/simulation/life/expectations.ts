@@ -17,7 +17,7 @@ interface Expectation {
   readonly points: number;
 }
 
-/** In order of population. The steps leave a growing town about two months for each service. */
+/** Sorted by threshold. The steps leave a growing town about two months for each service. */
 export const EXPECTATIONS: readonly Expectation[] = [
   { kind: "garbage", fromCitizens: 600, points: 4 },
   { kind: "health", fromCitizens: 800, points: 5 },
@@ -32,9 +32,9 @@ export const EXPECTATIONS: readonly Expectation[] = [
 const FROM = new Map(EXPECTATIONS.map(({ kind, fromCitizens }) => [kind, fromCitizens]));
 /** A service is listed as a wish from this share of its threshold on, before its lack costs growth. */
 const FORESIGHT = 0.8;
-/** Homes with a lower quality of service lack it. */
+/** Homes with a lower quality of a service count as lacking it. */
 const GOOD_QUALITY = 0.5;
-/** Size of the sample of homes, evenly spread over the city. */
+/** Number of homes that are examined, spread evenly over the list of homes. */
 const SAMPLED_HOMES = 200;
 /** Homes farther apart than this are in different neighbourhoods. */
 const NEIGHBOURHOOD_METERS = 600;
@@ -49,7 +49,7 @@ export function isWished({ citizens }: World, kind: Coverage): boolean {
   return citizens.size >= FORESIGHT * (FROM.get(kind) as number);
 }
 
-/** Expected services that too few homes have, in order of population. */
+/** Expected services that some homes lack, sorted by threshold. */
 export function missingServices(world: World): MissingService[] {
   const homes = world.buildings.all().filter(({ householdIds }) => householdIds.length > 0);
   const step = Math.max(1, Math.ceil(homes.length / SAMPLED_HOMES));

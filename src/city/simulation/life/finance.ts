@@ -14,7 +14,7 @@ import type { World } from "../state/world.js";
 import { sampleCity } from "./census.js";
 import { announce } from "./messages.js";
 
-/** Repaid weekly with interest; values modelled on the game's three loans. */
+/** Loans of three banks, repaid weekly with interest; values modelled on the game's three loans. */
 export const LOAN_OFFERS: readonly LoanOffer[] = [
   { lender: "City Savings Bank", amount: 20_000, weeks: 52, weeklyPayment: 420 },
   { lender: "Regional Trust", amount: 60_000, weeks: 104, weeklyPayment: 665 },

@@ -22,14 +22,14 @@ const MAX_LOT_CELLS = 4;
 /** Progress points in a good cycle; a level takes 100. */
 const PROGRESS_PER_CYCLE = 1;
 
-/** Requirements for the next level, by present level. */
+/** Requirements for the next level, indexed by the current level. */
 interface Needs {
   readonly landValue?: readonly number[];
   readonly services?: readonly number[];
   /** Mean education of residents or workers, in percent. */
   readonly education?: readonly number[];
   readonly customersPercent?: readonly number[];
-  /** Margin below the present level's requirement before people complain. */
+  /** Margin below the current level's requirement before people complain. */
   readonly complaintMargin: readonly number[];
 }
 
@@ -85,7 +85,7 @@ export function continueConstruction(world: World, building: SimBuilding): void 
 }
 
 /**
- * Progress towards the next level, and a complaint when the requirements of the present one are no longer met.
+ * Updates progress towards the next level, and complains if the requirements of the current level are no longer met.
  * @returns whether the building leveled up
  */
 export function updateLevel(world: World, building: SimBuilding, around: Surroundings): boolean {

@@ -53,7 +53,7 @@ const ARRIVAL_PERCENT = 0.8;
 /** At this happiness or below nobody moves in. */
 const REPELLENT = 20;
 
-/** Points for each cause; negative ones keep people away. */
+/** Points of happiness by cause; negative ones lower it. */
 export type Parts = Readonly<Record<string, number>>;
 
 /**
@@ -92,13 +92,13 @@ export function happinessParts(
   return parts;
 }
 
-/** 1 to 100. */
+/** Happiness: the sum of the parts, limited to 1 to 100. */
 export function happinessOf(parts: Parts): number {
   const sum = Object.values(parts).reduce((all, points) => all + points, 0);
   return Math.min(Math.max(sum, 1), 100);
 }
 
-/** In percent per cycle, for each household. */
+/** Chance in percent per cycle that a household leaves. */
 export function leavingPercent(happiness: number): number {
   const discontent = Math.max(CONTENT - happiness, 0) / CONTENT;
   return Math.min(
@@ -107,7 +107,7 @@ export function leavingPercent(happiness: number): number {
   );
 }
 
-/** In percent per cycle, for each free home. */
+/** Chance in percent per cycle that a household moves into a free home. */
 export function arrivalPercent(happiness: number): number {
   return (ARRIVAL_PERCENT * Math.max(happiness - REPELLENT, 0)) / (CONTENT - REPELLENT);
 }

@@ -13,7 +13,7 @@ const SQUARE_METERS = 64;
 
 interface Measure {
   readonly isGood: boolean;
-  /** Value of a building, else of the ground in the middle of a cell. */
+  /** Value of a building (`of`), or of the ground at the centre of a cell (`at`). */
   readonly of?: (building: SimBuilding) => number;
   readonly at?: (world: World, place: GroundPoint) => number;
 }
@@ -78,7 +78,7 @@ function sampleBuildings(world: World, of: Measure["of"], add: AddSample): void 
   }
 }
 
-/** Samples along each road, at least one a cell. */
+/** Samples along each road, at least one per cell. */
 function sampleRoads(world: World, add: AddSample): void {
   for (const { id, start, end } of world.segments.values()) {
     const value = trafficOf(world, id)?.densityPercent;

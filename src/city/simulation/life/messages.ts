@@ -170,7 +170,7 @@ export function reportCity(world: World): void {
   lacks(workplace, "CHIRP_INDUSTRIAL_DEMAND", "Many are looking for work here.");
 }
 
-/** Homes are ready but have no road to the map edge. */
+/** Announces that homes have no road to the map edge, so nobody can move in. */
 function reportCutOff(world: World): void {
   const cutOff = world.buildings.all().some((home) => home.homes > 0 && !isConnectedOutside(world, home));
   const text = "Families would come, but no road leads here from the map edge.";

@@ -146,7 +146,7 @@ function goShopping(world: World, home: SimBuilding): void {
   home.want = Math.min(Math.max(home.want + change, 0), 100);
 }
 
-/** Picks a shop, usually the nearest. */
+/** Whether a shopper buys at this shop: it must be open, stocked and not full, and chance decides. */
 function sellsTo(world: World, shop: SimBuilding): boolean {
   const isOpen = shop.prefab.service === "Commercial" && isActive(shop);
   return isOpen && shop.goods > 0 && shop.visitors < shop.visitorPlaces && world.random.percent(SHOP_PERCENT);

@@ -15,7 +15,7 @@ import type { World } from "../state/world.js";
 /** Ratio of street distance to straight distance. */
 const DETOUR = 1.4;
 const STREET_METERS_PER_SECOND = 40 / 3.6;
-/** Distance from the middle of the building. */
+/** Maximum distance from a place to its road. */
 const ROADSIDE_METERS = 60;
 
 /**
@@ -81,7 +81,7 @@ function nearness(rangeMeters: number, seconds: number): number {
   return Math.min(Math.max(2 - seconds / rangeSeconds, 0), 1);
 }
 
-/** Below 1 when demand exceeds the provider's capacity. */
+/** Share of the demand that a provider can serve, at most 1. */
 function shareOf(provider: SimBuilding): number {
   const capacity = provider.prefab.civic?.coverage?.capacity ?? 0;
   return provider.lastLoad <= capacity ? 1 : capacity / provider.lastLoad;
@@ -124,7 +124,7 @@ const NUISANCE_METERS = 120;
 const INDUSTRY_POLLUTION = 30;
 const RUIN_PENALTY = 8;
 const BASE_LAND_VALUE = 12;
-/** Points lost for trips of this length or more. */
+/** Points lost for trips of REMOTE_SECONDS or more. */
 const REMOTENESS_POINTS = 8;
 const REMOTE_SECONDS = 900;
 /** Share of the gap to its target that land value closes in a cycle. */
@@ -201,7 +201,7 @@ export function landValueParts(world: World, building: SimBuilding, excessTax: n
   return { quality, parts };
 }
 
-/** 0 to 1, by the commute of a home or a business's distance to the map edge. */
+/** Remoteness from 0 to 1, by the commute of a home, or the travel time of a business to the map edge. */
 export function remotenessOf(world: World, { homes, commute, roadId }: SimBuilding): number {
   const seconds = homes > 0 ? commute : (world.segments.get(roadId)?.traffic.edgeSeconds ?? REMOTE_SECONDS);
   return Math.min(seconds / REMOTE_SECONDS, 1);

@@ -10,16 +10,16 @@ import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { serviceAt } from "./services.js";
 
-/** Points of a building's gauge per dead person. */
+/** Points of a building's `bodies` per dead resident. */
 export const BODY_WEIGHT = 30;
-/** Weeks to empty a full one. */
+/** Weeks to empty a full landfill or cemetery. */
 const WEEKS_TO_EMPTY = 26;
 /** Weeks of fuel a plant stores, and weeks of fuel delivered in a week over an empty road. */
 const FUEL_STORE_WEEKS = 4;
 const FUEL_PER_WEEK = 3;
 const HALF_FUEL_SECONDS = 1_800;
 
-/** Moves garbage or bodies collected at a building to its provider. */
+/** Moves garbage or dead residents collected at a building to the storage of its provider. */
 export function moveToProvider(world: World, from: SimBuilding, kind: Coverage, amount: number): void {
   if (amount === 0) return;
   const served = serviceAt(world, from.position, from.roadId, kind);

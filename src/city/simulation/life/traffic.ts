@@ -27,7 +27,7 @@ const ROADS_PER_VISIT = 64;
 /** Share of the gap to a new count that the volume of a road closes, so that jams do not appear or vanish in a day. */
 const INERTIA = 0.5;
 
-/** Vehicles at peak hour. */
+/** Vehicles per worker or household at peak hour. */
 const CARS_PER_WORKER = 0.5;
 const CARS_PER_HOUSEHOLD = 0.1;
 const LORRIES_PER_WORKER = 0.06;

@@ -82,7 +82,7 @@ function readPayload(reader: Reader, file: Buffer, newest: number): { payload: B
   if (reader.bytes(4).toString("latin1") !== MAGIC) throw new SaveFileError("it is not a .crp package");
   const container = reader.uint(2);
   if (container !== CONTAINER_VERSION) {
-    throw new SaveFileError(`its container version is ${container}, not ${CONTAINER_VERSION}`);
+    throw new SaveFileError(`the container version is ${container} instead of ${CONTAINER_VERSION}`);
   }
   reader.text();
   reader.text();
@@ -90,10 +90,10 @@ function readPayload(reader: Reader, file: Buffer, newest: number): { payload: B
   const mainAsset = reader.text();
   const entries = reader.uint(4);
   if (mainAsset !== ENTRY_NAME || entries !== 1) {
-    throw new SaveFileError("it is a package of the game, not a city of this program");
+    throw new SaveFileError("it is a package of the game, not a city saved by Carillon");
   }
   if (version < 1 || version > newest)
-    throw new SaveFileError(`its city version is ${version}, this program reads 1 to ${newest}`);
+    throw new SaveFileError(`the city version is ${version}; this Carillon reads 1 to ${newest}`);
   const dataOffset = reader.uint(8);
   reader.text();
   const expected = reader.text();
@@ -101,11 +101,13 @@ function readPayload(reader: Reader, file: Buffer, newest: number): { payload: B
   const start = dataOffset + reader.uint(8);
   const size = reader.uint(8);
   if (file.length !== start + size) {
-    throw new SaveFileError(`it is truncated or overlong: ${file.length} bytes instead of ${start + size}`);
+    throw new SaveFileError(
+      `the file is truncated or too long: ${file.length} bytes instead of ${start + size}`,
+    );
   }
   const payload = file.subarray(start);
   if (checksum(payload) !== expected)
-    throw new SaveFileError("its checksum does not match: the file is damaged");
+    throw new SaveFileError("the file is damaged: its checksum does not match");
   return { payload, version };
 }
 
@@ -123,7 +125,7 @@ class Reader {
 
   bytes(count: number): Buffer {
     const end = this.#offset + count;
-    if (end > this.#file.length) throw new SaveFileError("it ends inside its header: the file is truncated");
+    if (end > this.#file.length) throw new SaveFileError("the file is truncated: it ends inside its header");
     const bytes = this.#file.subarray(this.#offset, end);
     this.#offset = end;
     return bytes;
@@ -134,7 +136,7 @@ class Reader {
     this.bytes(bytes).copy(whole);
     const value = whole.readBigUInt64LE();
     if (value > BigInt(Number.MAX_SAFE_INTEGER)) {
-      throw new SaveFileError("its header holds an impossible size");
+      throw new SaveFileError("the header contains an impossible size");
     }
     return Number(value);
   }
@@ -146,6 +148,6 @@ class Reader {
       length |= (byte & 0x7f) << shift;
       if ((byte & 0x80) === 0) return this.bytes(length).toString("utf8");
     }
-    throw new SaveFileError("its header holds an impossible text length");
+    throw new SaveFileError("the header contains an impossible text length");
   }
 }

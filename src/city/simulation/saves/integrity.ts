@@ -20,7 +20,7 @@ export function findFaults(world: World): string[] {
 
 /** The identity becomes part of file names: twelve hexadecimal digits. */
 function identityFaults({ cityId }: World): string[] {
-  return cityId === null || CITY_ID.test(cityId) ? [] : ["its identity is not one that this program gives"];
+  return cityId === null || CITY_ID.test(cityId) ? [] : ["the city id is not twelve hexadecimal digits"];
 }
 
 /** Segments and nodes reference each other, and both ends exist. */
@@ -37,7 +37,7 @@ function* networkFaults(world: World): Generator<string> {
     for (const segmentId of segmentIds) {
       const segment = world.segments.get(segmentId);
       if (segment?.startNodeId !== id && segment?.endNodeId !== id) {
-        yield `node ${id} names segment ${segmentId}, which does not end there`;
+        yield `node ${id} lists segment ${segmentId}, which does not end there`;
       }
     }
   }
@@ -49,14 +49,15 @@ function* blockFaults(world: World): Generator<string> {
   for (const segment of world.segments.all()) {
     named += segment.blockIds.length;
     for (const id of segment.blockIds) {
-      if (world.blocks.get(id)?.segmentId !== segment.id) yield `segment ${segment.id} lost block ${id}`;
+      if (world.blocks.get(id)?.segmentId !== segment.id)
+        yield `segment ${segment.id} lists block ${id}, which is not one of its blocks`;
     }
   }
-  if (named !== world.blocks.size) yield `${world.blocks.size} blocks exist but segments name ${named}`;
+  if (named !== world.blocks.size) yield `${world.blocks.size} blocks exist, but segments list ${named}`;
   for (const { id, rows, cells } of world.blocks.all()) {
     const whole = Number.isInteger(rows) && rows >= 1 && rows <= 8 && cells.length === rows * BLOCK_COLUMNS;
     if (!whole) yield `block ${id} has ${cells.length} cells`;
-    if (cells.some((cell) => cell >= ZONES.length)) yield `block ${id} holds an unknown zone`;
+    if (cells.some((cell) => cell >= ZONES.length)) yield `block ${id} contains an unknown zone`;
   }
 }
 
@@ -66,11 +67,11 @@ function* buildingFaults(world: World): Generator<string> {
   for (const building of world.buildings.all()) {
     const { id, blockId, lotMask, problems, problemSince } = building;
     if (problems.names.length !== problemSince.length)
-      yield `building ${id} has problems without a beginning`;
+      yield `building ${id} has problems without a start frame`;
     const block = blockId === 0 ? undefined : world.blocks.get(blockId);
     if (blockId !== 0 && !block) yield `building ${id} stands on block ${blockId}, which does not exist`;
     if (!block) continue;
-    if (zoneOf(building.prefab) === "Unzoned") yield `building ${id} grew but is no growable`;
+    if (zoneOf(building.prefab) === "Unzoned") yield `building ${id} is on a zone block but is not growable`;
     if (((taken.get(blockId) ?? 0) & lotMask) !== 0) yield `building ${id} shares a cell of block ${blockId}`;
     taken.set(blockId, (taken.get(blockId) ?? 0) | lotMask);
   }
@@ -83,23 +84,26 @@ function* populationFaults(world: World): Generator<string> {
     members += memberIds.length;
     if (!world.buildings.get(homeId)?.householdIds.includes(id)) yield `household ${id} has no home`;
     for (const memberId of memberIds) {
-      if (world.citizens.get(memberId)?.householdId !== id) yield `household ${id} lost citizen ${memberId}`;
+      if (world.citizens.get(memberId)?.householdId !== id)
+        yield `household ${id} lists citizen ${memberId}, who is not a member`;
     }
   }
-  if (members !== world.citizens.size) yield `${world.citizens.size} citizens but ${members} family members`;
+  if (members !== world.citizens.size)
+    yield `${world.citizens.size} citizens exist, but households list ${members}`;
   for (const { id, workId } of world.citizens.all()) {
     if (workId !== 0 && !world.buildings.get(workId)?.workerIds.includes(id)) {
-      yield `citizen ${id} works at building ${workId}, which does not know it`;
+      yield `citizen ${id} works at building ${workId}, which does not list the citizen`;
     }
   }
   for (const { id, householdIds, workerIds, homes } of world.buildings.all()) {
     if (householdIds.length > homes) yield `building ${id} has more households than homes`;
     for (const householdId of householdIds) {
       if (world.households.get(householdId)?.homeId !== id)
-        yield `building ${id} lost household ${householdId}`;
+        yield `building ${id} lists household ${householdId}, which does not live there`;
     }
     for (const workerId of workerIds) {
-      if (world.citizens.get(workerId)?.workId !== id) yield `building ${id} lost worker ${workerId}`;
+      if (world.citizens.get(workerId)?.workId !== id)
+        yield `building ${id} lists worker ${workerId}, who does not work there`;
     }
   }
 }

@@ -44,7 +44,7 @@ export class SaveFiles {
   }
 
   /**
-   * Captures the present state and writes it in the background.
+   * Captures the current state and writes it in the background.
    * @throws CommandRefusedError while another save is running, and for an invalid name
    */
   begin(world: World, name: string): SaveResult {
@@ -123,7 +123,7 @@ export class SaveFiles {
     };
   }
 
-  /** Null for anything but a file, or for a file that is gone by now. */
+  /** Null if the path is not a file, or the file was removed meanwhile. */
   async #describe(file: string): Promise<SaveFile | null> {
     const path = join(this.directory, file);
     const info = await stat(path).catch(() => null);
@@ -192,7 +192,7 @@ export function fileNameFor(name: string): string {
 /** @throws CommandRefusedError */
 function checkSaveName(saveName: string): void {
   if (AUTOMATIC_NAME.test(saveName)) {
-    const message = `The save name "${saveName}" is one of those that automatic saves have`;
+    const message = `The save name "${saveName}" is reserved for automatic saves`;
     throw new CommandRefusedError("bad-save-name", message);
   }
   const longestBytes = MAX_FILE_NAME_BYTES - Buffer.byteLength(EXTENSION + PARTIAL_SUFFIX);

@@ -9,14 +9,14 @@ export class Pool<T extends { readonly id: number }> {
   readonly #slots: (T | undefined)[] = [undefined];
   #lowestFree = 1;
   #live = 0;
-  /** Null after a change. */
+  /** Cached result of `all`; null after a change. */
   #all: readonly T[] | null = null;
 
   readonly #kind: string;
   readonly #capacity: number;
 
   /**
-   * @param kind of its entities, for error messages
+   * @param kind name of the entities, for error messages
    * @param capacity highest id
    */
   constructor(kind: string, capacity: number) {
@@ -106,7 +106,7 @@ export class SortedById<T extends { readonly id: number }> {
 
   remove(item: T): void {
     const at = this.#position(item.id);
-    if (this.items[at] !== item) throw new RangeError(`id ${item.id} is not in the list`);
+    if (this.items[at] !== item) throw new RangeError(`the list has no item with id ${item.id}`);
     this.items.splice(at, 1);
   }
 
@@ -266,7 +266,7 @@ function rangeOf(values: readonly number[]): [least: number, most: number] {
   return [least, most];
 }
 
-/** @returns the count before */
+/** Adds 1 to a count. @returns the count before */
 function increment(counts: Int32Array, at: number): number {
   const before = counts[at] as number;
   counts[at] = before + 1;
@@ -291,7 +291,7 @@ export class DisjointSets {
     this.#parents[Math.max(keyA, keyB)] = Math.min(keyA, keyB) + 1;
   }
 
-  /** -1 for a number that was never joined. */
+  /** Key of a number's set; -1 for a number that was never joined. */
   key(member: number): number {
     let key = member;
     while (this.#parents[key] !== 0 && this.#parents[key] !== key + 1) key = this.#parentOf(key);

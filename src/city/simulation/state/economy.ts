@@ -2,7 +2,7 @@
 import type { StatisticsSample } from "../../game.js";
 import { LEVELS, type Level, type SubService, TAX_CLASSES } from "../../terms.js";
 
-/** Enough for a first town with every basic service before it pays taxes. The game itself begins with 70,000. */
+/** Initial balance: enough for a first town with every basic service before it pays taxes. The game begins with 70,000. */
 export const START_MONEY = 200_000;
 const DEFAULT_TAX_RATE = 9;
 export const MAX_TAX_RATE = 29;
@@ -60,7 +60,7 @@ type LedgerLine = IncomeLine | ExpenseLine;
 /** Cents per line. Lines without bookings are absent. */
 export type Amounts = Partial<Record<LedgerLine, number>>;
 
-/** Two years. */
+/** Weeks kept in the history: two years. */
 const KEPT_WEEKS = 104;
 
 export interface WeekAccount {
@@ -79,9 +79,9 @@ export interface Loan {
 
 /** All bookings, in cents so that sums stay exact. `balance = start + income - expenses`. */
 export class Ledger {
-  /** Since the city began. */
+  /** Sums since the city began. */
   readonly totals: Amounts = {};
-  /** Since the present week began. */
+  /** Sums since the current week began. */
   week: Amounts = {};
   /** The latest weeks, oldest first. */
   readonly history: WeekAccount[] = [];
@@ -125,14 +125,14 @@ function sumOf(amounts: Amounts, lines: readonly LedgerLine[]): number {
   return lines.reduce((sum, line) => sum + (amounts[line] ?? 0), 0);
 }
 
-/** Ten years. */
+/** Weekly rows kept: ten years. */
 const KEPT_SAMPLES = 522;
 
-/** History of the city: one row of statistics a week. */
+/** History of the city: one row of statistics per week. */
 export class Statistics {
   /** Events of the current week. */
   week = { births: 0, deaths: 0, arrivals: 0, departures: 0 };
-  /** Oldest first. */
+  /** Weekly rows, oldest first. */
   readonly samples: StatisticsSample[] = [];
 
   close(sample: StatisticsSample): void {

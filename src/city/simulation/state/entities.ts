@@ -23,7 +23,7 @@ export interface RoadTraffic {
   /** Vehicles per hour at peak hour, and the vehicles counted so far by the running count. */
   volume: number;
   counted: number;
-  /** To the nearest connection at the map edge; Infinity for none. */
+  /** Travel time to the nearest connection at the map edge; Infinity for none. */
   edgeSeconds: number;
   /** By index in ROAD_COVERAGES: providing building (0 for none) and travel time. */
   readonly providerIds: number[];
@@ -69,7 +69,7 @@ export interface SimBuilding extends Building {
   /** First frame of each problem, in the order of `problems.names`. */
   problemSince: number[];
   readonly builtFrame: number;
-  /** Frame in which it was last occupied, abandoned or collapsed. Its decline is timed from here. */
+  /** Frame in which the building was last occupied, abandoned or collapsed. Its decline is timed from here. */
   declineFrame: number;
   /** Switched off by a command. Only a command switches it on again. */
   switchedOff: boolean;
@@ -88,7 +88,7 @@ export interface SimBuilding extends Building {
   visitors: number;
   /** Wares in store. */
   goods: number;
-  /** Gauges, 0 to 100. */
+  /** Garbage, dead residents, crime, and health of the residents, 0 to 100. */
   garbage: number;
   bodies: number;
   crime: number;
@@ -114,7 +114,7 @@ export interface SimBuilding extends Building {
   stored: number;
   fuel: number;
 
-  /** Derived: road that gives access to it, or 0. */
+  /** Derived: road that gives access to the building, or 0. */
   roadId: number;
   /** Derived: pipes within reach. */
   waterPipeIds: number[];
@@ -124,7 +124,7 @@ export interface SimBuilding extends Building {
 export interface Household {
   readonly id: number;
   readonly homeId: number;
-  /** 0 poor, 1 middle, 2 rich. */
+  /** Wealth: 0 poor, 1 middle, 2 rich. */
   readonly wealth: number;
   readonly memberIds: number[];
 }
@@ -133,7 +133,7 @@ export interface Citizen {
   readonly id: number;
   householdId: number;
   readonly bornFrame: number;
-  /** 0 none, 1 elementary, 2 high school, 3 university. */
+  /** Education: 0 none, 1 elementary, 2 high school, 3 university. */
   education: number;
   /** The building where the citizen works, 0 for none. */
   workId: number;

@@ -30,7 +30,7 @@ export const BLOCK_REACH_METERS = CELL_METERS * Math.hypot(BLOCK_COLUMNS, BLOCK_
 
 /** Recent messages of citizens and city, with a minimum time between messages of one kind. */
 class MessageBoard {
-  /** Oldest first. */
+  /** Recent messages, oldest first. */
   messages: Message[] = [];
   /** Message id -> first frame in which it may be repeated. */
   quietUntil = new Map<string, number>();
@@ -48,14 +48,14 @@ class MessageBoard {
 
 /** A running capture of the city (saves/capture.ts). */
 export interface CaptureUnderWay {
-  /** Copies the rest at once. */
+  /** Copies the rest immediately. */
   finish(): void;
   /** Resolves once all is copied. */
   readonly done: Promise<unknown>;
 }
 
 export class World {
-  /** Id in the names of this city's automatic saves; null for a city of an old save until then. */
+  /** Id in the names of this city's automatic saves; null for a city of an old save until its first automatic save. */
   cityId: string | null = null;
   readonly terrain: Terrain;
   random: Random;
@@ -66,7 +66,7 @@ export class World {
   readonly demand = { residential: 100, commercial: 0, workplace: 0 };
   /** The next road of the traffic count; 0 between two counts. */
   trafficCursor = 0;
-  /** Wares made here and not yet sold. */
+  /** Wares made in the city and not sold yet. */
   wares = 0;
   /** Owned tiles of the map, `tileZ * 5 + tileX`; a city begins with the middle one. */
   readonly areas = new Set([12]);
@@ -74,7 +74,7 @@ export class World {
   milestone = 0;
   /** Whether the broken asset package is switched on. */
   blockedAssetEnabled = true;
-  /** No command is refused for lack of money. A setting of the program, so it is not saved. */
+  /** Whether commands are accepted even without money. A setting of the program, so it is not saved. */
   unlimitedMoney = false;
   taxes = new TaxTable();
   ledger = new Ledger();
@@ -86,7 +86,7 @@ export class World {
   readonly replies = new Map<string, JsonObject>();
   /** Running capture, or null. Must be finished before the city changes. */
   capture: CaptureUnderWay | null = null;
-  /** The `advance` command (../advance.ts) is running, so the city's own clock is stopped. */
+  /** Whether the `advance` command (../advance.ts) is running, so that the city's own clock is stopped. */
   isAdvancing = false;
   #flagRevision = 0;
   /** Derived: numbers of painted blocks and of finished traffic counts since the city was loaded. */
@@ -109,7 +109,7 @@ export class World {
   /** Buildings that harm their surroundings: polluters and abandoned ones. */
   readonly nuisanceGrid = new SpatialIndex();
 
-  /** Buildings by service. */
+  /** Buildings by the service that they provide. */
   readonly providers = new Map<Coverage, SortedById<SimBuilding>>(
     COVERAGES.map((kind) => [kind, new SortedById<SimBuilding>()]),
   );
@@ -164,17 +164,17 @@ export class World {
     else this.vacancies.delete(building);
   }
 
-  /** In ascending id order. */
+  /** Homes with access to a road, in ascending id order. */
   homesOn(roadId: number): readonly SimBuilding[] {
     return this.#homesByRoad.on(roadId);
   }
 
-  /** In ascending id order. */
+  /** Workplaces with access to a road, in ascending id order. */
   workplacesOn(roadId: number): readonly SimBuilding[] {
     return this.#workplacesByRoad.on(roadId);
   }
 
-  /** @param roadId 0 for none */
+  /** Sets the road that gives access to a building. @param roadId 0 for none */
   openTo(building: SimBuilding, roadId: number): void {
     if (building.roadId === roadId) return;
     for (const places of this.#roadsidesOf(building)) places.remove(building);

@@ -13,7 +13,7 @@ export interface Consumer {
   readonly need: number;
 }
 
-/** One connected network. */
+/** One connected network of a utility, with its suppliers and consumers. */
 export class Circuit {
   readonly suppliers: { readonly building: SimBuilding; readonly amount: number }[] = [];
   readonly consumers: Consumer[] = [];
@@ -28,12 +28,12 @@ export class Circuit {
     return this.consumers.reduce((sum, { need }) => sum + need, 0);
   }
 
-  /** Whether one more could be served. */
+  /** Whether supply exceeds demand. */
   get hasSpare(): boolean {
     return this.supply > this.demand;
   }
 
-  /** Calls back for each consumer with whether it is served, nearest first. */
+  /** Decides for each consumer whether it is served, nearest first, and calls back with the result. */
   distribute(serve: (building: SimBuilding, served: boolean) => void): void {
     let left = this.supply;
     const queue = this.demand <= left ? this.consumers : this.#nearestFirst();
@@ -91,7 +91,7 @@ export function circuitOf(circuits: Map<number, Circuit>, key: number): Circuit 
   return circuit;
 }
 
-/** Finished, standing, and not switched off. */
+/** Whether a building is finished, standing and not switched off. */
 export function isInUse(building: SimBuilding): boolean {
   return (building.flags & FLAG.Completed) !== 0 && (building.flags & DOWN) === 0 && !building.switchedOff;
 }
