@@ -1,5 +1,6 @@
 /**
- * Agent that builds a town: each week it adds plants, services that /state/advice names, and zones, then advances the city.
+ * Agent that builds a town. Each week it adds plants, zones and the services that /state/advice asks for, then advances the
+ * city.
  *
  * node examples/build-town.mjs [years] [http://127.0.0.1:32123]
  */
@@ -7,7 +8,7 @@ const [years = "3", bridge = "http://127.0.0.1:32123"] = process.argv.slice(2);
 
 /** Use of each row of blocks, counted from the highway; industry is far from homes. */
 const ROWS = ["works", "works", "shops", "homes", "homes", "services", "homes", "homes"];
-/** Building for each missing service. */
+/** Building that provides each service. */
 const SERVICES = {
   garbage: "Landfill Site",
   health: "Medical Clinic",
@@ -19,14 +20,14 @@ const SERVICES = {
   highSchool: "High School",
   university: "University",
 };
-/** Plant of each utility, and the share of its supply that may be used. */
+/** For each utility: the plant that supplies it, and the share of the supply in use at which another plant is built. */
 const PLANTS = [
   ["power", "Advanced Wind Turbine", 0.6],
   ["water", "Water Tower", 0.8],
   ["sewage", "Inland Water Treatment Plant 01", 0.8],
 ];
 const RESERVE = 5_000;
-/** Calls the bridge. A rejected command changes nothing. */
+/** Calls the bridge. A command that throws has changed nothing. */
 async function call(path, body) {
   const request = body && { method: "POST", body: JSON.stringify(body) };
   const answer = await (await fetch(bridge + path, request)).json();
@@ -34,11 +35,11 @@ async function call(path, body) {
   return answer;
 }
 
-/** Blocks are 80 m wide. */
+/** Position of a block's corner. Blocks are 80 m wide. */
 const corner = (column, row) => ({ x: 400 - 80 * column, z: 460 - 80 * row });
 const built = new Set();
 
-/** Builds the missing networks on one side of a block. */
+/** Builds those of the given roads and lines that one side of a block does not have yet. */
 async function buildMissing(from, to, ...prefabs) {
   for (const roadPrefab of prefabs) {
     const side = `${roadPrefab} ${from} ${to}`;
@@ -93,7 +94,7 @@ async function buildPlants() {
   return true;
 }
 
-/** Builds the services that households lack, the worst lack first. Returns false if there is not enough money. */
+/** Builds the services that households lack, most urgent first. Returns false if there is not enough money. */
 async function buildServices() {
   const { advice } = await call("/state/advice?limit=100");
   for (const { topic, unit, position } of advice) {
@@ -109,7 +110,7 @@ async function zoneByDemand({ residential, commercial, workplace }, citizens) {
   if (workplace > 20) await zone("Industrial", "works");
 }
 
-// Both carriageways of the highway of every new city.
+// Connects the town to both carriageways of the highway that every new city has.
 await call("/commands/build-road", { start: corner(0, 0), end: { x: 422.737, z: 522.957 } });
 await call("/commands/build-road", { start: corner(0, 0), end: { x: 423.614, z: 554.945 } });
 for (const row of ROWS.keys())

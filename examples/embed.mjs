@@ -1,5 +1,5 @@
 /**
- * The engine inside another program, without a server: writes one song to a file. Applications run `npm install
+ * Uses the engine in your own program, without a server: writes one song to a file. Applications run `npm install
  * carillon`; in a clone run `npm start` or `npm run setup` first. embed.cjs is the CommonJS version.
  *
  * node examples/embed.mjs "slow bossa nova, nylon guitar" song.mp3

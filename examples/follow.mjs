@@ -1,5 +1,5 @@
 /**
- * A song with the typed client, which also works in browsers: submits it, shows progress, saves the audio and
+ * Makes a song with the typed client, which also works in browsers: submits it, shows progress, saves the audio and
  * deletes the task.
  *
  * node examples/follow.mjs "slow bossa nova, nylon guitar" song.mp3 [http://127.0.0.1:8001]

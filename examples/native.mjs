@@ -1,6 +1,6 @@
 /**
- * The native core only, with typed arrays. The language model plans audio codes, the renderer makes audio from them and
- * encodes it again.
+ * Uses only the native core, with typed arrays. The language model plans audio codes; the renderer turns them into audio
+ * and encodes the audio again.
  *
  * node examples/native.mjs "slow bossa nova, nylon guitar" song.wav
  */
@@ -52,7 +52,7 @@ async function plan() {
   return tokenizer.audioCodes(tokenIds[0]);
 }
 
-/** Stereo at 48 kHz: left channel, then right. */
+/** Renders stereo at 48 kHz: all samples of the left channel, then of the right. */
 async function render(audioCodes) {
   const tokenizer = await Tokenizer.load(model.tokenizerDirectory);
   const task = { task: "text2music", instruction: "", trackName: "", trackClasses: [], hasAudioCodes: true };
@@ -79,7 +79,7 @@ async function render(audioCodes) {
   return audio[0];
 }
 
-/** A wav file of interleaved 32-bit floats. */
+/** Returns a WAV file of interleaved 32-bit floats. */
 function wav(planar, sampleRate) {
   const length = planar.length / 2;
   const samples = Float32Array.from(planar, (_, i) => planar[(i % 2) * length + (i >> 1)]);

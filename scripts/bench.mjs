@@ -15,7 +15,7 @@ import { main, setUp } from "./setup.mjs";
 function checkpoints() {
   const directory = join(cacheRoot, "bench");
   if (existsSync(join(directory, "acestep-v15-turbo", "model.safetensors"))) return directory;
-  say("making random checkpoints of published size, 8 GB, once per machine");
+  say("creating random checkpoints of the published size (8 GB, once per machine)");
   const partial = `${directory}.part-${process.pid}`;
   run("python3", ["scripts/bench/make_checkpoints.py", "--out", partial]);
   rmSync(directory, { recursive: true, force: true });

@@ -30,17 +30,17 @@ def arguments():
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/tmp/carillon"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--parity", type=pathlib.Path, default=PROJECT.parent / "shared/parity")
-    parser.add_argument("--checkpoints", type=pathlib.Path, help="of published size; made if missing")
+    parser.add_argument("--checkpoints", type=pathlib.Path, help="checkpoints of the published size; created if missing")
     parser.add_argument("--preload", help="library to preload into every native program")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--step-seconds", type=int, default=900)
-    parser.add_argument("--only", nargs="+", help="prefixes of the names of steps to run")
+    parser.add_argument("--only", nargs="+", help="run only steps whose names start with one of these")
     options = parser.parse_args()
     options.checkpoints = options.checkpoints or options.work / "checkpoints"
     return options
 
 
-class Hour:
+class FirstHour:
     def __init__(self, options):
         self.options = options
         self.build = options.work / "build"
@@ -126,7 +126,7 @@ class Hour:
 
     def profile(self, log):
         if not shutil.which("nsys"):
-            return "there is no nsys"
+            return "nsys is not installed"
         report = self.options.work / "song"
         own = [self.bench, "song", "--checkpoints", self.options.checkpoints, "--repetitions", 1]
         place = ["--device", self.options.device, "--dtype", "bfloat16"]
@@ -147,4 +147,4 @@ class Hour:
 
 
 if __name__ == "__main__":
-    sys.exit(0 if Hour(arguments()).all() else 1)
+    sys.exit(0 if FirstHour(arguments()).all() else 1)

@@ -1,4 +1,8 @@
-/** npm run parity [-- --root DIR] [--device D] [--dtype T]: the goldens of carillon-nano, or those under DIR/goldens. */
+/**
+ * npm run parity [-- --root DIR] [--device D] [--dtype T]
+ *
+ * Compares the engine with the goldens of carillon-nano, or those in DIR/goldens.
+ */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -6,7 +6,7 @@
  *   npm run release -- --platform     platform packages only, for one machine of several
  *   npm run release -- --main         `carillon` only, once the packages of all platforms are in release/
  *   npm run release -- --stage        the unpacked folders in release/stage/, for the pinned libtorch only
- *   ... --partial                     skips addons for libtorch minors that pip cannot install here
+ *   ... --partial                     skips addons for libtorch versions that pip cannot install here
  */
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +31,8 @@ function release(options) {
   const stageOnly = options.includes("--stage");
   const platforms = [platformName, `${platformName}-cuda`];
   if (!options.includes("--main")) {
-    if (process.platform !== "linux") throw new SetupError("packages with binaries are made on Linux alone");
+    if (process.platform !== "linux")
+      throw new SetupError("packages with binaries can be built only on Linux");
     const versions = stageOnly ? [PINNED] : RELEASED;
     const folders = [
       stagePlatform(join(STAGE, platforms[0])),

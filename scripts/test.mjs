@@ -1,6 +1,6 @@
 /**
  * npm test                every feature once: lint, types, native tests, goldens, mocha without the tests tagged @slow
- * npm test -- --all       everything: slow tests, sanitizers, instruction sets, the fake CUDA device, carillon-nano's recipe
+ * npm test -- --all       everything: slow tests, sanitizers, instruction sets, the fake CUDA device, training of carillon-nano
  * npm test -- PATH ...    the tests of a source file, a test file or a folder; with --all, its slow tests too
  *
  * Failures are repeated at the end. The last line is `N passed, N failed, N skipped`.

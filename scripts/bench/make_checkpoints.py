@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Writes checkpoints of the published dimensions with random weights in bfloat16, the same bytes on every machine.
+"""Writes checkpoints of the published dimensions with random bfloat16 weights. The bytes are the same on every machine.
 
     make_checkpoints.py --out DIR   DIR/acestep-v15-turbo, DIR/vae, DIR/Qwen3-Embedding-0.6B, DIR/acestep-5Hz-lm-0.6B
 
-Needs nothing but Python 3. The layout and every name follow the public ACE-Step 1.5 checkpoints in their original
-layout.
+Needs nothing but Python 3. File layout and tensor names follow the original ACE-Step 1.5 checkpoints.
 """
 
 import argparse
@@ -18,11 +17,11 @@ import re
 import struct
 import zipfile
 
-BLOCK = 1 << 18  # random values drawn once, then reused from an offset that depends on the tensor's name
+BLOCK = 1 << 18  # random values, drawn once; each tensor reuses them from an offset derived from its name
 
 
 class Noise:
-    """`count` normal values of a given standard deviation, in bfloat16."""
+    """Writes normally distributed bfloat16 values with a given standard deviation."""
 
     def __init__(self):
         generator = random.Random(20260101)

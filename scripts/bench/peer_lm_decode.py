@@ -1,6 +1,6 @@
-"""Seconds a token of transformers' Qwen3ForCausalLM.generate at the 0.6B size with random weights.
+"""Seconds per token of transformers' Qwen3ForCausalLM.generate at the 0.6B size with random weights.
 
---rows 2 stands for a conditional and an unconditional row in one batch.
+--rows 2 decodes a conditional and an unconditional row in one batch, as guidance does.
 """
 
 import time
@@ -30,7 +30,7 @@ prompt = torch.randint(0, 151643, (options.rows, 400), device=options.device)
 
 
 class TokenTimes:
-    """A logits processor that only records the time: it is called once per token, also for several rows."""
+    """Logits processor that only records the time. It is called once per step, however many rows the batch has."""
 
     def __init__(self):
         self.times = []

@@ -1,4 +1,4 @@
-"""Times benchmarks of carillon-bench in turns with their peers (A B A B), so that other load on the machine affects both.
+"""Times carillon-bench in turns with its Python peers (A B A B), so that other load on the machine affects both.
 
     turns.py --program CARILLON_BENCH --checkpoints DIR [NAME ...] [--size N] [--repetitions N] [--device D] [--dtype T]
              [--peer-dtype T] [--quantization Q]
@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 
-# Peer program, the module that it needs, and the target ratio of our time to the peer's in the same type.
+# For each benchmark: peer script, Python module that it needs, target ratio of our time to the peer's for each type.
 BENCHMARKS = {
     "dit-step": (["peer_dit_step.py"], "diffusers", {"bfloat16": 0.75, "float32": 0.85}),
     "vae-decode": (["peer_vae_decode.py"], "diffusers", {"bfloat16": 0.4, "float32": 0.5}),
@@ -24,12 +24,12 @@ BENCHMARKS = {
     "train-step": None,
     "song": None,
 }
-# Songs planned in one batch, and the target ratio of a step's time to that of one song.
+# Decoding benchmarks of 1, 2 and 8 songs, and the target ratio of their time per step to that of one song.
 BATCH = {"lm-decode": None, "lm-decode-2": 1.15, "lm-decode-8": 2.2}
 COLUMNS = ["seconds", "native median", "native min", "peer median", "peer min", "median ratio", "min ratio", "goal"]
 
 
-class Contestant:
+class BenchmarkProcess:
     """A program that warms up, prints `ready`, then the seconds of one repetition for every line it is sent."""
 
     def __init__(self, command, log, env):
@@ -49,7 +49,7 @@ class Contestant:
         try:
             print(file=self.process.stdin, flush=True)
         except BrokenPipeError:
-            pass  # line() reports how it ended.
+            pass  # line() raises with the exit status.
         return float(self.line())
 
     def end(self):
@@ -71,16 +71,16 @@ def turns(sides, repetitions):
     """Runs the programs in turns. Returns the seconds of each."""
     seconds = {side: [] for side in sides}
     for _ in range(repetitions):
-        for side, contestant in sides.items():
-            seconds[side].append(contestant.seconds())
-    for contestant in sides.values():
-        contestant.end()
+        for side, process in sides.items():
+            seconds[side].append(process.seconds())
+    for process in sides.values():
+        process.end()
     return seconds
 
 
 def measure_batch(options, log):
     """Times decoding steps of several batch sizes in turns, relative to the step of one song."""
-    sides = {name: Contestant(native_command(name, options), log, environment(options)) for name in BATCH}
+    sides = {name: BenchmarkProcess(native_command(name, options), log, environment(options)) for name in BATCH}
     results = {name: summary(values) for name, values in turns(sides, options.repetitions).items()}
     one = results["lm-decode"]
     for name, goal in BATCH.items():
@@ -94,21 +94,21 @@ def measure_batch(options, log):
 
 
 def measure(name, options, log, native_env=None):
-    """One benchmark. `options`: as `arguments` reads them; `log`: file for the programs' output."""
+    """Runs one benchmark. `options` are those of `arguments()`; `log` is a file for the programs' output."""
     if name == "batch":
         return measure_batch(options, log)
     env = environment(options)
     peer_dtype = options.peer_dtype or options.dtype
     size = ["--size", str(options.size)] if options.size else []
     program = native_command(name, options)
-    sides = {"native": Contestant(program, log, {**env, **(native_env or {})})}
+    sides = {"native": BenchmarkProcess(program, log, {**env, **(native_env or {})})}
     script, skipped, goals = peer_of(name)
     if not skipped:
         device = [] if options.device == "auto" else ["--device", options.device]
         threads = ["--threads", str(options.threads)] if options.threads else []
         try:
-            sides["peer"] = Contestant([*script, *size, *device, "--dtype", peer_dtype, *threads], log, env)
-        except RuntimeError as error:  # our own time is useful without it
+            sides["peer"] = BenchmarkProcess([*script, *size, *device, "--dtype", peer_dtype, *threads], log, env)
+        except RuntimeError as error:  # our own time is useful without the peer's
             skipped = f"the peer failed: {error}"
     seconds = turns(sides, options.repetitions)
     result = {"name": name, **{side: summary(values) for side, values in seconds.items()}}
@@ -124,7 +124,7 @@ def measure(name, options, log, native_env=None):
 
 
 def peer_of(name):
-    """Command of the peer, the reason why it cannot run here (or None), and the target ratios."""
+    """Returns the peer's command, the reason why it cannot run here (or None), and the target ratios."""
     if BENCHMARKS[name] is None:
         return None, "has no peer", None
     (script, *words), module, goals = BENCHMARKS[name]
@@ -167,7 +167,7 @@ def arguments():
     parser.add_argument("--repetitions", type=positive, default=5)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dtype", default="auto")
-    parser.add_argument("--peer-dtype", help="type of the peer, if not ours: CPUs without bfloat16 are slow in it")
+    parser.add_argument("--peer-dtype", help="type of the peer, if not --dtype: some CPUs are slow in bfloat16")
     parser.add_argument("--quantization", default="none")
     parser.add_argument("--threads", type=positive, default=os.cpu_count())
     options = parser.parse_args()

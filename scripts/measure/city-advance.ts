@@ -1,8 +1,8 @@
 /**
- * Measures the speed of `POST /commands/advance` as a multiple of speed 3, and how long reads wait meanwhile:
+ * Measures the speed of `POST /commands/advance` as a multiple of speed 3, and the latency of reads while it runs:
  * node --import tsx scripts/measure/city-advance.ts [CITIZENS] [SECONDS]
  *
- * The town has 5,000 citizens by default: a grid with every service, grown by `advance`, then filled with residents directly.
+ * The town is a grid with every service. It grows by `advance`, then residents are added until it has CITIZENS (5,000).
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
@@ -27,7 +27,7 @@ async function advance(limits: object): Promise<void> {
   const report = (await answer.json()) as { frames: number; seconds: number; citizens: { after: number } };
   const perSecond = report.frames / report.seconds;
   console.log(
-    `${report.citizens.after} citizens, ${cpus()[0]?.model}: ${perSecond.toFixed(0)} frames a second, ` +
+    `${report.citizens.after} citizens, ${cpus()[0]?.model}: ${perSecond.toFixed(0)} frames per second, ` +
       `${(perSecond / SPEED_3_FRAMES_PER_SECOND).toFixed(1)} times speed 3`,
   );
 }
@@ -49,7 +49,7 @@ await advanced;
 waits.sort((a, b) => a - b);
 const quantile = (share: number) => waits[Math.floor(share * (waits.length - 1))]?.toFixed(1);
 console.log(
-  `${waits.length} reads meanwhile: median ${quantile(0.5)} ms, 99 % ${quantile(0.99)} ms, longest ${quantile(1)} ms`,
+  `${waits.length} reads during the advance: median ${quantile(0.5)} ms, 99 % ${quantile(0.99)} ms, longest ${quantile(1)} ms`,
 );
 await bridge.close();
 await game.close();

@@ -1,5 +1,5 @@
 /**
- * Prints the history of two towns without commands, a line a quarter:
+ * Prints how a town develops without commands, one line per quarter:
  * node --import tsx scripts/measure/city-curves.ts [starter|large] [YEARS]
  *
  * `starter` is the town of the public starter script, with plants, pipes and power lines added; `large` is the city of
@@ -32,7 +32,7 @@ function line(city: SimulatedCity, quarter: number): string {
 
 const [town = "starter", years = "5"] = process.argv.slice(2);
 const city = town === "large" ? largeCity() : starterTown();
-const heads = ["year", "citizens", "growables", "abandoned", "happiness", "balance", "net a week", "demand"];
+const heads = ["year", "citizens", "growables", "abandoned", "happiness", "balance", "net/week", "demand"];
 console.log(heads.map((head) => head.padStart(11)).join(""));
 for (let quarter = 1; quarter <= Number(years) * QUARTERS_PER_YEAR; quarter++) {
   advance(city, WEEKS_PER_QUARTER * FRAMES_PER_WEEK);

@@ -1,5 +1,5 @@
 /**
- * Measures frames a second of the city page while it is dragged and zoomed, in headless Chromium:
+ * Measures the frame rate of the city page while it is dragged and zoomed, in headless Chromium:
  * node --import tsx scripts/measure/city-page.ts [CITIZENS] [SCREENSHOT_FOLDER]
  *
  * The town has 5,000 citizens by default and runs at speed 1. Frames are counted by the page itself.
@@ -44,7 +44,7 @@ const order = (body: object) =>
 await order({ paused: false, speed: 1 });
 console.log(`${city.citizenCount} citizens, ${city.buildings().length} buildings, ${cpus()[0]?.model}`);
 
-/** Frames a second during the work, and the longest time between two. */
+/** Prints the frame rate during `work`, and the longest time between two frames. */
 async function measure(name: string, work: (page: Page) => Promise<void>): Promise<void> {
   await page.evaluate(`(() => {
     const frames = [performance.now()];
@@ -59,7 +59,7 @@ async function measure(name: string, work: (page: Page) => Promise<void>): Promi
   const waits = times.slice(1).map((time, i) => time - (times[i] as number));
   const seconds = ((times.at(-1) as number) - (times[0] as number)) / 1000;
   console.log(
-    `${name}: ${(waits.length / seconds).toFixed(1)} frames a second, longest wait ${Math.max(...waits).toFixed(0)} ms`,
+    `${name}: ${(waits.length / seconds).toFixed(1)} frames per second, longest frame ${Math.max(...waits).toFixed(0)} ms`,
   );
 }
 
@@ -79,9 +79,9 @@ await measure("drag, whole city", drag);
 await measure("zoom, whole city", zoom);
 for (let i = 0; i < 4; i++) await page.getByRole("button", { name: "Zoom in" }).click();
 await page.waitForTimeout(500);
-await measure("drag, near", drag);
-await measure("zoom, near", zoom);
-await measure("at rest, near", () => page.waitForTimeout(2000));
+await measure("drag, close-up", drag);
+await measure("zoom, close-up", zoom);
+await measure("at rest, close-up", () => page.waitForTimeout(2000));
 
 if (screenshots) {
   await order({ paused: true });

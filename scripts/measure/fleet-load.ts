@@ -1,11 +1,16 @@
 /**
- * Measures the throughput of a fleet on this machine, and tasks lost while its processes are killed:
+ * Measures the throughput of a fleet on this machine, and the tasks lost when its processes are killed:
  *
  *     node --import tsx scripts/measure/fleet-load.ts [--songs 20] [--tasks 100] [--queued 10000] [--kill-minutes 2] [--kill-every 20]
  *
- * Prints the latency added to a task by a fleet; songs of carillon-nano a minute and tasks a second for the embedded queue
- * and for 1, 2 and 3 workers; the time to list and cancel many waiting tasks; each kill, and the outcome of all tasks after
- * the kills. All parts but the songs use a stub renderer. 0 skips a part.
+ * Prints
+ * - the latency of a task in the embedded queue and in a fleet;
+ * - songs per minute (--songs, made by carillon-nano) and tasks per second (--tasks) for the embedded queue and for 1, 2 and
+ *   3 workers;
+ * - the time to list and cancel many waiting tasks (--queued);
+ * - each kill, and the outcome of all tasks after the kills (--kill-minutes).
+ *
+ * All parts but the songs use a stub renderer. 0 skips a part.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -36,10 +41,10 @@ const song = {
   audio_format: "wav",
 };
 const ENDLESS_MS = 3_600_000;
-/** Time to make a song in processes that are killed. */
+/** Render time of a song while processes are killed. */
 const KILLED_SONG_MS = 2_000;
 const CLIENTS = 8;
-/** Timeout for a process to start, and for a task to end after the last kill, on a loaded machine. */
+/** Time limit for a process to start, and for a task to end after the last kill; enough on a loaded machine. */
 const PATIENCE_MS = 180_000;
 
 const { values } = parseArgs({
@@ -51,8 +56,8 @@ const { values } = parseArgs({
     "kill-every": { type: "string", default: "20" },
   },
 });
-/** Progress, printed if the measurement ends early. */
-let progress = "nothing was measured";
+/** Latest progress, printed if the measurement ends early. */
+let progress = "nothing measured yet";
 let isDone = false;
 const root = mkdtempSync(join(tmpdir(), "carillon-fleet-"));
 const children = new Set<ChildProcess>();
@@ -162,7 +167,7 @@ async function submit(url: string, key: string = randomUUID()): Promise<string> 
   return (await ask(url, "/release_task", { method: "POST", headers, body: JSON.stringify(song) })).task_id;
 }
 
-/** Resolves with the end event of a task. */
+/** Resolves when a task has ended. */
 async function ended(url: string, id: string, signal: AbortSignal | null = null): Promise<void> {
   await (await fetch(`${url}/v1/tasks/${id}/events`, { signal })).text();
 }
@@ -192,7 +197,7 @@ async function untilWorkers(url: string, count: number): Promise<void> {
   while ((await ask(url, "/v1/stats")).workers.length !== count) await sleep(50);
 }
 
-/** Milliseconds from the submission of a task to its end event, for empty jobs, in the queue alone. */
+/** Milliseconds from the submission of an empty task to its end event, without HTTP. */
 async function overhead(queue: TaskQueue): Promise<number[]> {
   queue.start();
   const request = { prompt: "", model: null, lmModelPath: null } as Task["request"];
@@ -213,7 +218,7 @@ async function overhead(queue: TaskQueue): Promise<number[]> {
   return taken;
 }
 
-async function compare(): Promise<void> {
+async function measureLatency(): Promise<void> {
   const log = createLogger("silent");
   const jobs: TaskRunner = {
     run: async () => ({ audioFiles: [] }) as unknown as SongResult,
@@ -234,24 +239,24 @@ async function compare(): Promise<void> {
   const shared = await overhead(new FleetQueue(fleet, options, log, worker));
   await fleet.close();
   await stop(redis);
-  console.log(`a task of no length: embedded queue ${exact(embedded)}; fleet ${exact(shared)}`);
+  console.log(`latency of an empty task: embedded queue ${exact(embedded)}; fleet ${exact(shared)}`);
 }
 
 const exact = (sorted: readonly number[]) =>
   `p50 ${sorted[Math.floor(sorted.length / 2)]?.toFixed(1)} ms, p90 ${sorted[Math.floor(sorted.length * 0.9)]?.toFixed(1)} ms`;
 
-/** Songs of carillon-nano; all workers share the cores of this machine. */
-async function sing(count: number): Promise<void> {
+/** Prints the songs per minute of carillon-nano. All workers share the cores of this machine. */
+async function measureSongs(count: number): Promise<void> {
   await eachSize(null, async (what, url) => {
     await ended(url, await submit(url));
     const startedMs = performance.now();
     await times(count, async () => ended(url, await submit(url)));
     const minutes = (performance.now() - startedMs) / 60_000;
-    console.log(`${what}: ${(count / minutes).toFixed(1)} songs of 10 s a minute by carillon-nano`);
+    console.log(`${what}: ${(count / minutes).toFixed(1)} songs per minute (10 s each, carillon-nano)`);
   });
 }
 
-async function carry(count: number): Promise<void> {
+async function measureTasks(count: number): Promise<void> {
   await eachSize(100, async (what, url) => {
     await times(5, async () => ended(url, await submit(url)), 1);
     const single = await times(Math.min(count, 50), async () => ended(url, await submit(url)), 1);
@@ -260,9 +265,7 @@ async function carry(count: number): Promise<void> {
     await times(count, async () => ids.push(await submit(url)));
     await times(count, (index) => ended(url, ids[index] as string));
     const rate = count / ((performance.now() - startedMs) / 1000);
-    console.log(
-      `${what}: ${rate.toFixed(1)} tasks a second; one alone from request to its end: ${spread(single)}`,
-    );
+    console.log(`${what}: ${rate.toFixed(1)} tasks per second; latency of a single task: ${spread(single)}`);
   });
 }
 
@@ -286,7 +289,7 @@ async function eachSize(
   await stop(redis);
 }
 
-async function queue(count: number): Promise<void> {
+async function measureQueue(count: number): Promise<void> {
   const redis = await startRedis();
   const gateway = await start("gateway");
   const worker = await start("worker", ENDLESS_MS);
@@ -294,19 +297,19 @@ async function queue(count: number): Promise<void> {
   const { url } = gateway;
   const ids: string[] = [];
   const accepted = await times(count, async () => ids.push(await submit(url)));
-  console.log(`${count} accepted, ${CLIENTS} at a time: ${spread(accepted)}`);
+  console.log(`submit ${count} tasks, ${CLIENTS} at a time: ${spread(accepted)}`);
   const pages = Math.min(Math.ceil(count / 100), 100);
   const page = (index: number, filter = "") => ask(url, `/v1/tasks?limit=100&offset=${index * 100}${filter}`);
-  console.log(`a page of 100 of them: ${spread(await times(pages, (index) => page(index), 1))}`);
-  console.log(`searched: ${spread(await times(10, (index) => page(index, "&search=short"), 1))}`);
+  console.log(`list a page of 100 tasks: ${spread(await times(pages, (index) => page(index), 1))}`);
+  console.log(`search the tasks: ${spread(await times(10, (index) => page(index, "&search=short"), 1))}`);
   const cancelled = await times(count, (index) => ask(url, `/v1/tasks/${ids[index]}`, { method: "DELETE" }));
-  console.log(`cancelled, ${CLIENTS} at a time: ${spread(cancelled)}`);
-  console.log(`left: ${JSON.stringify((await ask(url, "/v1/stats")).jobs)}`);
+  console.log(`cancel a task, ${CLIENTS} at a time: ${spread(cancelled)}`);
+  console.log(`tasks by state after cancelling: ${JSON.stringify((await ask(url, "/v1/stats")).jobs)}`);
   for (const { child } of [gateway, worker]) await stop(child);
   await stop(redis);
 }
 
-async function kill(minutes: number, everySeconds: number): Promise<void> {
+async function measureKills(minutes: number, everySeconds: number): Promise<void> {
   const directory = mkdtempSync(join(root, "redis-"));
   let redis = await startRedis(directory);
   const starting = ["gateway", "gateway", "worker", "worker", "worker"];
@@ -325,7 +328,7 @@ async function kill(minutes: number, everySeconds: number): Promise<void> {
     console.error(progress);
   };
 
-  /** Restarts a process, again if it ends before it serves, like a process supervisor. */
+  /** Restarts a killed process until it serves, like a process supervisor. */
   const startAgain = async ({ role, renderMs }: Server): Promise<Server> => {
     for (;;) {
       try {
@@ -337,7 +340,7 @@ async function kill(minutes: number, everySeconds: number): Promise<void> {
     }
   };
 
-  /** A client that retries. Every fifth repeats its request at another gateway. */
+  /** A client that retries until a gateway accepts its task. It sends every fifth task to two gateways with the same key. */
   const client = async (number: number) => {
     for (let count = 0; performance.now() < endMs; count++) {
       const key = randomUUID();
@@ -391,20 +394,20 @@ async function kill(minutes: number, everySeconds: number): Promise<void> {
   }
   const { jobs } = await ask(url, "/v1/stats");
   console.log(
-    `${minutes} minutes, ${counts.kills} kills: ${counts.accepted} tasks accepted, ${ends.succeeded} made, ` +
-      `${ends.failed} failed, ${lost.length} lost, ${counts.doubled} doubled; the fleet counts ${JSON.stringify(jobs)}; ` +
-      `starts that failed: ${counts.failedStarts}`,
+    `${minutes} minutes, ${counts.kills} kills: ${counts.accepted} tasks accepted, ${ends.succeeded} succeeded, ` +
+      `${ends.failed} failed, ${lost.length} lost, ${counts.doubled} duplicated; tasks by state: ${JSON.stringify(jobs)}; ` +
+      `${counts.failedStarts} failed restarts`,
   );
   for (const { child } of servers) await stop(child);
   await stop(redis);
   if (lost.length + counts.doubled > 0) process.exitCode = 1;
 }
 
-await compare();
-if (Number(values.songs) > 0) await sing(Number(values.songs));
-if (Number(values.tasks) > 0) await carry(Number(values.tasks));
-if (Number(values.queued) > 0) await queue(Number(values.queued));
+await measureLatency();
+if (Number(values.songs) > 0) await measureSongs(Number(values.songs));
+if (Number(values.tasks) > 0) await measureTasks(Number(values.tasks));
+if (Number(values.queued) > 0) await measureQueue(Number(values.queued));
 if (Number(values["kill-minutes"]) > 0)
-  await kill(Number(values["kill-minutes"]), Number(values["kill-every"]));
+  await measureKills(Number(values["kill-minutes"]), Number(values["kill-every"]));
 isDone = true;
 process.exit();

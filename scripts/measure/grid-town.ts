@@ -1,4 +1,4 @@
-/** The measured town: a grid with every service. */
+/** Builds the town of the city measurements: a street grid with every service. */
 import { buildNetwork } from "../../src/city/commands/build-network.js";
 import { moveIn } from "../../src/city/simulation/fabric/citizens.js";
 import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
@@ -15,7 +15,7 @@ const SERVICES = [
   "Crematory",
   "Combustion Plant",
 ];
-/** One service, then seven blocks of homes and workplaces; fourteen times. */
+/** Building or zone of each block: fourteen times one service and seven zones. */
 const BLOCKS = Array.from({ length: 112 }, (_, i) => {
   if (i % 8 === 0) return SERVICES[(i / 8) % SERVICES.length] as string;
   return ["ResidentialLow", "ResidentialHigh", "CommercialLow", "ResidentialHigh", "Industrial"][
@@ -23,7 +23,7 @@ const BLOCKS = Array.from({ length: 112 }, (_, i) => {
   ] as string;
 });
 
-/** 14 x 8 blocks. */
+/** Builds 14 x 8 blocks with utilities and a connection to the highway. */
 export function buildGridTown(city: SimulatedCity): void {
   layLattice(city, -720, -340, 14, 8);
   connectToHighway(city, 400, 300);

@@ -1,7 +1,7 @@
 /**
  * Plays scripted mayors: node --import tsx scripts/measure/mayors.ts [NAME|all] [YEARS] [SEEDS] [WEEKS BETWEEN LINES]
  *
- * Prints a line every half-year: the figures a player would watch, those of the latest year in percent.
+ * Prints a line every half-year with figures that a player would watch. Percentages are of the latest year.
  */
 import { lastYear, MAYORS, play } from "../../test/city/simulation/mayors.js";
 

@@ -3,9 +3,9 @@
  *
  *     node --import tsx scripts/measure/soak.ts --minutes 30 [--engine]
  *
- * The load: tasks, cancellations, clients that hang up, idle connections and, if the machine allows it, a disk that is
- * full at times. Prints memory, descriptors and orphaned files once a minute, and a verdict. Without --engine a stub
- * renderer makes the songs, so that there are thousands of them.
+ * The load consists of tasks, cancellations, clients that hang up, idle connections and, if this machine can mount disks,
+ * a disk that is full at times. Prints memory, descriptors and orphaned files once a minute, and a verdict at the end.
+ * Without --engine a stub renderer makes thousands of songs.
  */
 import {
   closeSync,
@@ -27,7 +27,7 @@ import { canMountDisks, ServedProcess } from "../../test/e2e/served-process.js";
 const song = { prompt: "a short song", audio_duration: 10, inference_steps: 1, batch_size: 1 };
 const SONG_MS = 100;
 const DISK_MIB = 512;
-/** More waiting tasks are not needed to keep the server busy. */
+/** Enough waiting tasks to keep the server busy. */
 const MAX_WAITING = 20;
 /** Allowed growth of memory between the first minute and the last. */
 const MAX_GROWTH_MIB = 64;
@@ -53,7 +53,7 @@ void server.ended().then(() => {
   hasEnded = true;
 });
 console.log(
-  `${client.url}, ${hasDisk ? `a disk of ${DISK_MIB} MiB` : "no disk of its own: it will not be filled"}`,
+  `${client.url}, ${hasDisk ? `a disk of ${DISK_MIB} MiB` : "cannot mount a disk: skipping full disks"}`,
 );
 
 const samples: { memoryMiB: number; descriptors: number; orphans: number }[] = [];
@@ -64,7 +64,7 @@ await repeat(sample);
 await Promise.all(workload);
 await verdict();
 
-/** Path in the server's folder, as seen by the server. */
+/** Path of a file in the server's folder, as this process sees it. */
 function seen(name: string): string {
   return server.hostPath(join(directory, name));
 }
@@ -143,7 +143,7 @@ async function sample(): Promise<void> {
   const memoryMiB = Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024);
   const descriptors = readdirSync(`/proc/${server.pid}/fd`).length;
   const { jobs } = await stats();
-  // The file of a running song is not in a record yet.
+  // A running task may have a file that its record does not list yet.
   const songs = readdirSync(seen("api_audio")).length;
   const orphans = Math.max(songs - (jobs.succeeded as number) - (jobs.running as number), 0);
   samples.push({ memoryMiB, descriptors, orphans });
@@ -152,22 +152,24 @@ async function sample(): Promise<void> {
 
 async function verdict(): Promise<void> {
   const faults: string[] = [];
-  if (hasEnded) faults.push(`the server ended with ${await server.ended()}`);
+  if (hasEnded) faults.push(`the server exited early: ${await server.ended()}`);
   while (await isBusy()) await sleep(SONG_MS);
   for (const id of accepted) {
     const { status, error, result } = (await client.query(id)).item;
     if (status === 2 && error !== "Cancelled by user") faults.push(`task ${id} failed: ${error}`);
     // An empty list means that retention has deleted the task.
-    if (status === 0 && result !== "[]") faults.push(`task ${id} has not ended`);
+    if (status === 0 && result !== "[]") faults.push(`task ${id} never ended`);
   }
   const [first, last] = [samples[0], samples.at(-1)];
   if (first !== undefined && last !== undefined) {
-    if (last.memoryMiB - first.memoryMiB > MAX_GROWTH_MIB) faults.push("its memory grew");
-    if (last.descriptors - first.descriptors > MAX_GROWTH_DESCRIPTORS) faults.push("its descriptors grew");
-    if (last.orphans > 0) faults.push(`${last.orphans} files have no task`);
+    if (last.memoryMiB - first.memoryMiB > MAX_GROWTH_MIB)
+      faults.push(`memory grew from ${first.memoryMiB} to ${last.memoryMiB} MiB`);
+    if (last.descriptors - first.descriptors > MAX_GROWTH_DESCRIPTORS)
+      faults.push(`descriptors grew from ${first.descriptors} to ${last.descriptors}`);
+    if (last.orphans > 0) faults.push(`${last.orphans} song files belong to no task`);
   }
   const code = await server.end("SIGTERM");
-  if (code !== 0) faults.push(`SIGTERM ended it with ${code}`);
+  if (code !== 0) faults.push(`the server exited with ${code} on SIGTERM`);
   rmSync(directory, { recursive: true, force: true });
   console.log(
     faults.length === 0 ? "result: no faults" : `result: ${faults.length} faults\n${faults.join("\n")}`,

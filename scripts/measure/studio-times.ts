@@ -3,10 +3,10 @@
  *
  *     node --import tsx scripts/measure/studio-times.ts [--songs 6] [--seconds 30]
  *
- * Runs in Chromium, with carillon-nano on the processor. The script presses Make, and Listen as soon as it appears; a meter
- * on the audio element detects sound. The latency of an event is the time from the server's log line of a stage to the
- * page's listener. The first song includes loading the models. At the end the page opens with 10,000 songs: time until text
- * can be entered, and frames a second while scrolling.
+ * Runs in Chromium, with carillon-nano on the CPU. The script presses Make, and Listen as soon as it appears; a meter on the
+ * audio element detects sound. The latency of an event is the time from the server's log line of a stage to the page's
+ * listener. The first song includes loading the models. At the end the page opens with 10,000 songs: the script measures the
+ * time until text can be entered, and the frame rate while scrolling.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ const TIMEOUT_MS = 600_000;
 const LIBRARY_SONGS = 10_000;
 /** Number of frames of the scrolling measurement. */
 const FRAMES = 400;
-/** Pixels scrolled per frame: 30 and 85 songs a second at 60 frames. */
+/** Pixels scrolled per frame. At 60 frames per second these are 30 and 85 songs per second. */
 const SCROLL_SPEEDS = [40, 120];
 
 const { values } = parseArgs({
@@ -100,7 +100,7 @@ try {
   await library.getByLabel("Sound", { exact: true }).fill("x");
   const usableMs = performance.now() - openedMs;
   await library.getByRole("heading", { name: /^Songs \d{5}$/ }).waitFor();
-  console.log(`${LIBRARY_SONGS} songs: takes words after ${usableMs.toFixed(0)} ms`);
+  console.log(`${LIBRARY_SONGS} songs: accepts text after ${usableMs.toFixed(0)} ms`);
   for (const pixels of SCROLL_SPEEDS) {
     const fps = await library.evaluate(
       async ({ frames, pixels }) => {
@@ -114,7 +114,7 @@ try {
       },
       { frames: FRAMES, pixels },
     );
-    console.log(`scrolling ${pixels} pixels a frame: ${fps.toFixed(0)} frames a second`);
+    console.log(`scrolling ${pixels} pixels per frame: ${fps.toFixed(0)} frames per second`);
   }
   await library.close();
   await full.end("SIGTERM");
@@ -168,7 +168,7 @@ function note(): void {
   };
 }
 
-/** Stages in the log. Their names lack the parts that differ between the songs of a batch. */
+/** Stages in the log with their times. Log names omit the song's number and the dots of the shown names. */
 function stagesInLog(log: string): { stage: string; at: number }[] {
   const lines = log.split("\n").filter((line) => line.includes('"stage begins"'));
   return lines.map((line) => {

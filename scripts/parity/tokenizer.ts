@@ -1,13 +1,13 @@
-/** The tokenizer's golden: DIR/goldens/tokenizer.json, texts in template mode and their ids. */
+/** Compares the tokenizer with DIR/goldens/tokenizer.json: prompt templates and their token ids. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type PromptPart, Tokenizer } from "../../src/engine/tokenizer.js";
 
-const CHECKPOINT = "acestep-5Hz-lm-0.6B"; // named in the set's README
+const CHECKPOINT = "acestep-5Hz-lm-0.6B"; // according to the README of the goldens
 const CONTROL = /(<\|[a-z0-9_]+\|>|<\/?think>)/;
 const AUDIO_CODE = /^<\|audio_code_(\d+)\|>$/;
 
-/** Template text: control tokens and audio codes spelled out become tokens. */
+/** Token ids of a template, in which control tokens and audio codes are spelled out. */
 async function encodeTemplate(tokenizer: Tokenizer, text: string): Promise<number[]> {
   const ids: number[] = [];
   let parts: PromptPart[] = [];

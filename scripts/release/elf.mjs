@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { run, SetupError } from "../setup/run.mjs";
 
-/** Newest symbol versions that a package may require: Debian 10, RHEL 8 and Ubuntu 20.04 have them. */
+/** Newest symbol versions that a package may require; Debian 10, RHEL 8 and Ubuntu 20.04 provide them. */
 const NEWEST = { GLIBC: "2.28", GLIBCXX: "3.4.25", CXXABI: "1.3.11" };
 
 export function librariesNeeded(path) {
@@ -18,7 +18,7 @@ export function checkSymbolVersions(path) {
     if (compareVersions(version, NEWEST[family]) <= 0) continue;
     const symbol = line.trim().split(/\s+/)[7];
     throw new SetupError(
-      `${basename(path)} asks for ${symbol}, beyond ${family}_${NEWEST[family]}: add it to native/addon/old_symbols.cpp, or build where glibc and the compiler are older`,
+      `${basename(path)} requires ${symbol}, newer than ${family}_${NEWEST[family]}: add the symbol to native/addon/old_symbols.cpp, or build on a system with an older glibc and compiler`,
     );
   }
 }
@@ -30,7 +30,7 @@ function compareVersions(a, b) {
 }
 
 /** Sets the library search path to the library's own folder, by overwriting the path in the file. */
-export function findBesideItself(path) {
+export function searchOwnFolder(path) {
   const runPath = /\((?:RUNPATH|RPATH)\).*\[(.*)\]/.exec(run("readelf", ["-dW", path]))?.[1];
   if (runPath === undefined || runPath === "$ORIGIN") return;
   const bytes = readFileSync(path);

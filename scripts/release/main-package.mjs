@@ -4,13 +4,13 @@ import { dirname, join } from "node:path";
 import { manifest, projectRoot, run } from "../setup/run.mjs";
 import { commonFields, emptyFolder, writeManifest } from "./stage.mjs";
 
-/** The npm script of an installed package and its dependencies; other scripts are for clones only. */
+/** The only npm script of the installed package, and its dependency; other scripts are for clones. */
 const SETUP = {
   scripts: { setup: manifest.scripts.setup },
   devDependencies: { "cmake-js": manifest.devDependencies["cmake-js"] },
 };
 
-/** @param platforms with a package of this version, such as linux-x64 */
+/** @param platforms platforms that have a package of this version, such as linux-x64 */
 export function stageMain(directory, platforms) {
   emptyFolder(directory);
   for (const path of packedFiles()) {

@@ -1,6 +1,6 @@
 /**
  * The packages of this platform. Binaries are stripped and find each other by relative paths. One package has the addon
- * and libtorch for the CPU; the other has an addon for every libtorch minor and no libtorch, for users with their own,
+ * and libtorch for the CPU; the other has an addon for every libtorch version and no libtorch, for users with their own,
  * above all for CUDA. src/libtorch/prebuilt.ts chooses among them.
  */
 import { createHash } from "node:crypto";
@@ -17,7 +17,7 @@ import { dirname, join } from "node:path";
 import { PINNED } from "../setup/libtorch.mjs";
 import { buildForRelease, sourcesPrint } from "../setup/native.mjs";
 import { projectRoot, run, SetupError, say } from "../setup/run.mjs";
-import { checkSymbolVersions, findBesideItself, librariesNeeded } from "./elf.mjs";
+import { checkSymbolVersions, librariesNeeded, searchOwnFolder } from "./elf.mjs";
 import { commonFields, emptyFolder, writeManifest } from "./stage.mjs";
 
 const ADDON = "carillon.node";
@@ -30,7 +30,7 @@ export function stagePlatform(directory) {
   const { addon, libtorch } = buildForRelease(PINNED);
   if (existsSync(join(libtorch.directory, "lib/libtorch_cuda.so")))
     throw new SetupError(
-      `pip has torch ${PINNED} for CUDA alone: set PIP_EXTRA_INDEX_URL to the index of its CPU wheels`,
+      `pip has torch ${PINNED} only for CUDA: set PIP_EXTRA_INDEX_URL to the index of its CPU wheels`,
     );
   copyFileSync(addon, join(directory, ADDON));
   copyLibraries(ADDON, join(libtorch.directory, "lib"), directory);
@@ -44,7 +44,7 @@ export function stagePlatform(directory) {
 }
 
 /**
- * @param versions of libtorch, one of each minor
+ * @param versions libtorch versions, one per minor version
  * @param partial skip versions that pip cannot install here, with a message
  */
 export function stageAddons(directory, versions, partial) {
@@ -62,7 +62,7 @@ export function stageAddons(directory, versions, partial) {
   }
   finish(directory, {
     name: `@carillon/${platformName}-cuda`,
-    description: `The native core of carillon for ${platformName}, for a libtorch of your own, for CUDA or the CPU`,
+    description: `The native core of carillon for ${platformName}, for your own libtorch, for CUDA or the CPU`,
     carillon: { addons },
   });
   return directory;
@@ -73,7 +73,7 @@ function finish(directory, { carillon, ...fields }) {
   for (const name of binaries) {
     const path = join(directory, name);
     run("strip", ["--strip-unneeded", path]);
-    findBesideItself(path);
+    searchOwnFolder(path);
     checkSymbolVersions(path);
   }
   copyFileSync(join(projectRoot, "LICENSE"), join(directory, "LICENSE"));
@@ -121,6 +121,6 @@ function copyLicences(libtorch, directory) {
   const wheel = readdirSync(dirname(libtorch)).find((name) => /^torch-.*\.dist-info$/.test(name));
   const licences = wheel && join(dirname(libtorch), wheel, "licenses");
   if (!licences || !existsSync(licences))
-    throw new SetupError(`the licences of libtorch are not beside ${libtorch}: take the wheel of pip`);
+    throw new SetupError(`no libtorch licences beside ${libtorch}: use a libtorch that pip installed`);
   cpSync(licences, join(directory, "licenses"), { recursive: true });
 }

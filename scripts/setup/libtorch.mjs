@@ -1,4 +1,4 @@
-/** libtorch for builds: found on this machine, else installed with pip, which is installed too if it is missing. */
+/** Finds libtorch for builds, or installs it with pip; installs pip first if it is missing. */
 import {
   findCpuLibtorch,
   findLibtorch,
@@ -10,7 +10,7 @@ import { installPip } from "./system.mjs";
 
 export { findLibtorch, PINNED, wheelBuild } from "../../src/libtorch/find-libtorch.mjs";
 
-/** Versions that packages are built for: one for each supported minor. */
+/** libtorch versions that packages are built for: one for each supported minor version. */
 export const RELEASED = ["2.11.0", "2.12.0", PINNED, "2.14.1"];
 
 /** Returns { directory, version } of a libtorch with headers and libraries. */

@@ -28,7 +28,7 @@ export const PROGRAMS = {
     "build/native/bench/carillon-bench",
   ],
 };
-/** The unit tests with the address and undefined behaviour sanitizers. */
+/** Unit tests, built with the address and undefined-behaviour sanitizers. */
 export const SANITIZED = {
   name: "sanitized",
   options: ["CARILLON_PROGRAMS", "CARILLON_SANITIZE"],
@@ -95,12 +95,12 @@ function compile(libtorch, parts) {
   if (together.length > 0) runCmake(libtorch, { options: together.flatMap(({ options = [] }) => options) });
   for (const part of apart) runCmake(libtorch, part);
   if (!parts.every((part) => isWhole(part, projectRoot)))
-    throw new SetupError("the native build ended without its products; remove build/ and try again");
+    throw new SetupError("the native build finished, but files are missing; remove build/ and try again");
 }
 
 const CMAKE_OPTIONS = ["CARILLON_PROGRAMS", "CARILLON_SANITIZE", "CARILLON_ANY_LIBTORCH"];
 
-/** Always configures: `cmake-js build` configures new directories only, and would keep an earlier libtorch or options. */
+/** Always configures: `cmake-js build` configures only new directories, so an earlier libtorch or options would stay. */
 function runCmake(libtorch, { options, directory = "build", target }) {
   const env = {
     ...process.env,

@@ -10,25 +10,25 @@ import { ADDON, sourcesPrint } from "./native.mjs";
 import { manifest, projectRoot, say } from "./run.mjs";
 
 const PLATFORM = `@carillon/${process.platform}-${process.arch}`;
-const PATIENCE = ["--fetch-retries=0", "--fetch-timeout=20000"];
+const FAIL_FAST = ["--fetch-retries=0", "--fetch-timeout=20000"];
 
 /** @returns whether src/libtorch/prebuilt.ts finds the core in node_modules; a core built here takes precedence */
 export function takePrebuilt() {
   if (process.env.CARILLON_PREBUILT === "0" || existsSync(join(projectRoot, ADDON.products[0]))) return false;
   const print = sourcesPrint();
-  // The second package runs with the libtorch for CUDA that set-up installs.
+  // The addons in the second package work with the CUDA libtorch that set-up installs.
   const hasGpu = wheelBuild() !== "cpu";
   const names = hasGpu ? [PLATFORM, `${PLATFORM}-cuda`] : [PLATFORM];
   if (!names.every((name) => isInstalled(name, print))) {
     if (!names.every((name) => published(name) === print)) return false;
     const packages = names.map((name) => `${name}@${manifest.version}`);
     say(`installing the prebuilt native core, ${packages.join(" and ")}`);
-    const options = ["--no-save", "--ignore-scripts", "--no-audit", "--no-fund", ...PATIENCE];
+    const options = ["--no-save", "--ignore-scripts", "--no-audit", "--no-fund", ...FAIL_FAST];
     if (
       npm("install", ...options, ...packages) === null ||
       !names.every((name) => isInstalled(name, print))
     ) {
-      say("that failed: the native core is built instead");
+      say("the prebuilt native core could not be installed: building it instead");
       return false;
     }
   }
@@ -41,9 +41,9 @@ function isInstalled(name, print) {
   return existsSync(path) && JSON.parse(readFileSync(path, "utf8")).carillon?.sources === print;
 }
 
-/** Hash of the sources of the registry's package of that version; null if there is none or the registry does not answer. */
+/** Source hash of a published package of our version; null if there is none or the registry does not respond. */
 function published(name) {
-  const answer = npm("view", `${name}@${manifest.version}`, "carillon.sources", ...PATIENCE);
+  const answer = npm("view", `${name}@${manifest.version}`, "carillon.sources", ...FAIL_FAST);
   return answer?.trim() || null;
 }
 

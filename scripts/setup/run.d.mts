@@ -1,2 +1,2 @@
-/** What TypeScript programs use of run.mjs. */
+/** Type declarations of run.mjs, of what TypeScript programs use. */
 export const cacheRoot: string;

@@ -11,11 +11,11 @@ const PIP = {
   command: "python3",
   isInstalled: hasPip,
   packageName: "python3-pip",
-  use: "installs libtorch; not needed where LIBTORCH names one",
+  use: "installs libtorch; not needed if LIBTORCH is set",
 };
 const AUDIO = { command: "ffmpeg", args: ["-version"], use: "reads audio, and writes all formats but wav" };
 const TEST_PROGRAMS = [
-  { command: "chromium-headless-shell", use: "shows the pages to their tests" },
+  { command: "chromium-headless-shell", use: "runs the tests of the web pages" },
   { command: "redis-server", use: "runs the tests of fleets" },
   { command: "openssl", args: ["version"], use: "makes the certificates of tests" },
 ];

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { stripVTControlCharacters } from "node:util";
 import { projectRoot } from "../setup/run.mjs";
 
-/** Lines of a failure report that are repeated at the end of the run. */
+/** Maximum lines of a failure report, which is repeated at the end of the run. */
 const MAX_FAILURE_LINES = 200;
 const MAX_OTHER_LINES = 20;
 
@@ -62,7 +62,7 @@ function runSuite({ name, command, args, env = {}, read }, isAlone) {
   });
 }
 
-/** Mocha's report after `N failing`, the native programs' FAIL lines, else the end of the output. */
+/** Text that shows the failures: Mocha's report after `N failing`, FAIL lines of native programs, else the last lines. */
 function failuresOf(output) {
   const report = /^\s*\d+ failing\n([\s\S]*)/m.exec(output)?.[1];
   const lines = (report ?? output).split("\n");
@@ -92,7 +92,7 @@ export function readNative(output) {
   };
 }
 
-/** Mocha prints suites indented by two spaces and durations as `(1234ms)` behind titles. */
+/** Mocha prints suites indented by two spaces, and durations as `(1234ms)` after the titles. */
 export function readMocha(output) {
   const count = (word) => Number(new RegExp(`^\\s*(\\d+) ${word}`, "m").exec(output)?.[1] ?? 0);
   const durations = [];

@@ -1,11 +1,11 @@
-/** Which tests belong to a path of the repository. */
+/** Selects the tests that belong to a path of the repository. */
 import { existsSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { projectRoot, SetupError } from "../setup/run.mjs";
 import { mocha, nanoRecipe, nativeTests, parity } from "./suites.mjs";
 
 /**
- * @param {string} path from the directory where npm was called
+ * @param {string} path relative to the directory where npm was called
  * @param {boolean} slow whether tests tagged @slow run too
  */
 export function suitesOfPath(path, slow) {
@@ -29,7 +29,7 @@ function mochaOf(files, slow) {
   return mocha(files, { files: [files], slow, parallel: files.includes("*") });
 }
 
-/** src/music/queue/rules.ts: test/music/queue/rules.test.ts, else test/music/queue, else test/music. */
+/** For src/music/queue/rules.ts: test/music/queue/rules.test.ts, if missing test/music/queue, if missing test/music. */
 function mochaTestsOf(place) {
   if (place.endsWith(".test.ts")) return place;
   let mirrored = place.replace(/^(src|test)\b/, "test").replace(/\.tsx?$/, ".test.ts");

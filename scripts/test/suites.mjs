@@ -12,7 +12,7 @@ const MOCHA_TIMEOUT_MS = 300_000;
 const FILES_AT_ONCE = 3;
 const WITHOUT_SLOW = ["--fgrep", SLOW_TAG, "--invert"];
 
-/** Caps on the instruction sets of our kernels, of libtorch's and of oneDNN's. */
+/** Environments that limit the instruction sets of our kernels, libtorch and oneDNN. */
 const INSTRUCTION_SETS = {
   AVX2: { CARILLON_CPU_KERNELS: "avx2", ATEN_CPU_CAPABILITY: "avx2", ONEDNN_MAX_CPU_ISA: "AVX2" },
   "no vector instructions": {
@@ -30,7 +30,7 @@ const FAKE_CUDA = {
   TORCH_CPP_LOG_LEVEL: "ERROR",
 };
 
-/** Several files run at a time, so threads of libtorch would compete for the cores. Native tests use them. */
+/** Limits libtorch to one thread: several test files run at a time and would compete for the cores. */
 const ONE_THREAD = { OMP_NUM_THREADS: "1" };
 
 /** libtorch is not instrumented: its permanent allocations are not our leaks. Tests request more memory than exists. */
@@ -59,7 +59,7 @@ export const nativeTests = (filter = "") =>
   native("native tests", program("carillon-test"), filter ? [filter] : []);
 
 export const nanoRecipe = () =>
-  mocha("recipe of carillon-nano", { config: "scripts/nano/test/.mocharc.json", slow: true });
+  mocha("training recipe of carillon-nano", { config: "scripts/nano/test/.mocharc.json", slow: true });
 
 export function checks() {
   return [
@@ -106,8 +106,8 @@ export function longSuite(slow) {
 
 const deviceTests = () => native("native tests on the fake CUDA device", program("carillon-device-test"));
 
-function engineTests(name, rooms, env) {
-  return mocha(name, { files: rooms.map((room) => `test/engine/${room}.test.ts`), slow: true, env });
+function engineTests(name, files, env) {
+  return mocha(name, { files: files.map((file) => `test/engine/${file}.test.ts`), slow: true, env });
 }
 
 /** Compares goldens of carillon-nano, or of a parity set outside the repository. */
