@@ -1,4 +1,4 @@
-/** Answers of the bridge that the page uses, and the model of the city that the map draws. */
+/** Reads from the bridge and their types, and the city data that the map draws. */
 
 export interface Place {
   readonly x: number;
@@ -33,11 +33,11 @@ export interface BuildingRow {
   readonly id: number;
   readonly service: string;
   readonly subService: string;
-  /** `Level1` to `Level5`, `None` for a service. */
+  /** `Level1` to `Level5`, `None` for a service building. */
   readonly level: string;
   readonly active: boolean;
   readonly abandoned?: boolean;
-  /** Cells of 8 m. */
+  /** Width and length in cells of 8 m. */
   readonly width: number;
   readonly length: number;
   readonly angleDegrees: number;
@@ -68,8 +68,8 @@ export interface TerrainGrid {
   readonly waterDepths: readonly number[];
 }
 
-/** The bridge refused a command; the message is the bridge's. */
-class Refusal extends Error {
+/** Error response of the bridge, with the bridge's message. */
+class BridgeError extends Error {
   constructor(
     readonly status: number,
     message: string,
@@ -84,12 +84,12 @@ export async function read<T>(path: string): Promise<T> {
   return answerOf<T>(await fetch(`${path}${separator}quiet=true`));
 }
 
-/** Null if the bridge has no such endpoint, for example a running game's. */
+/** Like `read`; null if the bridge has no such endpoint, for example that of a running game. */
 export async function readIfOffered<T>(path: string): Promise<T | null> {
   try {
     return await read<T>(path);
   } catch (error) {
-    if (error instanceof Refusal && error.status === 404) return null;
+    if (error instanceof BridgeError && error.status === 404) return null;
     throw error;
   }
 }
@@ -110,7 +110,7 @@ export async function command(name: string, body: object): Promise<Reply> {
 
 async function answerOf<T>(response: Response): Promise<T> {
   const answer = await response.json();
-  if (!response.ok) throw new Refusal(response.status, String(answer.error ?? response.statusText));
+  if (!response.ok) throw new BridgeError(response.status, String(answer.error ?? response.statusText));
   return answer as T;
 }
 
@@ -128,7 +128,7 @@ export interface Picture {
   readonly traffic: readonly TrafficRow[];
 }
 
-/** Cars on a road, both ways together. */
+/** Traffic of a road, both directions together. */
 export interface TrafficRow {
   readonly segmentId: number;
   readonly volumePerHour: number;
@@ -146,7 +146,7 @@ export const EMPTY_PICTURE: Picture = {
   traffic: [],
 };
 
-/** Values from 0 to 100 of squares of ground, with their centres. */
+/** A data layer: a value from 0 to 100 for each square of ground. `x` and `z` are the centre of a square. */
 export interface LayerData {
   readonly layer: string;
   readonly layers: readonly string[];
@@ -155,14 +155,14 @@ export interface LayerData {
   readonly cells: readonly { readonly x: number; readonly z: number; readonly value: number }[];
 }
 
-/** Constant while a city is loaded. */
+/** Reads the terrain, which is constant while a city is loaded. */
 export async function readLand() {
   return { terrain: await readIfOffered<TerrainGrid>("/state/terrain/grid") };
 }
 
 const PAGE_ROWS = 5000;
 
-/** Reads all pages. A bridge without paging repeats its first page, which ends the loop. */
+/** Reads all segments, page by page. A bridge without paging repeats its first page, which ends the loop. */
 export async function readSegments(): Promise<{ segments: SegmentRow[] }> {
   const all = new Map<number, SegmentRow>();
   for (let offset = 0; ; offset += PAGE_ROWS) {
@@ -179,11 +179,11 @@ export async function readZones() {
   return { zoneBlocks: zones?.blocks ?? null };
 }
 
-const MOST_BUSY_ROADS = 2000;
+const MAX_TRAFFIC_ROADS = 2000;
 
-/** Empty if the bridge does not count cars. */
+/** Reads the busiest roads; none if the bridge does not count cars. */
 export async function readTraffic() {
-  const answer = await readIfOffered<{ segments: TrafficRow[] }>(`/state/traffic?limit=${MOST_BUSY_ROADS}`);
+  const answer = await readIfOffered<{ segments: TrafficRow[] }>(`/state/traffic?limit=${MAX_TRAFFIC_ROADS}`);
   return { traffic: answer?.segments ?? [] };
 }
 
@@ -214,7 +214,7 @@ interface TilesAnswer {
   }[];
 }
 
-/** All buildings, updated incrementally by tiles. */
+/** All buildings. Updates read only the map tiles that changed. */
 export class BuildingTiles {
   #key = "";
   #revision = 0;
@@ -222,7 +222,7 @@ export class BuildingTiles {
   networkRevision = -1;
   zoneRevision = -1;
 
-  /** Whether anything changed; null if the bridge has no tiles. */
+  /** Reads changed tiles. Returns whether anything changed; null if the bridge has no tiles. */
   async update(): Promise<boolean | null> {
     let isChanged = false;
     for (let isComplete = false; !isComplete; ) {
@@ -276,7 +276,7 @@ export class BuildingTiles {
   }
 }
 
-/** Problems of nodes and segments, which tiles do not contain. */
+/** Reads the problems of nodes and segments, which tiles do not contain. */
 export async function readNetworkProblems(): Promise<ProblemRow[]> {
   const answers = ["netNode", "netSegment"].map((type) =>
     read<{ problems: ProblemRow[] }>(`/state/problems?limit=1000&entityType=${type}`),
@@ -287,7 +287,7 @@ export async function readNetworkProblems(): Promise<ProblemRow[]> {
 /** Services that the facility list returns only on request. */
 const OTHER_SERVICES = ["Beautification", "Monument", "PublicTransport"];
 
-/** Buildings of a bridge without tiles, up to its list limit. */
+/** Reads the buildings of a bridge without tiles, up to the limit of its lists. */
 export async function readBuildings() {
   const { growables, total } = await read<{ growables: BuildingRow[]; total: number }>(
     `/state/growables?limit=${PAGE_ROWS}`,
@@ -302,7 +302,7 @@ export async function readBuildings() {
   return { buildings, buildingTotal: total + facilities.length, problems };
 }
 
-/** Says what the map cannot show, or "". */
+/** Text that says how many buildings the map shows if it cannot show all, otherwise "". */
 export function omission({ buildings, buildingTotal }: Picture): string {
   if (buildings.length >= buildingTotal) return "";
   return `The map shows ${buildings.length} of ${buildingTotal} buildings.`;

@@ -1,6 +1,6 @@
 /**
- * Roads, zones and services, built on the map. Places are clicked; a dry run then shows cost and warnings, and only a
- * confirmed plan is built. Roads and buildings can be undone, zones are painted over.
+ * Builds roads, zones and services. The user clicks places on the map; a dry run shows cost and warnings; the plan is
+ * built after confirmation. Roads and buildings can be undone; other zones can be painted over a zone.
  */
 import { command, type Place, type Reply, read } from "./api.js";
 import { inFigures } from "./charts.js";
@@ -10,7 +10,7 @@ import { button, byId, element } from "./panel.js";
 
 type ToolName = "road" | "zone" | "service";
 
-/** A command that was tried and waits for confirmation. */
+/** A command that is built after confirmation. */
 interface Plan {
   readonly name: string;
   readonly body: object;
@@ -20,9 +20,13 @@ interface Plan {
 const TOOLS: Readonly<Record<ToolName, { label: string; clicks: number; hint: string }>> = {
   road: { label: "Road", clicks: 2, hint: "Click the start, then the end." },
   zone: { label: "Zone", clicks: 2, hint: "Click two opposite corners beside a road." },
-  service: { label: "Service", clicks: 1, hint: "Click near a road: the nearest free place is taken." },
+  service: {
+    label: "Service",
+    clicks: 1,
+    hint: "Click near a road. The building takes the nearest free place.",
+  },
 };
-/** In the order of ZONE_NAMES. */
+/** Zone names of the bridge, in the order of ZONE_NAMES. */
 const ZONES = [
   "ResidentialLow",
   "ResidentialHigh",
@@ -80,7 +84,7 @@ export class BuildTools {
     });
   }
 
-  /** Offers what the bridge can build. */
+  /** Fills the lists with what the bridge can build. */
   async offer(isEmbedded: boolean): Promise<void> {
     this.#isEmbedded = isEmbedded;
     const { networks } = await read<{ networks: Prefab[] }>("/prefabs/networks");
@@ -212,7 +216,7 @@ export class BuildTools {
     this.#say([(await command("bulldoze", body)).message]);
   }
 
-  /** Shows why a command was refused. */
+  /** Runs the work and shows its error. */
   async #attempt(work: () => Promise<void>): Promise<void> {
     try {
       await work();

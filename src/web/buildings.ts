@@ -5,7 +5,7 @@ import { type Colors, serviceLook } from "./colors.js";
 const CELL_METERS = 8;
 const SHRINK_METERS = 1.5;
 const INACTIVE_OPACITY = 0.5;
-/** Metres that the roof is drawn to the north, per metre of height. */
+/** Metres that a roof is shifted to the north, per metre of building height. */
 const LEAN = 0.35;
 const SHADOW_LEAN = 0.5;
 const RIDGE_SHADE = "#00000030";
@@ -16,7 +16,7 @@ const LIT_WINDOW = "#ffd97a";
 
 export type ColorOf = (building: BuildingRow) => string;
 
-/** Buildings as rectangles; inactive ones are pale. */
+/** Draws buildings as rectangles; inactive ones are pale. */
 export function drawFootprints(
   context: CanvasRenderingContext2D,
   buildings: readonly BuildingRow[],
@@ -35,7 +35,7 @@ export function drawFootprints(
   }
 }
 
-/** @param darkness 0 at noon, 1 at midnight: windows are lit */
+/** Draws buildings with roofs, heights and trees. @param darkness 0 at noon, 1 at midnight; lights windows above 0.5 */
 export function drawSolids(
   context: CanvasRenderingContext2D,
   buildings: readonly BuildingRow[],
@@ -85,7 +85,7 @@ export function drawSolids(
   }
 }
 
-/** Letter or symbol of each service, upright, in pixels. */
+/** Draws the letter or symbol of each service building. The context is in pixels, so that letters are upright. */
 export function drawSymbols(
   context: CanvasRenderingContext2D,
   services: readonly BuildingRow[],
@@ -115,7 +115,7 @@ function drawRoof(
 ): void {
   context.fillStyle = RIDGE_SHADE;
   if (service === "Residential" && !subService.startsWith("ResidentialHigh")) {
-    // A gable: one half lies in the shade.
+    // A gable roof: one half lies in the shade.
     context.fillRect(-width / 2, -length / 2, width / 2, length);
   } else if (service === "Industrial") {
     // A saw-tooth roof.
@@ -191,7 +191,7 @@ function heightOf({ id, service, subService, level }: BuildingRow): number {
   return 4 + 2 * grade + 2 * chance(id, 1);
 }
 
-/** Between 0 and 1, always the same for the same numbers. */
+/** Pseudo-random number from 0 to 1, always the same for the same arguments. */
 function chance(seed: number, turn: number): number {
   const mixed = Math.imul(seed * 31 + turn, 0x9e3779b1) >>> 0;
   return ((mixed ^ (mixed >>> 15)) >>> 0) / 2 ** 32;

@@ -1,6 +1,6 @@
 /** Colours of the map for the light and the dark scheme. */
 
-/** For the light and the dark scheme. */
+/** Pairs of colours: for the light scheme, for the dark scheme. */
 const PALETTE = {
   ground: ["#eef0e9", "#1b211d"],
   /** The highest hills and the deepest water. */
@@ -43,10 +43,10 @@ export function onColorsChanged(listener: () => void): void {
   DARK_SCHEME.addEventListener("change", listener);
 }
 
-/** By zone value; the first two are not shown. */
+/** Colours by zone value. The first two values are not shown. */
 export const ZONE_COLORS = [null, null, "#8fd14f", "#3f9b3a", "#6ec6f5", "#2f7fd6", "#e8c53a", "#4fd0c4"];
 
-/** Zones that are shown, in the order of their values. */
+/** Value of the first zone that is shown, and names of the zones from it on. */
 export const FIRST_ZONE = 2;
 export const ZONE_NAMES = [
   "Homes, low",
@@ -75,7 +75,7 @@ export interface ServiceLook {
   readonly color: string;
 }
 
-/** By service, in the order of the legend. */
+/** Looks by service, in the order of the legend. */
 export const SERVICE_LOOKS: Readonly<Record<string, ServiceLook>> = {
   Electricity: { label: "Power", symbol: "E", color: "#8a6d00" },
   Water: { label: "Water", symbol: "W", color: "#0b63a8" },
@@ -114,11 +114,11 @@ export function scaleColor(value: number): string {
 
 /** A cycle of day and night lasts 16 weeks, as in the game, where calendar days pass in seconds. */
 const LIGHT_DAY_MS = 16 * 7 * 86_400_000;
-/** Start of a day of light; chosen so that 1 January 2031 begins at eight in the morning. */
-const MORNING_MS = Date.UTC(2031, 0, 1) - LIGHT_DAY_MS / 3;
+/** A midnight, chosen so that 1 January 2031 begins at eight in the morning. */
+const MIDNIGHT_MS = Date.UTC(2031, 0, 1) - LIGHT_DAY_MS / 3;
 
-/** 0 by day, 1 at midnight. */
+/** Darkness: 0 by day, 1 at midnight. */
 export function darknessAt(gameTime: string): number {
-  const turns = (Date.parse(`${gameTime}Z`) - MORNING_MS) / LIGHT_DAY_MS;
+  const turns = (Date.parse(`${gameTime}Z`) - MIDNIGHT_MS) / LIGHT_DAY_MS;
   return Math.min(Math.max(1.5 * Math.cos(2 * Math.PI * turns), 0), 1);
 }

@@ -9,7 +9,7 @@ export type Selection =
 
 type Facts = Readonly<Record<string, unknown>>;
 
-/** Labels by answer key; missing values are left out. */
+/** Labels by response field, in the order shown. Missing values are left out. */
 const BUILDING_FACTS: Readonly<Record<string, string>> = {
   service: "Service",
   levelName: "Level",
@@ -38,13 +38,13 @@ const SEGMENT_FACTS: Readonly<Record<string, string>> = {
   problems: "Problems",
   lengthMeters: "Length, m",
   lanes: "Lanes",
-  volumePerHour: "Cars an hour",
-  densityPercent: "Full, %",
+  volumePerHour: "Cars per hour",
+  densityPercent: "Traffic density, %",
   speedKmh: "Speed, km/h",
   crossesWithoutNode: "Crosses without a node",
 };
 
-/** Facts that apply only if another one is above zero. */
+/** Facts that are shown only if another one is above zero. */
 const NEEDED: Readonly<Record<string, string>> = {
   residents: "homes",
   households: "homes",
@@ -61,7 +61,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   happiness: "homes",
   health: "homes",
 };
-/** Facts of growable buildings only. A service that misses something has it among its problems. */
+/** Facts shown only for growable buildings. Service buildings list missing supplies among their problems. */
 const GROWN_ONLY = ["levelName", "landValue", "power", "water", "sewage"];
 
 /** Panel of the selected entity. */
@@ -93,17 +93,17 @@ export class Details {
   async refresh(): Promise<void> {
     const selection = this.#selection;
     if (!selection) return;
-    const made = selection.kind === "ground" ? await groundOf(selection) : await this.#thing(selection);
+    const made = selection.kind === "ground" ? await groundOf(selection) : await this.#entity(selection);
     if (selection !== this.#selection) return;
     const section = byId("details");
     section.hidden = false;
     byId("details-body").replaceChildren(...made);
   }
 
-  async #thing({ kind, id }: { kind: "building" | "segment"; id: number }): Promise<Node[]> {
+  async #entity({ kind, id }: { kind: "building" | "segment"; id: number }): Promise<Node[]> {
     const facts = await readIfOffered<Facts>(`/state/${kind}s/${id}`);
     const name = `${kind === "building" ? "Building" : "Segment"} ${id}`;
-    if (!facts) return [element("p", { textContent: `${name}: nothing is known of it.` })];
+    if (!facts) return [element("p", { textContent: `${name}: no details available.` })];
     Object.assign(facts, facts.traffic);
     const title = element("h3", { textContent: `${String(facts.name || facts.displayName)} (${name})` });
     const list = factList(facts, kind === "building" ? BUILDING_FACTS : SEGMENT_FACTS);
@@ -120,7 +120,7 @@ export class Details {
         await command("set-building-active", { id, active: !active });
         await this.refresh();
       };
-      if (active) this.#confirmed(`Switch off ${name}? What it serves goes without.`, act);
+      if (active) this.#confirmed(`Switch off ${name}? Its service stops.`, act);
       else this.#order(act);
     });
     return [title, list, turn, bulldoze];
@@ -143,7 +143,7 @@ export class Details {
 }
 
 function factList(facts: Facts, labels: Readonly<Record<string, string>>): HTMLElement {
-  const known = Object.entries(labels).filter(([key]) => isTold(facts[key]) && applies(facts, key));
+  const known = Object.entries(labels).filter(([key]) => hasValue(facts[key]) && applies(facts, key));
   return element(
     "dl",
     {},
@@ -160,7 +160,7 @@ function applies(facts: Facts, key: string): boolean {
   return !(GROWN_ONLY.includes(key) && facts.landValueParts === null);
 }
 
-function isTold(value: unknown): boolean {
+function hasValue(value: unknown): boolean {
   return (
     value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0)
   );

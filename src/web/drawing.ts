@@ -5,7 +5,7 @@ import type { Selection } from "./details.js";
 
 const CELL_METERS = 8;
 
-/** Height above the plain at which hills have their full colour. */
+/** Height above lowGround at which hills have their full colour. */
 const HILL_RANGE_METERS = 60;
 /** Depth at which water has its full colour. */
 const DEEP_METERS = 15;
@@ -31,7 +31,7 @@ export function paintLand(grid: TerrainGrid, colors: Colors): HTMLCanvasElement 
   return canvas;
 }
 
-/** The first row of samples is the southernmost. */
+/** Draws the image of paintLand, whose first row is the southernmost. */
 export function drawLand(
   context: CanvasRenderingContext2D,
   grid: TerrainGrid,
@@ -43,19 +43,19 @@ export function drawLand(
   context.drawImage(land, from, from, size, size);
 }
 
-/** A quarter of the land lies lower. */
+/** Height that a quarter of the samples are below. */
 function lowGround(heights: readonly number[]): number {
   return [...heights].sort((a, b) => a - b)[Math.floor(heights.length / 4)] ?? 0;
 }
 
 const COLUMNS = 4;
-/** The stored position of a block lies this many cells from its first cells, both ways. */
+/** Distance in cells from the first cell of a block to the block's stored position, in both directions. */
 const CELLS_TO_ORIGIN = 4;
 /** Thin gap between cells. */
 const SEAM_METERS = 0.4;
 
 /**
- * Zoned cells. Where blocks overlap, the older one owns the ground, so it is drawn last.
+ * Draws zoned cells. Where blocks overlap, the older one owns the ground, so it is drawn last.
  * @param blocks oldest first
  */
 export function drawZones(context: CanvasRenderingContext2D, blocks: readonly ZoneBlockRow[]): void {
@@ -81,7 +81,7 @@ export function drawZones(context: CanvasRenderingContext2D, blocks: readonly Zo
 
 export type LineLayer = "roads" | "water" | "power";
 
-/** Line width, at least `minPixels` so that it stays visible when zoomed out. */
+/** Style of each line class. Lines are at least `minPixels` wide, so that they stay visible when zoomed out. */
 const LINE_STYLES = {
   path: { layer: "roads", color: "path", widthMeters: 4, minPixels: 1 },
   track: { layer: "roads", color: "track", widthMeters: 6, minPixels: 1.5 },
@@ -95,7 +95,7 @@ const LINE_STYLES = {
 
 type LineClass = keyof typeof LINE_STYLES;
 
-/** One layer of networks (roads by class, paths, pipes, power lines), minor classes first. */
+/** Draws one layer of networks (roads, paths and tracks; pipes; or power lines), minor classes first. */
 export function drawNetworks(
   context: CanvasRenderingContext2D,
   layer: LineLayer,
@@ -118,7 +118,7 @@ export function drawNetworks(
   }
 }
 
-/** Road class by prefab name. */
+/** Line class of a segment by service and prefab name. */
 function classOf({ service, prefab }: SegmentRow): LineClass {
   if (service === "Water") return "water";
   if (service === "Electricity") return "power";
@@ -138,25 +138,26 @@ export function isHighway(segment: SegmentRow): boolean {
   return classOf(segment) === "highway";
 }
 
-const CROWD_METERS = 64;
-const FULL_CROWD = 16;
-const FAINTEST = 0.35;
+const SQUARE_METERS = 64;
+/** Buildings in a square from which its colour is opaque. */
+const OPAQUE_BUILDINGS = 16;
+const MIN_OPACITY = 0.35;
 
-/** Zoomed out: one colour a square, stronger with more buildings. */
-export function drawCrowds(
+/** Draws the zoomed-out view: squares of ground with the colour of most buildings in them, stronger with more buildings. */
+export function drawDensity(
   context: CanvasRenderingContext2D,
   buildings: readonly BuildingRow[],
   colorOf: (building: BuildingRow) => string,
 ): void {
   const squares = Map.groupBy(buildings, ({ position: { x, z } }) => {
-    return `${Math.floor(x / CROWD_METERS)}:${Math.floor(z / CROWD_METERS)}`;
+    return `${Math.floor(x / SQUARE_METERS)}:${Math.floor(z / SQUARE_METERS)}`;
   });
   for (const [key, inside] of squares) {
     const [column, row] = key.split(":").map(Number) as [number, number];
     const [[color] = [""]] = [...Map.groupBy(inside, colorOf)].sort(([, a], [, b]) => b.length - a.length);
     context.fillStyle = color;
-    context.globalAlpha = Math.min(FAINTEST + inside.length / FULL_CROWD, 1);
-    context.fillRect(column * CROWD_METERS, row * CROWD_METERS, CROWD_METERS, CROWD_METERS);
+    context.globalAlpha = Math.min(MIN_OPACITY + inside.length / OPAQUE_BUILDINGS, 1);
+    context.fillRect(column * SQUARE_METERS, row * SQUARE_METERS, SQUARE_METERS, SQUARE_METERS);
   }
   context.globalAlpha = 1;
 }
@@ -164,7 +165,7 @@ export function drawCrowds(
 const VEIL_OPACITY = 0.7;
 const LAYER_OPACITY = 0.65;
 
-/** Data layer from red (bad) to green (good), over a faded map. */
+/** Draws a data layer from red (bad) to green (good) over a faded map. */
 export function drawLayer(
   context: CanvasRenderingContext2D,
   { cells, cellMeters, isGood }: LayerData,
@@ -187,7 +188,7 @@ export function drawLayer(
 const MARK_PIXELS = 4;
 const MARKED_GROUND_PIXELS = 10;
 
-/** Outline of the selection. */
+/** Outlines the selection. */
 export function drawMark(
   context: CanvasRenderingContext2D,
   selection: Selection,
@@ -219,7 +220,7 @@ export function drawMark(
 }
 
 /** Building at a place, else the nearest segment within reach. */
-export function thingAt(
+export function entityAt(
   place: Place,
   buildings: readonly BuildingRow[],
   segments: readonly SegmentRow[],

@@ -29,7 +29,7 @@ import { showTown } from "./town.js";
 const EMBEDDED_INTERVAL_MS = 1000;
 /** Slower polling in front of a running game, which shows a line for every request. */
 const GAME_INTERVAL_MS = 5000;
-const ROUNDS_PER_LIFE = 3;
+const ROUNDS_PER_CITY_READ = 3;
 
 const order = (work: () => Promise<void>) =>
   void reportFailure(async () => {
@@ -44,8 +44,8 @@ const data = new DataChoice(() => void reportFailure(showLayer));
 const tiles = new BuildingTiles();
 let picture: Picture = EMPTY_PICTURE;
 let landIsStale = true;
-/** Something was built: read the buildings now. */
-let lifeIsStale = true;
+/** Whether something was built since the city was read. */
+let cityIsStale = true;
 let shownBuildIndex = -1;
 let shownNetwork = "";
 let shownZones = "";
@@ -64,21 +64,21 @@ async function showSummary(): Promise<void> {
   controls.show(summary);
   const { paused, selectedSpeed } = summary.simulation;
   map.setTime(darknessAt(summary.gameTime), paused ? 0 : selectedSpeed);
-  lifeIsStale ||= summary.buildIndex !== shownBuildIndex;
+  cityIsStale ||= summary.buildIndex !== shownBuildIndex;
   shownBuildIndex = summary.buildIndex;
 }
 
-/** Reads changes where the bridge supports it, else everything. */
-async function showLife(): Promise<void> {
-  lifeIsStale = false;
+/** Reads networks, zones, buildings and problems: only changes if the bridge supports it, else everything. */
+async function showCity(): Promise<void> {
+  cityIsStale = false;
   const isChanged = await tiles.update();
-  const isTold = isChanged !== null;
-  const network = isTold ? String(tiles.networkRevision) : `built ${shownBuildIndex}`;
-  const zones = isTold ? String(tiles.zoneRevision) : network;
+  const hasTiles = isChanged !== null;
+  const network = hasTiles ? String(tiles.networkRevision) : `built ${shownBuildIndex}`;
+  const zones = hasTiles ? String(tiles.zoneRevision) : network;
   if (network !== shownNetwork) show({ ...picture, ...(await readSegments()) });
   if (zones !== shownZones) show({ ...picture, ...(await readZones()) });
   [shownNetwork, shownZones] = [network, zones];
-  if (isTold) {
+  if (hasTiles) {
     const problems = [...tiles.problems(), ...(await readNetworkProblems())];
     const buildings = isChanged ? tiles.buildings() : picture.buildings;
     show({ ...picture, buildings, buildingTotal: buildings.length, problems });
@@ -100,7 +100,7 @@ function visit(place: Place): void {
   map.pick(place);
 }
 
-/** The middle of the first road whose name a text mentions. */
+/** The middle of the first road whose name occurs in a text. */
 function placeNamedIn(text: string): Place | undefined {
   const road = picture.segments.find(({ name }) => name && text.includes(name));
   return road && { x: (road.start.x + road.end.x) / 2, z: (road.start.z + road.end.z) / 2 };
@@ -149,7 +149,7 @@ function inWords(error: unknown): string {
 
 async function start(): Promise<void> {
   await showSummary();
-  await showLife();
+  await showCity();
   map.fit();
   await showTown(placeNamedIn, visit);
   await showLand();
@@ -159,8 +159,8 @@ async function start(): Promise<void> {
 
 async function follow(round: number): Promise<void> {
   await showSummary();
-  if (lifeIsStale || round % ROUNDS_PER_LIFE === 0) {
-    await showLife();
+  if (cityIsStale || round % ROUNDS_PER_CITY_READ === 0) {
+    await showCity();
     if (data.chosen !== "") await showLayer();
     await showTraffic();
     await showTown(placeNamedIn, visit);
@@ -174,10 +174,10 @@ async function run(): Promise<void> {
   if (isEmbedded) {
     followMessages(byId("feed"), {
       onCommand: () => {
-        lifeIsStale = true;
+        cityIsStale = true;
       },
       onReturn: () => {
-        lifeIsStale = true;
+        cityIsStale = true;
         landIsStale = true;
       },
       onVisit: visit,

@@ -1,23 +1,23 @@
 /**
- * The map: draws all layers into a picture that is larger than the view. Moves copy from it; it is painted again when the
- * view leaves it, comes to rest at another zoom, or the city has changed.
+ * The map: paints all layers on a canvas that is larger than the view, from which the view is copied. The canvas is
+ * repainted when the view leaves it, when zooming ends, or when the city has changed.
  */
 import { type BuildingRow, EMPTY_PICTURE, type Picture, type Place, type SegmentRow } from "./api.js";
 import { drawFootprints, drawSolids, drawSymbols } from "./buildings.js";
 import { colors, GROWABLE_COLORS, onColorsChanged, RUIN_COLOR, serviceLook } from "./colors.js";
 import type { Selection } from "./details.js";
 import {
-  drawCrowds,
+  drawDensity,
   drawLand,
   drawLayer,
   drawMark,
   drawNetworks,
   drawZones,
+  entityAt,
   isHighway,
   isStreet,
   type LineLayer,
   paintLand,
-  thingAt,
 } from "./drawing.js";
 import type { Layers } from "./panel.js";
 import { drawProblems } from "./problems.js";
@@ -29,14 +29,14 @@ const EMPTY_CITY_CORNERS: readonly Place[] = [
   { x: 700, z: 700 },
 ];
 
-/** Zooms, in pixels a metre, from which single buildings, street names, cars and roofs are drawn. */
+/** Zoom levels, in pixels per metre, from which single buildings, street names, cars and roofs are drawn. */
 const BUILDINGS_FROM = 0.12;
 const NAMES_FROM = 1.2;
 const CARS_FROM = 0.8;
 const SOLIDS_FROM = 2.4;
 const PICK_PIXELS = 8;
-/** Size of the picture in views. */
-const PICTURE_VIEWS = 1.5;
+/** Width and height of the painted canvas, relative to the view. */
+const CANVAS_VIEWS = 1.5;
 /** Time without zooming after which the map is repainted at the new zoom. */
 const REST_MS = 150;
 /** Buildings reach this far beyond their middle. */
@@ -46,7 +46,7 @@ const NIGHT_OPACITY = 0.5;
 
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** Draws over the map, in metres; `pixelsPerMeter` for widths in pixels. */
+/** Draws over the map, in metres. `pixelsPerMeter` converts widths in pixels. */
 export type Sketch = (context: CanvasRenderingContext2D, pixelsPerMeter: number) => void;
 
 export class CityMap {
@@ -86,7 +86,7 @@ export class CityMap {
 
   /** Called with the clicked entity. */
   onSelect: (selection: Selection) => void = () => {};
-  /** Called with the clicked place first; true if it was used. */
+  /** Called with the clicked place. If it returns true, nothing is selected. */
   onPlace: (place: Place) => boolean = () => false;
   sketch: Sketch = () => {};
 
@@ -94,10 +94,10 @@ export class CityMap {
   pick({ x, z }: Place): void {
     const { buildings, segments } = this.#picture;
     const reach = PICK_PIXELS / this.view.pixelsPerMeter;
-    this.onSelect(thingAt({ x, z }, buildings, segments, reach) ?? { kind: "ground", x, z });
+    this.onSelect(entityAt({ x, z }, buildings, segments, reach) ?? { kind: "ground", x, z });
   }
 
-  /** @param selection null: none */
+  /** Outlines the selection; null removes the outline. */
   mark(selection: Selection | null): void {
     this.#selection = selection;
     this.#requestFrame();
@@ -130,7 +130,7 @@ export class CityMap {
     return this.#layers.shows("cars") && this.view.pixelsPerMeter >= CARS_FROM;
   }
 
-  /** Moves to the town; the highway alone spans the whole map. */
+  /** Shows the whole town. The highway is ignored, because it spans the whole map. */
   fit(): void {
     const { segments, buildings } = this.#picture;
     const places: Place[] = [
@@ -140,7 +140,7 @@ export class CityMap {
     this.view.fit(places.length > 0 ? places : EMPTY_CITY_CORNERS);
   }
 
-  /** Paints the picture again. */
+  /** Repaints all layers. */
   redraw(): void {
     this.#frame = null;
     this.#requestFrame();
@@ -197,7 +197,7 @@ export class CityMap {
     this.#rest = setTimeout(() => this.redraw(), REST_MS);
   }
 
-  /** Whether a line or a point lies in what a canvas shows. */
+  /** Returns a function that tests if a point or a line is in the area that a canvas shows. */
   #sight(canvas: HTMLCanvasElement, { center, pixelsPerMeter }: Frame): (a: Place, b?: Place) => boolean {
     const scale = 2 * pixelsPerMeter * devicePixelRatio;
     const [x, z] = [canvas.width / scale + REACH_METERS, canvas.height / scale + REACH_METERS];
@@ -212,8 +212,8 @@ export class CityMap {
     const [context, view, layers] = [this.#painted, this.view, this.#layers];
     const { pixelsPerMeter } = view;
     const canvas = context.canvas;
-    // Even like the view, so that copies lie pixel on pixel.
-    const grow = (pixels: number) => pixels + 2 * Math.round((pixels * (PICTURE_VIEWS - 1)) / 2);
+    // Grows by an even number of pixels, so that copies are aligned with the pixels of the view.
+    const grow = (pixels: number) => pixels + 2 * Math.round((pixels * (CANVAS_VIEWS - 1)) / 2);
     if (canvas.width !== grow(width) || canvas.height !== grow(height))
       Object.assign(canvas, { width: grow(width), height: grow(height) });
     this.#frame = { center: view.center, pixelsPerMeter };
@@ -244,7 +244,7 @@ export class CityMap {
     });
     const colorOf = ({ service, abandoned }: BuildingRow) =>
       abandoned ? RUIN_COLOR : (GROWABLE_COLORS[service] ?? serviceLook(service).color);
-    if (pixelsPerMeter < BUILDINGS_FROM) drawCrowds(context, buildings, colorOf);
+    if (pixelsPerMeter < BUILDINGS_FROM) drawDensity(context, buildings, colorOf);
     else if (pixelsPerMeter < SOLIDS_FROM) drawFootprints(context, buildings, colorOf, palette.outline);
     else drawSolids(context, buildings, colorOf, palette, this.#darkness);
     drawLines("water");

@@ -141,7 +141,7 @@ const LAYERS = {
       { label: "Shops", color: () => GROWABLE_COLORS.Commercial as string },
       { label: "Industry", color: () => GROWABLE_COLORS.Industrial as string },
       { label: "Offices", color: () => GROWABLE_COLORS.Office as string },
-      { label: "Given up", color: () => RUIN_COLOR },
+      { label: "Abandoned", color: () => RUIN_COLOR },
     ],
   },
   services: {
@@ -191,7 +191,7 @@ export class Layers {
     return this.#boxes.get(name)?.checked === true;
   }
 
-  /** Layers without data are not listed. */
+  /** Lists a layer, or hides one for which the bridge has no data. */
   offer(name: LayerName, isOffered: boolean): void {
     const item = this.#boxes.get(name)?.closest("li");
     if (item) item.hidden = !isOffered;
@@ -221,12 +221,12 @@ export class DataChoice {
     });
   }
 
-  /** Empty: none. */
+  /** Name of the chosen layer; "" for none. */
   get chosen(): string {
     return this.#select.value;
   }
 
-  /** Null if the bridge has no data layers. */
+  /** Lists the data layers. @param layers null if the bridge has none */
   offer(layers: readonly string[] | null): void {
     byId("data-section").hidden = layers === null;
     for (const name of layers ?? []) {
@@ -248,7 +248,7 @@ const RETRY_INTERVAL_MS = 3000;
 interface LogLine {
   readonly text: string;
   readonly shownAtMs: number;
-  /** Where a command acted. */
+  /** Place where a command acted. */
   readonly place?: Place;
 }
 
@@ -256,7 +256,7 @@ interface LogLine {
 export interface LogListener {
   /** A command succeeded. */
   readonly onCommand: () => void;
-  /** The bridge answers again after an interruption; its city may be another one. */
+  /** The bridge responds again after an interruption; it may have another city. */
   readonly onReturn: () => void;
   /** A line was clicked. */
   readonly onVisit: (place: Place) => void;
@@ -294,7 +294,7 @@ function item({ text, shownAtMs, place }: LogLine, onVisit: (place: Place) => vo
   return element("li", { className: classes.join(" ").trim() }, time, " ", visitable(text, place, onVisit));
 }
 
-/** A text that leads to its place, if it has one. */
+/** Text that moves the map to its place on click, if it has one. */
 export function visitable(text: string, place: Place | undefined, visit: (place: Place) => void): Node {
   if (!place) return document.createTextNode(text);
   const made = button(text, () => visit(place));

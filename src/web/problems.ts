@@ -68,7 +68,7 @@ export function drawProblems(
 }
 
 /**
- * Counts by name; a click on one visits the next place that has it.
+ * Lists the problems by name with their counts. A click visits the next place with this problem.
  * @param visit called with the problem to show
  */
 export function listProblems(
@@ -93,7 +93,7 @@ export function listProblems(
   list.replaceChildren(
     ...(buttons.length === 0 ? ["None"] : buttons).map((inside) => element("li", {}, inside)),
   );
-  // A list that is read again keeps the focus.
+  // Restores the focus after the list was replaced.
   buttons.find(({ dataset }) => dataset.name === focused)?.focus();
 }
 
@@ -105,7 +105,7 @@ function iconOf(names: readonly string[]): Icon {
   return (known && ICONS[known]) || OTHER;
 }
 
-/** `NoCustomers` reads `No customers`. */
+/** "No customers" for `NoCustomers`. */
 function inWords(name: string): string {
   return name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }

@@ -46,7 +46,7 @@ const MOST_CARS = 800;
 
 /**
  * Draws cars in proportion to traffic volume, at the measured speed.
- * @param seconds since some moment; cars stand still while it does
+ * @param seconds animation time; cars stand still while it does not change
  */
 export function drawCars(
   context: CanvasRenderingContext2D,

@@ -8,10 +8,10 @@ const SHOWN_WEEKS = 104;
 let newestWeek = "";
 let newestChirp = Number.NaN;
 
-/** A place that a text names. */
+/** Finds the place that a text names. */
 export type PlaceOf = (text: string) => Place | undefined;
 
-/** Reads updates. Without budget data its sections are hidden. */
+/** Reads and shows messages, budget and statistics. Hides the last two if the bridge has no budget. */
 export async function showTown(placeOf: PlaceOf, visit: (place: Place) => void): Promise<void> {
   const { chirps } = await read<{ chirps: Chirp[] }>(`/state/chirps?limit=${SHOWN_CHIRPS}`);
   const newest = chirps[0]?.index ?? -1;
@@ -51,7 +51,7 @@ function chirpItem(
   );
 }
 
-/** Sums of the last complete week, without empty lines. */
+/** Table of the sums of the last complete week, without zero lines. */
 function budgetBody(title: string, lines: BudgetAnswer["income"]): HTMLElement {
   const rows = lines
     .filter(({ lastWeek }) => lastWeek !== 0)

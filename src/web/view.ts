@@ -5,15 +5,15 @@ const MIN_PIXELS_PER_METER = 0.03;
 const MAX_PIXELS_PER_METER = 12;
 const ZOOM_STEP = 1.3;
 const PAN_STEP_PIXELS = 60;
-/** Least zoom at which a visited place is shown. */
+/** Minimum zoom after moving to a place. */
 const VISIT_PIXELS_PER_METER = 2;
-/** A painted picture is enlarged at most this much. */
+/** Maximum factor by which the painted canvas is enlarged or reduced. */
 const MAX_ENLARGEMENT = 3;
 const FIT_MARGIN_METERS = 60;
 /** Pointer movement up to this distance is a click. */
 const CLICK_PIXELS = 4;
 
-/** Section of the map shown in a picture. */
+/** Section of the map that a canvas shows. */
 export interface Frame {
   readonly center: Place;
   readonly pixelsPerMeter: number;
@@ -42,7 +42,7 @@ export class View {
     });
   }
 
-  /** Called by the key 0 and by the button. */
+  /** Called for the key 0. */
   onFit: () => void = () => {};
   /** Called with the clicked place, or with the middle of the map on Enter. */
   onPick: (place: Place) => void = () => {};
@@ -107,14 +107,14 @@ export class View {
     this.#transform(context, place, devicePixelRatio, devicePixelRatio);
   }
 
-  /** Copies a picture of the map to where its part of the view is. */
+  /** Copies a painted canvas to its position in the view. */
   copy(context: CanvasRenderingContext2D, picture: HTMLCanvasElement, frame: Frame): void {
     const { left, top, enlargement } = this.#placeOf(frame, picture);
     if (enlargement === 1) context.drawImage(picture, Math.round(left), Math.round(top));
     else context.drawImage(picture, left, top, picture.width * enlargement, picture.height * enlargement);
   }
 
-  /** Whether a picture of the map fills the view. */
+  /** Whether a painted canvas fills the view and needs little enlargement. */
   isWithin(frame: Frame, picture: HTMLCanvasElement): boolean {
     const { left, top, enlargement } = this.#placeOf(frame, picture);
     const { width, height } = this.#canvas;
@@ -218,7 +218,7 @@ function clampScale(pixelsPerMeter: number): number {
   return Math.min(Math.max(pixelsPerMeter, MIN_PIXELS_PER_METER), MAX_PIXELS_PER_METER);
 }
 
-/** Minimum of a long list; Math.min takes too few arguments. */
+/** Minimum of a long list. The arguments of Math.min are limited. */
 function least(values: readonly number[]): number {
   return values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY);
 }

@@ -4,7 +4,7 @@ const applyScheme = () => document.documentElement.classList.toggle("dark-mode",
 applyScheme();
 dark.addEventListener("change", applyScheme);
 
-/** Swagger UI's own search finds only tags. */
+/** Finds operations that contain all words. Swagger UI's own search finds only tags. */
 function findOperations(tagged, phrase) {
   const words = phrase.toLowerCase().split(/\s+/);
   const matches = (operation) => {
