@@ -220,7 +220,7 @@ describe("the studio", function () {
     await page.getByText(/completed · step 3 of 3 · loss/).waitFor();
     await page.getByRole("img", { name: /Loss from .* in 3 steps/ }).waitFor();
     await button("Use the trained adapter").click();
-    await page.getByText("It is in use.").waitFor();
+    await page.getByText("The trained adapter is in use.").waitFor();
     const status = async () => (await server.client.get("/v1/lora/status")).body.data;
     expect((await status()).lora_loaded).to.equal(true);
     const answered = page.waitForResponse((response) => response.url().endsWith("/v1/lora/scale"));

@@ -46,7 +46,7 @@ export async function forgetKey(): Promise<void> {
   localStorage.removeItem(SESSION_ITEM);
 }
 
-/** @returns `data` of the envelope, or the answer if it has no envelope */
+/** Sends a request. @returns `data` of the response's envelope, or the whole response if it has no envelope */
 export async function call<T>(
   method: string,
   path: string,
@@ -89,9 +89,9 @@ function readJson(text: string): any {
 export function submit(
   parameters: Parameters,
   files: Record<string, File>,
-  name: string,
+  idempotencyKey: string,
 ): Promise<{ task_id: string }> {
-  const headers = { "Idempotency-Key": name };
+  const headers = { "Idempotency-Key": idempotencyKey };
   if (Object.keys(files).length === 0) return call("POST", "/release_task", parameters, headers);
   const form = new FormData();
   for (const [field, value] of Object.entries(parameters)) {
@@ -102,8 +102,8 @@ export function submit(
   return call("POST", "/release_task", form, headers);
 }
 
-/** Unique id. `crypto.randomUUID` is missing on pages without TLS. */
-export function newName(): string {
+/** `crypto.randomUUID` is missing on pages without TLS. */
+export function newIdempotencyKey(): string {
   return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
 }
 

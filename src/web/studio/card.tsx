@@ -1,4 +1,4 @@
-/** A song of the library: cover, waveform, versions, and what can be done with it. */
+/** A song of the library: cover, waveform, versions and actions. */
 import { useState } from "preact/hooks";
 import type { Parameters, Song, Task } from "./api.js";
 import { Plan } from "./codes.js";
@@ -22,7 +22,7 @@ export interface SongActions {
   useDescription: (task: Task) => void;
   /** Copies a link to the song. */
   share: (task: Task) => void;
-  /** Takes the song as the reference of the next one. */
+  /** Makes the song the reference recording of the next one. */
   reference: (task: Task, song: Song) => void;
   change: (task: Task, change: { title?: string; favorite?: boolean }) => void;
 }
@@ -156,7 +156,7 @@ function Position({ name, task, song, isCurrent, onPlay }: PositionProps) {
   );
 }
 
-/** Badges: task type of a recording, and stem. */
+/** Badges of songs made from a recording: task type and stems. */
 function Badges({ task }: { task: Task }) {
   const kind = tasks()[task.task_type]?.name;
   const stems = task.songs.flatMap(({ track_name: stem }) => stem ?? []);
@@ -226,7 +226,7 @@ function More({ task, expiry, on, onRename }: MoreProps) {
           class="button"
           href={linkOf(task)}
           onClick={(event) => {
-            // Pages without TLS cannot copy: there it is a plain link.
+            // Pages without TLS have no clipboard: there it is a plain link.
             if (navigator.clipboard === undefined) return;
             event.preventDefault();
             on.share(task);

@@ -1,4 +1,4 @@
-/** Audio codes of songs, five a second: planned by the language model, or entered by the user. */
+/** Audio codes of songs, five per second: planned by the language model, or entered by the user. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, type Parameters, type Song, type Task } from "./api.js";
 import { Group } from "./fields.js";
@@ -8,7 +8,7 @@ import { clock } from "./words.js";
 
 const CODES_PER_SECOND = 5;
 
-/** One line per version, or one for all. */
+/** Form field with one line of codes per version, or one line for all. */
 export function CodesField({ values, set }: { values: Parameters; set: (change: Parameters) => void }) {
   const lines = linesOf(values.audio_code_string);
   const codes = lines.map(numbersIn);
@@ -173,7 +173,7 @@ function sizeOf(codes: readonly number[]): string {
   return t("{count} for {length}", { count: codes.length, length: clock(codes.length / CODES_PER_SECOND) });
 }
 
-/** Text, or a list of texts and number lists, as requests accept them. */
+/** Lines of a parameter, which may be text, a list of numbers, or a list of both. */
 function linesOf(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   const items = Array.isArray(value) && !value.every(Number.isInteger) ? value : [value];

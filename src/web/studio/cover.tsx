@@ -7,7 +7,7 @@ const FLAT = 50;
 const MIDDLE = 32;
 const RAY_START = 9;
 const RAY_LENGTH = 19;
-/** Drawing rays is most of the work of a row that scrolls into view. */
+/** Halves the number of rays, because drawing them takes most of the time when a row scrolls into view. */
 const PEAKS_PER_RAY = 2;
 
 export function Cover({ song }: { song: Song }) {

@@ -45,7 +45,7 @@ addEventListener("pagehide", () => {
   const own = sessionStorage.getItem(ITEM);
   if (own !== null) localStorage.setItem(ITEM, own);
 });
-// A page that comes back from the history still has its draft.
+// A page restored from the back/forward cache still has its draft.
 addEventListener("pageshow", ({ persisted }) => persisted && localStorage.removeItem(ITEM));
 
 /** Returns the draft with values set; empty values are removed. */
@@ -68,7 +68,7 @@ export function withReference(draft: Draft, song: Song): Draft {
   return { ...withValues(draft, { reference_audio_path: song.file }), files };
 }
 
-/** Draft that works on a file; a cover unless another task is chosen. */
+/** Draft with a file as source; makes a cover unless another task is chosen. */
 export function withSource(draft: Draft, file: File): Draft {
   const { src_audio_path: _, ...values } = draft.values;
   return {
@@ -87,7 +87,7 @@ export function hasSource({ values, files }: Draft): boolean {
   return files.src_audio !== undefined || values.src_audio_path !== undefined;
 }
 
-/** Parameters that only some tasks on a recording use. */
+/** Parameters that apply only to some tasks with a source recording, and these tasks. */
 const TASK_PARAMETERS: Record<string, string[]> = {
   audio_cover_strength: ["cover"],
   repainting_start: ["repaint"],
@@ -124,7 +124,7 @@ function withAllWindows(values: Parameters): Parameters {
   return { ...others, repainting_windows: isSelected ? [...windows, [start, end]] : windows };
 }
 
-/** Draft with another task. A stem belongs to the task that it was chosen for. */
+/** Draft with another task, and without the stem that was chosen for the previous one. */
 export function withTask(draft: Draft, task: string): Draft {
   return withValues(draft, { task_type: task, track_name: null, track_classes: null });
 }

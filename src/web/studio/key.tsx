@@ -2,15 +2,15 @@
 import { useState } from "preact/hooks";
 import { ApiError, forgetKey, hasSession, unlock } from "./api.js";
 import { t } from "./language.js";
-import { tellTabs } from "./live.js";
+import { notifyTabs } from "./live.js";
 
-/** All that a locked page shows. */
+/** The form that a locked page shows. */
 export function KeyEntry({ onUnlock }: { onUnlock: () => Promise<void> }) {
   const [refusal, setRefusal] = useState("");
   const tryKey = async (key: string) => {
     try {
       await unlock(key);
-      tellTabs();
+      notifyTabs();
       await onUnlock();
     } catch (error) {
       const isWrong = error instanceof ApiError && error.status === 401;
@@ -43,7 +43,7 @@ export function KeyEntry({ onUnlock }: { onUnlock: () => Promise<void> }) {
   );
 }
 
-/** Locks the page in all tabs, songs included. */
+/** Button that forgets the key, which locks page and songs in all tabs. */
 export function ForgetKey({ onForget }: { onForget: () => Promise<void> }) {
   if (!hasSession()) return null;
   return (
@@ -52,7 +52,7 @@ export function ForgetKey({ onForget }: { onForget: () => Promise<void> }) {
       class="plain"
       onClick={async () => {
         await forgetKey().catch(() => {});
-        tellTabs();
+        notifyTabs();
         await onForget();
       }}
     >

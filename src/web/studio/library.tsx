@@ -32,7 +32,7 @@ interface LibraryProps {
 export function Library({ live, query, onQuery, track, onPlay, on, attempt }: LibraryProps) {
   const { library, offset, total, connection } = live;
   const heading = useRef<HTMLHeadingElement>(null);
-  /** Songs to act on; null outside of selecting. */
+  /** Selected songs; null while not selecting. */
   const [chosen, setChosen] = useState<ReadonlyMap<string, Task> | null>(null);
   const retention = useRetention(library);
   const playlists = usePlaylists();

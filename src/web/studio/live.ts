@@ -5,7 +5,7 @@ import { ApiError, listTasks, type Task } from "./api.js";
 /** Polling interval, because other tabs and programs submit tasks too. */
 const POLL_MS = 5000;
 export const PAGE_SIZE = 40;
-/** Songs that are read: the page in view and those around it. */
+/** Number of songs that are read: the page in view and one before and after it. */
 const READ_SONGS = 3 * PAGE_SIZE;
 const FAILURES_SHOWN = 5;
 /** Event streams at a time: browsers open only six connections to a server. */
@@ -24,16 +24,16 @@ export interface LibraryQuery {
   order: "newest" | "oldest" | "title";
   /** Shows only these songs, in this order: a playlist, or a song that a link names. */
   list: SongList | null;
-  /** Number of the first song that is read. */
+  /** Index of the first song that is read. */
   offset: number;
 }
 
 export interface Live {
   connection: Connection;
-  /** In queue order. */
+  /** Running and waiting tasks in queue order. */
   active: Task[];
   failed: Task[];
-  /** Matching songs from number `offset` on; `total` counts all. */
+  /** Matching songs from index `offset` on; `total` is the number of all matching songs. */
   library: Task[];
   offset: number;
   total: number;
@@ -44,7 +44,7 @@ export interface Live {
 const CHANNEL = "carillon";
 const tabs = new BroadcastChannel(CHANNEL);
 
-export function tellTabs(): void {
+export function notifyTabs(): void {
   tabs.postMessage("changed");
 }
 
@@ -128,31 +128,37 @@ function ordered(tasks: readonly Task[], ids: readonly string[]): Task[] {
   return tasks.toSorted((one, other) => ids.indexOf(one.task_id) - ids.indexOf(other.task_id));
 }
 
-/** Event sources reconnect after a restart of the server. */
+/** Streams the events of tasks. Event sources reconnect after a restart of the server. */
 function useFollow(
   ids: readonly string[],
   refresh: () => Promise<void>,
   change: (id: string, change: Partial<Task>) => void,
 ): void {
-  const told = useRef({ refresh, change });
-  told.current = { refresh, change };
+  const handlers = useRef({ refresh, change });
+  handlers.current = { refresh, change };
   useEffect(() => {
     const sources = ids.map((id) => {
       const source = new EventSource(`/v1/tasks/${id}/events`);
       const on = (name: string, take: (data: Task & { position: number; text: string }) => void) =>
         source.addEventListener(name, (event) => take(JSON.parse((event as MessageEvent<string>).data)));
-      on("position", ({ position }) => told.current.change(id, { queue_position: position }));
+      on("position", ({ position }) => handlers.current.change(id, { queue_position: position }));
       on("stage", ({ stage }) => {
-        told.current.change(id, { stage, state: "running", start_time: Date.now() / 1000 });
-        void told.current.refresh();
+        handlers.current.change(id, { stage, state: "running", start_time: Date.now() / 1000 });
+        void handlers.current.refresh();
       });
       on("progress", ({ progress, stage, text, preview_seconds }) =>
-        told.current.change(id, { progress, stage, progress_text: text, preview_seconds, state: "running" }),
+        handlers.current.change(id, {
+          progress,
+          stage,
+          progress_text: text,
+          preview_seconds,
+          state: "running",
+        }),
       );
       for (const name of ["done", "failed"]) {
         on(name, () => {
           source.close();
-          void told.current.refresh();
+          void handlers.current.refresh();
         });
       }
       return source;

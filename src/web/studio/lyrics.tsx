@@ -1,4 +1,4 @@
-/** The lyrics: words, section tags, or none at all. */
+/** The lyrics field: words, section tags, a switch for instrumental songs. */
 import { useRef } from "preact/hooks";
 import { t } from "./language.js";
 import { LYRICS_USED, MAX_LYRICS, TextLength } from "./text-length.js";
@@ -17,7 +17,7 @@ export function Lyrics({ value, onChange }: LyricsProps) {
   const area = useRef<HTMLTextAreaElement>(null);
   const words = useRef("");
   const isInstrumental = value === NO_VOCALS;
-  /** As typing, so that the browser can undo it. */
+  /** Inserts text as if typed, so that the browser can undo it. */
   const insert = (section: string) => {
     const field = area.current;
     if (field === null) return;

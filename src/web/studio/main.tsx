@@ -1,7 +1,7 @@
 /** The studio: song form on one side, queue and library on the other, player below. */
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, call, newName, type Parameters, type Song, submit, type Task } from "./api.js";
+import { ApiError, call, newIdempotencyKey, type Parameters, type Song, submit, type Task } from "./api.js";
 import { Composer } from "./composer.js";
 import { draftOf, EMPTY_DRAFT, parametersOf, withReference, withSource, withValues } from "./draft.js";
 import { FileDrop } from "./file-drop.js";
@@ -9,7 +9,7 @@ import { Header } from "./header.js";
 import { KeyEntry } from "./key.js";
 import { loadLanguage, storeLanguage, t } from "./language.js";
 import { Library } from "./library.js";
-import { type LibraryQuery, tellTabs, useLive } from "./live.js";
+import { type LibraryQuery, notifyTabs, useLive } from "./live.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
 import { isSettingsFile, readSettings } from "./settings-file.js";
@@ -55,11 +55,11 @@ function Studio() {
     } catch (error) {
       notify(error instanceof Error ? error.message : String(error), true);
     }
-    tellTabs();
+    notifyTabs();
     await live.refresh();
   };
   const send = (parameters: Parameters, files: Record<string, File> = {}) =>
-    attempt(() => submit(parameters, files, newName()), t("Queued."));
+    attempt(() => submit(parameters, files, newIdempotencyKey()), t("Queued."));
   const fill = (parameters: Parameters, done: string) => {
     replace(() => draftOf(parameters), done);
     setView("make");
@@ -118,7 +118,7 @@ function Studio() {
   };
   const remove = (task: Task) => {
     if (track?.task.task_id === task.task_id) setTrack(null);
-    // The pressed button disappears with its song.
+    // Keeps the focus on the page: the pressed button disappears with its song.
     document.getElementById("library-title")?.focus();
     void attempt(() => call("DELETE", `/v1/tasks/${task.task_id}?state=${task.state}`));
   };
@@ -257,11 +257,11 @@ function Notice({ notice, onClose }: { notice: NoticeText | null; onClose: () =>
 interface ViewsProps {
   view: View;
   onView: (view: View) => void;
-  /** Songs being made. */
+  /** Number of waiting and running tasks. */
   busy: number;
 }
 
-/** Tabs of a phone. */
+/** Tabs, shown on phones. */
 function Views({ view, onView, busy }: ViewsProps) {
   const names: [View, string][] = [
     ["make", t("Make a song")],
@@ -287,7 +287,7 @@ function Views({ view, onView, busy }: ViewsProps) {
   );
 }
 
-/** The whole library, or the song that the page's address names. */
+/** The whole library, or the song named in the page's URL. */
 function firstQuery(): LibraryQuery {
   const id = new URLSearchParams(location.search).get("song");
   const list = id === null ? null : { name: t("Shared song"), ids: [id] };

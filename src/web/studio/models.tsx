@@ -1,4 +1,4 @@
-/** Models by slot, and downloads of models. */
+/** Models of the slots, and model downloads. */
 import { useEffect, useState } from "preact/hooks";
 import { call, type ModelInventory, type ModelPull } from "./api.js";
 import { t } from "./language.js";
@@ -94,7 +94,7 @@ function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise
     };
   }, [isRunning]);
   const ask = (method: string, body?: object) => attempt(() => call(method, "/v1/models/pull", body));
-  // Gateways of a fleet have no models.
+  // No such endpoint: a gateway of a fleet has no models.
   if (answer === null) return null;
   const { published, pull } = answer;
   return (
@@ -104,7 +104,7 @@ function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise
         <input
           id="pull"
           list="published"
-          placeholder={t("Choose one, or owner/repository of the hub")}
+          placeholder={t("Choose one, or owner/repository on Hugging Face")}
           value={name}
           onInput={(event) => setName(event.currentTarget.value)}
         />
@@ -158,9 +158,12 @@ function wordsOf({
     case "completed":
       return rest.new_folders.length === 0
         ? t("{model} was already installed.", { model })
-        : t("{model} is here. Choose it above.", { model });
+        : t("{model} is installed. Choose it above.", { model });
     case "cancelled":
-      return t("{model} was cancelled. What has come stays: pull it again to go on.", { model });
+      return t(
+        "The download of {model} was cancelled. The partial download is kept: pull it again to resume.",
+        { model },
+      );
     case "failed":
       return rest.error ?? t("{model} could not be pulled.", { model });
   }

@@ -10,8 +10,8 @@ function pauseOthers(playing: WaveSurfer | null): void {
   for (const player of players) if (player !== playing && player.isPlaying()) player.pause();
 }
 
-/** Call once for each player. */
-export function soundAlone(player: WaveSurfer): void {
+/** Adds a player: when it starts, all others pause. Call once for each player. */
+export function playAlone(player: WaveSurfer): void {
   players.add(player);
   player.on("play", () => {
     pauseOthers(player);

@@ -1,4 +1,4 @@
-/** Shared by the parts of the workshop. */
+/** Types, hooks and layout that the parts of the workshop share. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { call } from "./api.js";
@@ -7,7 +7,7 @@ import { watchChanges } from "./live.js";
 /** Runs a user action and shows its error. */
 export type Attempt = (work: () => Promise<unknown>, done?: string) => Promise<void>;
 
-/** Answer of an endpoint, reloaded after every change; null if the endpoint does not exist. */
+/** Response of an endpoint, reloaded after every change; null if there is none. */
 export function useAnswer<T>(path: string): [T | null, () => Promise<void>] {
   const [answer, setAnswer] = useState<T | null>(null);
   const read = () => call<T>("GET", path).then(setAnswer, () => setAnswer(null));

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 export interface Playback {
   isPlaying: boolean;
   seconds: number;
-  /** 0 while unknown. */
+  /** Length in seconds; 0 while unknown. */
   length: number;
 }
 
@@ -28,7 +28,7 @@ export function usePlayback(isUsed: boolean): Playback {
   return playback;
 }
 
-/** Set by the player. */
+/** Controls for the cards; the player replaces these functions. */
 export const controls = {
   toggle(): void {},
   /** @param part of the song, 0 to 1 */

@@ -86,7 +86,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
     }
     let isOver = false;
     // The preview plays on until the song is loaded, then the song continues at the same position.
-    arrival(url).then(
+    loadSong(url).then(
       ({ blob, channels, seconds }) => {
         if (isOver) return;
         const at = isSameTask ? player.getCurrentTime() : (track?.start ?? 0) * seconds;
@@ -178,7 +178,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
   );
 }
 
-/** Placeholder waveform while length and shape are unknown. */
+/** Plays a preview with a placeholder waveform, because its length and shape are unknown. */
 function playPreview(player: WaveSurfer, url: string): void {
   player.load(url, [new Float32Array(2)], PREVIEW_MAX_SECONDS).then(
     () => player.play(),
@@ -186,8 +186,8 @@ function playPreview(player: WaveSurfer, url: string): void {
   );
 }
 
-/** A song with the audio its waveform is drawn from. */
-async function arrival(url: string): Promise<{ blob: Blob; channels: Float32Array[]; seconds: number }> {
+/** Downloads a song and decodes the audio that its waveform is drawn from. */
+async function loadSong(url: string): Promise<{ blob: Blob; channels: Float32Array[]; seconds: number }> {
   const response = await fetch(url);
   if (!response.ok) throw new Error(unplayable());
   const blob = await response.blob();

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 
 export type Playlists = Readonly<Record<string, readonly string[]>>;
 
-/** Songs that a list holds: their ids travel in an address. */
+/** Maximum number of songs in a playlist, because requests contain their ids in the URL. */
 export const MAX_SONGS = 100;
 
 const ITEM = "carillon-playlists";

@@ -8,12 +8,11 @@ import { remainingTime } from "./words.js";
 
 /** The error of a task that was cancelled, which needs no attention. */
 const CANCELLED = "Cancelled by user";
-/** Tasks shown of a long queue. */
-const FOLDED = 5;
+/** Number of tasks shown while a long queue is collapsed. */
+const COLLAPSED_TASKS = 5;
 
 interface QueueProps {
   live: Live;
-  /** Id of the playing task. */
   playing: Task | undefined;
   onListen: (task: Task) => void;
   onCancel: (task: Task) => void;
@@ -25,7 +24,7 @@ export function Queue({ live, playing, onListen, onCancel, onDismiss, onAgain }:
   const { active } = live;
   const [isWhole, setWhole] = useState(false);
   const failed = live.failed.filter(({ error }) => error !== CANCELLED);
-  const shown = isWhole ? active : active.slice(0, FOLDED);
+  const shown = isWhole ? active : active.slice(0, COLLAPSED_TASKS);
   const hidden = active.length - shown.length;
   if (active.length + failed.length === 0) return null;
   return (

@@ -5,10 +5,10 @@ import { t } from "./language.js";
 import { byteSize } from "./words.js";
 
 const DAY_SECONDS = 86_400;
-/** Ids that a query has room for. */
+/** Maximum number of ids in a request. */
 const IDS_AT_ONCE = 100;
 
-/** Read again when the songs shown change. Null until it is known. */
+/** Retention of the songs shown, reloaded when they change; null until it is known. */
 export function useRetention(library: readonly Task[]): Retention | null {
   const [retention, setRetention] = useState<Retention | null>(null);
   const shown = library.map(({ task_id, favorite }) => `${task_id}${favorite}`).join();
@@ -26,7 +26,7 @@ async function forecast(ids: readonly string[]): Promise<Retention> {
   return { ...rest, expiries: { ...read.expiries, ...rest.expiries } };
 }
 
-/** The rule for all songs. */
+/** Text about the space used, and when songs are deleted. */
 export function ruleOf({ bytes, max_bytes: max, max_age_seconds: age }: Retention): string {
   const room =
     max === null

@@ -118,7 +118,7 @@ function AddToPlaylist({ isReady, onAdd }: { isReady: boolean; onAdd: (name: str
   );
 }
 
-/** Packs the songs in the browser; audio does not shrink, so the zip stores it. */
+/** Packs the songs into a zip in the browser, uncompressed, because audio files hardly shrink. */
 async function saveZip(tasks: readonly Task[]): Promise<void> {
   const { downloadZip } = await import("client-zip");
   const names = new Map<string, number>();

@@ -2,7 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { call, type ModelInventory, type ModelPull } from "./api.js";
 import { t } from "./language.js";
-import { tellTabs } from "./live.js";
+import { notifyTabs } from "./live.js";
 import { type Attempt, useAnswer } from "./part.js";
 import { byteSize } from "./words.js";
 
@@ -10,7 +10,7 @@ const POLL_MS = 1000;
 
 interface SingingHintProps {
   lyrics: string;
-  /** "": the default model. */
+  /** Name of the chosen model; "" for the default model. */
   model: string;
   attempt: Attempt;
 }
@@ -51,7 +51,7 @@ export function SingingHint({ lyrics, model: chosen, attempt }: SingingHintProps
                 void attempt(async () => {
                   await call("POST", "/v1/models/pull", { model: answer.singing.model });
                   await read();
-                  tellTabs();
+                  notifyTabs();
                 })
               }
             >

@@ -9,7 +9,7 @@ export interface Track {
   task: Task;
   /** Index among the task's songs. */
   index: number;
-  /** Where to start, 0 to 1; absent: at the beginning, or where another version of the task is. */
+  /** Start as a fraction, 0 to 1; absent: the beginning, or the position of the task's version that plays now. */
   start?: number;
 }
 
@@ -50,7 +50,7 @@ export function useTrack(
 
 const MAX_NAME = 60;
 
-/** The title, or one from the words: the first phrase of the prompt, else the first sung line. */
+/** The title; if empty, the first phrase of the prompt or of the first sung line. */
 export function nameOf({ title, prompt, lyrics, task_type }: Task): string {
   if (title !== "") return title;
   const sung = lyrics.split("\n").find((line) => /^[^[]/.test(line)) ?? "";
@@ -106,7 +106,7 @@ export function LyricsFile({ name, lrc }: { name: string; lrc: string }) {
   );
 }
 
-/** Opens the studio with this song. */
+/** URL that opens the studio with this song. */
 export function linkOf({ task_id }: Task): string {
   return `/?song=${task_id}`;
 }

@@ -267,7 +267,7 @@ function effectOf({ start, end }: Window, length: number): string {
   return words === "" ? "" : `${words[0]?.toUpperCase()}${words.slice(1)}.`;
 }
 
-/** Songs, and recordings that the server keeps for them. */
+/** URL of a song or of an uploaded recording that the server keeps; "" for other paths. */
 function addressOf(path: string): string {
   if (path.startsWith("upload:")) return `/v1/audio?path=${encodeURIComponent(path)}`;
   return path.startsWith("/v1/audio") ? path : "";

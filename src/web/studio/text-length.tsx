@@ -5,16 +5,16 @@ import { t } from "./language.js";
 /** Characters that the service accepts (../../parameters.ts). */
 export const MAX_PROMPT = 4096;
 export const MAX_LYRICS = 32_768;
-/** Characters that models read, about: 256 tokens of prompt with metadata, 2048 of lyrics. */
+/** Approximate number of characters that models read: 256 tokens of prompt and metadata, 2048 tokens of lyrics. */
 export const PROMPT_USED = 800;
 export const LYRICS_USED = 6000;
 
 interface TextLengthProps {
   id: string;
   text: string;
-  /** Longer texts are refused. */
+  /** Maximum length that the service accepts. */
   max: number;
-  /** Longer texts are read in part; the song says which. */
+  /** Models read only about this many characters. */
   used?: number;
 }
 

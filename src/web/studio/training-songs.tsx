@@ -1,5 +1,5 @@
-/** Songs for training: dropped, labelled, sent to the server; and a pair of songs with and without the adapter. */
-import { call, newName, type Parameters, submit } from "./api.js";
+/** Songs for training: the drop zone, labels and upload; and a pair of songs with and without the adapter. */
+import { call, newIdempotencyKey, type Parameters, submit } from "./api.js";
 import { t } from "./language.js";
 
 export interface TrainingSong {
@@ -65,7 +65,7 @@ export function TrainingSongs({ songs, onChange }: TrainingSongsProps) {
   );
 }
 
-/** Sends the songs to a new folder of the training root. @returns the folder */
+/** Uploads the songs to a new folder of the training root. @returns the folder */
 export async function sendSongs(name: string, songs: readonly TrainingSong[]): Promise<string> {
   const folder = `${name.replace(/[^\p{L}\p{N} _-]/gu, "_")} ${Date.now().toString(36)}`;
   for (const { file } of songs) {
@@ -84,7 +84,7 @@ export async function makePair(adapter: string, { name, caption }: Parameters): 
     [t("{prompt}: after", { prompt }), [{ path: adapter }]],
   ] as const) {
     const song = { prompt, seed, use_random_seed: false, batch_size: 1, loras };
-    const { task_id } = await submit(song, {}, newName());
+    const { task_id } = await submit(song, {}, newIdempotencyKey());
     await call("PATCH", `/v1/tasks/${task_id}`, { title });
   }
 }

@@ -1,4 +1,4 @@
-/** Trains an adapter on dropped songs, or on a folder of the server: labels, samples, loss, a song before and after. */
+/** Trains an adapter on dropped songs or on a folder of the server; then makes a song without and with it. */
 import { useEffect, useState } from "preact/hooks";
 import { call, type DataSetSample, type Parameters, type TrainingStatus } from "./api.js";
 import { NumberField, TextField } from "./fields.js";
@@ -82,7 +82,7 @@ export function Training({ attempt }: { attempt: Attempt }) {
             onClick={() =>
               void attempt(
                 () => call("POST", "/v1/lora/load", { lora_path: status.output_path }),
-                t("It is in use."),
+                t("The trained adapter is in use."),
               )
             }
           >
@@ -96,7 +96,7 @@ export function Training({ attempt }: { attempt: Attempt }) {
               void attempt(() => makePair(String(status.output_path), values), t("Two songs are queued."))
             }
           >
-            {t("Make a song before and after")}
+            {t("Compare a song before and after")}
           </button>
         )}
       </div>
@@ -106,22 +106,22 @@ export function Training({ attempt }: { attempt: Attempt }) {
 }
 
 /**
- * Steps: recordings, data set, sample files, training run. Folders are inside the training root.
- * @param songs sent first; none: the folder of `values` is used
+ * Uploads recordings, labels the data set, prepares sample files and starts training. Folders are inside the training root.
+ * @param songs songs to upload; if there are none, the folder of `values` is used
  */
 async function train(
   values: Parameters,
   songs: readonly TrainingSong[],
-  tell: (stage: string) => void,
+  report: (stage: string) => void,
 ): Promise<void> {
   const { name, caption, ...settings } = values;
   let folder = settings.folder;
   delete settings.folder;
   if (songs.length > 0) {
-    tell(t("Sending songs…"));
+    report(t("Sending songs…"));
     folder = await sendSongs(String(name), songs);
   }
-  tell(t("Reading recordings…"));
+  report(t("Reading recordings…"));
   const { samples } = await call<{ samples: DataSetSample[] }>("POST", "/v1/dataset/scan", {
     audio_dir: folder,
     dataset_name: name,
@@ -144,10 +144,10 @@ async function train(
     };
     await call("PUT", `/v1/dataset/sample/${index}`, described);
   }
-  tell(t("Preparing samples…"));
+  report(t("Preparing samples…"));
   const tensors = `${name}/samples`;
   await call("POST", "/v1/dataset/preprocess", { output_dir: tensors });
-  tell(t("Starting…"));
+  report(t("Starting…"));
   const set = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null));
   await call("POST", "/v1/training/start", { ...set, tensor_dir: tensors, lora_output_dir: name });
 }

@@ -12,7 +12,7 @@ const VOLUME_ITEM = "carillon-volume";
 const STEP_SECONDS = 5;
 const STEPS: Readonly<Record<string, number>> = { ArrowLeft: -STEP_SECONDS, ArrowRight: STEP_SECONDS };
 
-/** Space plays and pauses, arrows move, unless a control takes the key. */
+/** Space plays and pauses, arrow keys seek, unless a focused control uses the key. */
 export function usePlayerKeys(wave: WaveRef): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -39,7 +39,7 @@ interface MediaSessionOptions {
   onStep: (by: 1 | -1) => void;
 }
 
-/** Media keys, headsets and the lock screen. */
+/** Connects the player to media keys, headsets and the lock screen. */
 export function useMediaSession({ track, wave, isPlaying, onStep }: MediaSessionOptions): void {
   const session = navigator.mediaSession;
   const name = track ? nameOf(track.task) : "";
@@ -80,7 +80,7 @@ export function Volume({ wave }: { wave: WaveRef }) {
         step={0.05}
         value={volume}
         onInput={(event) => {
-          // Stored at once: an effect may run after the page is left.
+          // Stored here: an effect might not run before the page is left.
           localStorage.setItem(VOLUME_ITEM, event.currentTarget.value);
           setVolume(Number(event.currentTarget.value));
         }}

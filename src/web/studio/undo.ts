@@ -1,4 +1,4 @@
-/** Draft with undo for every replacement of words. The browser undoes typing. */
+/** Draft with undo for replaced text, such as a filled form. Typing is undone by the browser. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Draft, loadDraft, saveDraft } from "./draft.js";
 
@@ -13,7 +13,7 @@ export interface DraftHistory {
   draft: Draft;
   /** For typing, which the browser undoes. */
   setDraft: (draft: Draft) => void;
-  /** Replaces words of the current draft. @returns undoes it */
+  /** Replaces text of the current draft. @returns a function that undoes it */
   replaceDraft: (change: DraftChange) => () => void;
 }
 

@@ -1,4 +1,4 @@
-/** A list that draws only the rows in view, in a page that scrolls. */
+/** A list that renders only the rows in view. The page scrolls, not the list. */
 import { observeWindowOffset, observeWindowRect, Virtualizer, windowScroll } from "@tanstack/virtual-core";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -8,7 +8,7 @@ const OVERSCAN = 5;
 
 interface VirtualListProps {
   count: number;
-  /** Key of a row; must not change between renders, because all keys are read again after a change. */
+  /** Key of a row. Pass the same function at every render: a new one makes the list read all keys again. */
   keyOf: (index: number) => string;
   row: (index: number) => ComponentChildren;
   /** Called with the first visible row after scrolling. */

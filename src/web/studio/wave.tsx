@@ -4,7 +4,7 @@ import WaveSurfer, { type WaveSurferOptions } from "wavesurfer.js";
 import RegionsPlugin from "wavesurfer.js/dist/plugins/regions.js";
 import SpectrogramPlugin from "wavesurfer.js/dist/plugins/spectrogram.js";
 import { t } from "./language.js";
-import { soundAlone } from "./one-sound.js";
+import { playAlone } from "./one-sound.js";
 import { clock } from "./words.js";
 
 /** Id of the region that shows a window entered as numbers. */
@@ -46,7 +46,7 @@ export function makeWave(
     ...waveColors(),
     ...options,
   });
-  soundAlone(wave);
+  playAlone(wave);
   return wave;
 }
 
@@ -110,7 +110,7 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
 
   useEffect(() => {
     if (regions === null || length === 0 || window === undefined) return;
-    // A region over the whole recording shows nothing and leaves no room to draw a window.
+    // A region over the whole recording would leave no space to draw a window.
     if (window.start === 0 && window.end === 0) {
       regions.clearRegions();
       return;
@@ -154,7 +154,7 @@ function Zoom({ wave, length }: { wave: WaveSurfer | null; length: number }) {
   const [zoom, setZoom] = useState(1);
   useEffect(() => {
     if (wave === null) return;
-    // Without a zoom the waveform fills its place.
+    // A zoom of 0 fits the waveform to its container.
     wave.zoom(zoom === 1 ? 0 : (zoom * wave.getWidth()) / length);
   }, [wave, zoom, length]);
   return (

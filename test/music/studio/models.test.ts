@@ -30,11 +30,13 @@ describe("models in the studio", function () {
     const bar = page.getByRole("progressbar", { name: "Progress of acestep-v15-turbo" });
     expect(Number(await bar.getAttribute("value"))).to.be.within(0.001, 0.999);
     await button(page, "Cancel pull").click();
-    await page.getByText("acestep-v15-turbo was cancelled. What has come stays").waitFor();
+    await page
+      .getByText("The download of acestep-v15-turbo was cancelled. The partial download is kept")
+      .waitFor();
 
     delete hub.cuts[WEIGHTS];
     await button(page, "Pull").click();
-    await page.getByText("acestep-v15-turbo is here. Choose it above.").waitFor();
+    await page.getByText("acestep-v15-turbo is installed. Choose it above.").waitFor();
     await page.getByLabel("Slot 2").selectOption("acestep-v15-turbo");
     await page.getByText("acestep-v15-turbo is loaded.").waitFor();
     expect(await page.getByLabel("Slot 2").inputValue()).to.equal("acestep-v15-turbo");

@@ -37,7 +37,7 @@ describe("training in the studio", function () {
         "a slow reel",
       ]);
 
-      await button(page, "Make a song before and after").click();
+      await button(page, "Compare a song before and after").click();
       await page.getByText("Two songs are queued.").waitFor();
       await button(page, "Play a slow reel: after").first().waitFor();
       await button(page, "Play a slow reel: before").first().waitFor();
