@@ -6,7 +6,7 @@ import { Checkpoints, DEFAULT_MODEL } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import type { PlanarAudio, RenderRequest } from "../../src/engine/types.js";
 import { engineOptions } from "./embedded.js";
-import { plainSong } from "./plain-song.js";
+import { plainPlan, plainSong } from "./plain-song.js";
 
 const folder = fileURLToPath(new URL("../../models/carillon-nano", import.meta.url));
 const sampleRate = 48_000;
@@ -81,28 +81,8 @@ describe("the embedded model", () => {
 
   it("plans a song from its caption, keeping set values, with codes of the right length", async () => {
     const { caption, lyrics, metadata } = request;
-    const sampling = {
-      temperature: 0.85,
-      topK: 0,
-      topP: 0.9,
-      minP: 0,
-      repetitionPenalty: 1,
-      constrained: true,
-    };
-    const wishes = { fillMetadata: true, rewriteCaption: false, detectLanguage: false, writeCodes: true };
-    const plan = await engine.plan(
-      {
-        caption,
-        lyrics,
-        metadata,
-        ...wishes,
-        cfgScale: 2,
-        negativePrompt: "NO USER INPUT",
-        sampling,
-        seeds: [7],
-      },
-      {},
-    );
+    const wishes = { caption, lyrics, metadata, detectLanguage: false, seeds: [7] };
+    const plan = await engine.plan({ ...plainPlan, ...wishes }, {});
     expect(plan.metadata).to.deep.equal(metadata);
     const [codes = new Int32Array()] = plan.audioCodes ?? [];
     expect(codes).to.have.length(5 * seconds);

@@ -7,41 +7,13 @@ import type { Progress } from "../../src/engine/addon.js";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { KEY_MODES } from "../../src/engine/metadata.js";
-import type {
-  EngineOptions,
-  Metadata,
-  Plan,
-  PlanRequest,
-  Rendering,
-  RenderRequest,
-  SamplingOptions,
-} from "../../src/engine/types.js";
+import type { EngineOptions, Metadata, Plan, Rendering, RenderRequest } from "../../src/engine/types.js";
 import { writeLora } from "../music/adapter-files.js";
 import { engineOptions, testDevice } from "./embedded.js";
-import { plainSong, plainSongOf } from "./plain-song.js";
+import { plainPlan, plainSampling, plainSong, plainSongOf } from "./plain-song.js";
 
 const unknown: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
-const sampling: SamplingOptions = {
-  temperature: 0.85,
-  topK: 0,
-  topP: 0.9,
-  minP: 0,
-  repetitionPenalty: 1,
-  constrained: true,
-};
-const planRequest: PlanRequest = {
-  caption: "calm piano",
-  lyrics: "[Instrumental]",
-  metadata: { ...unknown, durationSeconds: 2 },
-  fillMetadata: true,
-  rewriteCaption: false,
-  detectLanguage: true,
-  writeCodes: true,
-  cfgScale: 2,
-  negativePrompt: "NO USER INPUT",
-  sampling,
-  seeds: [1, 2],
-};
+
 /** A tone in planar stereo. */
 const tone = (seconds: number): Float32Array =>
   Float32Array.from({ length: 2 * 48_000 * seconds }, (_, i) => 0.3 * Math.sin(i / 40));
@@ -106,7 +78,7 @@ describe("engine on the embedded model", () => {
   it("fills metadata that the client left open, and writes the right number of codes", async () => {
     const progress: Progress[] = [];
     const plan = await engine.plan(
-      { ...planRequest, rewriteCaption: true },
+      { ...plainPlan, rewriteCaption: true },
       { onProgress: (p) => progress.push(p) },
     );
     expect(plan.metadata.durationSeconds).to.equal(2);
@@ -122,7 +94,7 @@ describe("engine on the embedded model", () => {
 
   it("makes the same plan for the same seeds, and keeps the client's values", async () => {
     const metadata = { bpm: 400, keyScale: "Am", timeSignature: "5/4", durationSeconds: 1 };
-    const request = { ...planRequest, metadata, sampling: { ...sampling, temperature: 1 } };
+    const request = { ...plainPlan, metadata, sampling: { ...plainSampling, temperature: 1 } };
     const first = await engine.plan(request, {});
     const second = await engine.plan(request, {});
     expect(first.metadata).to.deep.equal(metadata);
@@ -135,9 +107,9 @@ describe("engine on the embedded model", () => {
     if (testDevice !== "cpu") this.skip();
     this.timeout(120_000);
     const requests = [1, 2, 3, 4, 5, 6, 7, 8].map((seed) => ({
-      ...planRequest,
+      ...plainPlan,
       caption: seed % 2 === 0 ? "calm piano" : "loud drums and a long bass line",
-      sampling: { ...sampling, temperature: 1 },
+      sampling: { ...plainSampling, temperature: 1 },
       seeds: [seed],
     }));
     for (const dtype of ["float32", "bfloat16"] as const) {
@@ -165,7 +137,7 @@ describe("engine on the embedded model", () => {
       const onProgress = ({ stage, done }: Progress) => {
         if (stage === "prefill" && done === 0) prefills++;
       };
-      const requests = [1, 2, 3].map((seed) => ({ ...planRequest, fillMetadata: false, seeds: [seed] }));
+      const requests = [1, 2, 3].map((seed) => ({ ...plainPlan, fillMetadata: false, seeds: [seed] }));
       expect(await limited.planSongs(requests, { onProgress })).to.have.length(3);
       expect(prefills).to.be.within(1, 2);
     } finally {
@@ -216,7 +188,7 @@ describe("engine on the embedded model", () => {
   });
 
   it("uses the model's duration for the number of codes if the client set none", async () => {
-    const plan = await engine.plan({ ...planRequest, metadata: unknown, seeds: [5] }, {});
+    const plan = await engine.plan({ ...plainPlan, metadata: unknown, seeds: [5] }, {});
     expect(plan.metadata.durationSeconds).to.be.within(10, 600);
     expect(plan.audioCodes?.[0]).to.have.length(5 * (plan.metadata.durationSeconds ?? 0));
   });
@@ -224,7 +196,14 @@ describe("engine on the embedded model", () => {
   it("expands a query and rewrites a song, keeping the client's values", async () => {
     const metadata = { bpm: 99, keyScale: "C major", timeSignature: "3", durationSeconds: 45 };
     const sample = await engine.createSample(
-      { query: "a sea shanty", instrumental: false, language: "fr", metadata, sampling, seed: 1 },
+      {
+        query: "a sea shanty",
+        instrumental: false,
+        language: "fr",
+        metadata,
+        sampling: plainSampling,
+        seed: 1,
+      },
       {},
     );
     expect(sample).to.include({ ...metadata, language: "fr" });
@@ -234,7 +213,7 @@ describe("engine on the embedded model", () => {
       lyrics: "[Verse]\nHello",
       language: null,
       metadata,
-      sampling,
+      sampling: plainSampling,
       seed: 1,
     };
     const formatted = await engine.formatInput(format, {});
@@ -244,7 +223,7 @@ describe("engine on the embedded model", () => {
   });
 
   it("reports unusable output of unconstrained decoding", async () => {
-    const wild = { ...sampling, constrained: false, temperature: 1000, topP: 1 };
+    const wild = { ...plainSampling, constrained: false, temperature: 1000, topP: 1 };
     const sample = {
       query: "",
       instrumental: true,
@@ -254,11 +233,11 @@ describe("engine on the embedded model", () => {
       seed: 1,
     };
     expect(await codeOf(engine.createSample(sample, {}))).to.equal("LM_OUTPUT");
-    expect(await codeOf(engine.plan({ ...planRequest, sampling: wild }, {}))).to.equal("LM_OUTPUT");
+    expect(await codeOf(engine.plan({ ...plainPlan, sampling: wild }, {}))).to.equal("LM_OUTPUT");
   });
 
   it("renders planned codes to stereo of the codes' length, the same for the same seed", async () => {
-    const { audioCodes } = await engine.plan(planRequest, {});
+    const { audioCodes } = await engine.plan(plainPlan, {});
     const request = { ...plainSongOf(2), audioCodes, seeds: [7, 8] };
     const first = await engine.render(request, {});
     expect(first.samplesPerChannel).to.equal(secondsToSamples(2));
@@ -287,7 +266,12 @@ describe("engine on the embedded model", () => {
     const audioCodes = await engine.encodeCodes(1, audio, {});
     expect(audioCodes).to.have.length(15);
     expect(await engine.encodeCodes(2, audio, {})).to.deep.equal(audioCodes);
-    const request = { audioCodes, metadata: { ...unknown, bpm: 88, durationSeconds: 3 }, sampling, seed: 1 };
+    const request = {
+      audioCodes,
+      metadata: { ...unknown, bpm: 88, durationSeconds: 3 },
+      sampling: plainSampling,
+      seed: 1,
+    };
     const sheet = await engine.understand(request, {});
     expect(sheet).to.include({ bpm: 88, durationSeconds: 3 });
     expect(sheet).to.include({ caption: "", lyrics: "", language: "unknown" });
@@ -321,8 +305,8 @@ describe("engine on the embedded model", () => {
     );
     const stages: string[] = [];
     try {
-      const plan = await offloading.plan(planRequest, {});
-      expect(plan).to.deep.include({ audioCodes: (await engine.plan(planRequest, {})).audioCodes });
+      const plan = await offloading.plan(plainPlan, {});
+      expect(plan).to.deep.include({ audioCodes: (await engine.plan(plainPlan, {})).audioCodes });
       const { audio } = await offloading.render(plainSong, { onProgress: (p) => stages.push(p.stage) });
       expect(audio[0]).to.have.length((await engine.render(plainSong, {})).audio[0]?.length ?? 0);
       expect(stages).to.include("load");
@@ -349,7 +333,7 @@ describe("engine on the embedded model", () => {
   it("stops on abort, and works afterwards", async () => {
     const stop = new AbortController();
     const cancelled = engine.plan(
-      { ...planRequest, metadata: { ...unknown, durationSeconds: 600 } },
+      { ...plainPlan, metadata: { ...unknown, durationSeconds: 600 } },
       { signal: stop.signal, onProgress: ({ stage }) => stage === "codes" && stop.abort() },
     );
     expect(await codeOf(cancelled)).to.equal("CANCELLED");
@@ -393,14 +377,14 @@ describe("engine on the embedded model", () => {
     await cp(nano, join(directory, "acestep-5Hz-lm-mine"), { recursive: true });
     let during: Promise<Plan> | null = null;
     const onProgress = (): void => {
-      during ??= engine.plan(planRequest, {});
+      during ??= engine.plan(plainPlan, {});
     };
-    const before = await engine.plan(planRequest, {});
+    const before = await engine.plan(plainPlan, {});
     expect(await engine.loadLanguageModel("acestep-5Hz-lm-mine", { onProgress })).to.equal(
       "acestep-5Hz-lm-mine",
     );
     expect(await during).to.deep.include({ audioCodes: before.audioCodes });
-    expect(await engine.plan(planRequest, {})).to.deep.include({ audioCodes: before.audioCodes });
+    expect(await engine.plan(plainPlan, {})).to.deep.include({ audioCodes: before.audioCodes });
   });
 
   it("rejects invalid requests, each with its code", async () => {
@@ -409,7 +393,7 @@ describe("engine on the embedded model", () => {
     expect(await codeOf(engine.loadSlot(1, "acestep-v15-base"))).to.equal("MODEL_NOT_FOUND");
     expect(await codeOf(engine.loadLanguageModel("acestep-5Hz-lm-4B"))).to.equal("MODEL_NOT_FOUND");
     expect(await codeOf(engine.render(plainSongOf(100_000), {}))).to.equal("SONG_TOO_LONG");
-    const endless = { ...planRequest, lyrics: "la ".repeat(20_000) };
+    const endless = { ...plainPlan, lyrics: "la ".repeat(20_000) };
     expect(await codeOf(engine.plan(endless, {}))).to.equal("PROMPT_TOO_LONG");
   });
 
@@ -432,7 +416,7 @@ describe("engine on the embedded model", () => {
     });
     expect(idle.loadedLanguageModel()).to.equal("carillon-nano/lm");
     expect((await idle.render(plainSong, {})).model).to.equal("mine");
-    expect((await idle.plan(planRequest, {})).audioCodes).to.have.length(2);
+    expect((await idle.plan(plainPlan, {})).audioCodes).to.have.length(2);
     await idle.close();
   });
 

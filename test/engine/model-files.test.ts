@@ -5,7 +5,6 @@ import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { EngineError } from "../../src/engine/errors.js";
 import { configOf, readModelFile } from "../../src/engine/model-files.js";
-import type { PlanRequest } from "../../src/engine/types.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import {
   type StoredTensors,
@@ -16,21 +15,7 @@ import {
   writeTokenizer,
 } from "./comfy-files.js";
 import { engineOptions } from "./embedded.js";
-import { plainSong } from "./plain-song.js";
-
-const planRequest: PlanRequest = {
-  caption: "calm piano",
-  lyrics: "[Instrumental]",
-  metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: 2 },
-  fillMetadata: true,
-  rewriteCaption: false,
-  detectLanguage: false,
-  writeCodes: true,
-  cfgScale: 2,
-  negativePrompt: "",
-  sampling: { temperature: 0.85, topK: 0, topP: 0.9, minP: 0, repetitionPenalty: 1, constrained: true },
-  seeds: [1],
-};
+import { plainPlan, plainSong } from "./plain-song.js";
 
 /** Writes a sparse file of tensors with the given shapes. */
 function writeShapes(path: string, shapes: Record<string, number[]>, dtype = "BF16"): string {
@@ -420,7 +405,7 @@ describe("ComfyUI files", () => {
       const plans = [];
       for (const languageModel of ["carillon-nano/lm", "nano_turbo_aio/lm", "nano_lm"]) {
         expect(await engine.loadLanguageModel(languageModel)).to.equal(languageModel);
-        plans.push(await engine.plan({ ...planRequest, languageModel }, {}));
+        plans.push(await engine.plan({ ...plainPlan, languageModel }, {}));
       }
       await engine.close();
       expect(plans[1]?.audioCodes).to.deep.equal(plans[0]?.audioCodes);

@@ -1,5 +1,5 @@
 import type { RenderJob } from "../../src/engine/addon.js";
-import type { RenderRequest } from "../../src/engine/types.js";
+import type { PlanRequest, RenderRequest, SamplingOptions } from "../../src/engine/types.js";
 
 /** A second of text2music with default parameters. */
 export const plainSong: RenderRequest = {
@@ -45,3 +45,24 @@ export const plainJob: RenderJob = {
 export function plainSongOf(durationSeconds: number): RenderRequest {
   return { ...plainSong, metadata: { ...plainSong.metadata, durationSeconds } };
 }
+
+export const plainSampling: SamplingOptions = {
+  temperature: 0.85,
+  topK: 0,
+  topP: 0.9,
+  minP: 0,
+  repetitionPenalty: 1,
+  constrained: true,
+};
+
+/** Plans of two seconds for two songs. */
+export const plainPlan: PlanRequest = {
+  caption: "calm piano",
+  lyrics: "[Instrumental]",
+  metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: 2 },
+  ...{ fillMetadata: true, rewriteCaption: false, detectLanguage: true, writeCodes: true },
+  cfgScale: 2,
+  negativePrompt: "NO USER INPUT",
+  sampling: plainSampling,
+  seeds: [1, 2],
+};

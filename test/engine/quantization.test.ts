@@ -8,7 +8,7 @@ import { Engine } from "../../src/engine/engine.js";
 import type { Plan } from "../../src/engine/types.js";
 import { engineOptions } from "./embedded.js";
 import { writeGguf } from "./gguf.js";
-import { plainSong, plainSongOf } from "./plain-song.js";
+import { plainPlan, plainSong, plainSongOf } from "./plain-song.js";
 
 describe("quantized weights", () => {
   let directory: string;
@@ -31,22 +31,7 @@ describe("quantized weights", () => {
   }
 
   const planOf = (engine: Engine): Promise<Plan> =>
-    engine.plan(
-      {
-        caption: "calm piano",
-        lyrics: "[Instrumental]",
-        metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: 4 },
-        fillMetadata: true,
-        rewriteCaption: false,
-        detectLanguage: true,
-        writeCodes: true,
-        cfgScale: 2,
-        negativePrompt: "NO USER INPUT",
-        sampling: { temperature: 0.85, topK: 0, topP: 0.9, minP: 0, repetitionPenalty: 1, constrained: true },
-        seeds: [1],
-      },
-      {},
-    );
+    engine.plan({ ...plainPlan, metadata: { ...plainPlan.metadata, durationSeconds: 4 }, seeds: [1] }, {});
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), "carillon-quantization-"));

@@ -5,7 +5,17 @@ import { moveBuilding } from "../../../src/city/commands/move-building.js";
 import { placeBuilding } from "../../../src/city/commands/place-building.js";
 import { CommandRefusedError } from "../../../src/city/refusal.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
-import { advance, connectToHighway, fingerprint, layLattice, newCity, place, road, zone } from "./towns.js";
+import {
+  advance,
+  connectToHighway,
+  fingerprint,
+  layLattice,
+  newCity,
+  place,
+  road,
+  STARTER_ZONES,
+  zone,
+} from "./towns.js";
 
 describe("the embedded city's network", () => {
   it("gains two nodes, one segment, four zone blocks and a build index of 4 from a first road", () => {
@@ -41,14 +51,7 @@ describe("the embedded city's network", () => {
     expect([city.nodes().length, city.segments().length, city.zoneBlocks().length, cells()]).to.deep.equal([
       25, 40, 160, 3200,
     ]);
-    const touched = [
-      ["ResidentialLow", 200, -120, 48],
-      ["ResidentialLow", 200, 120, 48],
-      ["ResidentialLow", 320, 40, 48],
-      ["CommercialLow", 400, -80, 42],
-      ["Office", 440, 80, 42],
-      ["Industrial", 480, 0, 36],
-    ].map(([name, x, z, radius]) => zone(city, name as string, x as number, z as number, radius as number));
+    const touched = STARTER_ZONES.map(([name, x, z, radius]) => zone(city, name, x, z, radius));
     expect(touched).to.deep.equal([200, 200, 240, 240, 200, 120]);
     buildNetwork.act(city, road(400, 160, 400, 300));
     connectToHighway(city, 400, 300);

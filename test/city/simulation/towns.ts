@@ -140,7 +140,8 @@ export function firstTown(seed = 1): SimulatedCity {
   return city;
 }
 
-const STARTER_ZONES = [
+/** Name, x, z and radius of the zones of the public starter script. */
+export const STARTER_ZONES = [
   ["ResidentialLow", 200, -120, 48],
   ["ResidentialLow", 200, 120, 48],
   ["ResidentialLow", 320, 40, 48],

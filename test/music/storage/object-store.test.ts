@@ -155,6 +155,9 @@ describe("object store", () => {
     expect(await readdir(directory)).to.deep.equal([basename(used)]);
     expect(await copies.fetch(unused)).to.equal(true);
     expect(await readFile(unused, "utf8")).to.equal("unused");
+    const folder = join(directory, "folder of another machine");
+    const other = new FileStorage(folder, store, "audio/");
+    expect(await other.fetch(join(folder, basename(used)))).to.equal(true);
   });
 
   it("is not needed for a shared folder, whose loss is not a missing file", async () => {
