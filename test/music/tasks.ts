@@ -1,5 +1,6 @@
 /** Tasks, queues and temporary folders for tests. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -14,7 +15,7 @@ import type { TaskRunner } from "../../src/music/queue/task-queue.js";
  */
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), "carillon-test-"));
-  after(() => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }));
+  after(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
   return directory;
 }
 

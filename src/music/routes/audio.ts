@@ -142,9 +142,7 @@ async function sendStored(
   const content = request.method === "HEAD" ? null : await store.read(name, range ?? null);
   if (content === null && request.method !== "HEAD") throw new HttpError(404, "Audio file not found");
   response.set({
-    "Content-Type": contentTypeOf(path),
-    "Content-Disposition": disposition,
-    "Cache-Control": "private, max-age=3600",
+    ...headersOf(path, disposition),
     "Content-Length": String(range === undefined ? bytes : range.end - range.start + 1),
   });
   if (range !== undefined) {
@@ -158,17 +156,21 @@ async function sendStored(
 /** Suffix range, such as `bytes=-500`. If the file is shorter, it is sent whole (RFC 9110 14.1.2). */
 const SUFFIX_RANGE = /^bytes=-0*[1-9]\d*$/;
 
+function headersOf(path: string, disposition: string): Record<string, string> {
+  return {
+    "Content-Type": contentTypeOf(path),
+    "Content-Disposition": disposition,
+    "Cache-Control": "private, max-age=3600",
+  };
+}
+
 async function sendAudio(
   request: Request,
   response: Response,
   file: string,
   disposition: string,
 ): Promise<void> {
-  const headers = {
-    "Content-Type": contentTypeOf(file),
-    "Content-Disposition": disposition,
-    "Cache-Control": "private, max-age=3600",
-  };
+  const headers = headersOf(file, disposition);
   const failure = await new Promise<(Error & { status?: number; code?: string }) | undefined>((resolve) => {
     response.sendFile(file, { dotfiles: "allow", cacheControl: false, headers }, resolve);
   });
