@@ -199,10 +199,10 @@ void start_batch(std::shared_ptr<LoadedModel> loaded) {
 class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
  public:
   static Napi::Value make(Napi::Env env, std::shared_ptr<LoadedModel> loaded) {
-    const auto constructor = DefineClass(env, "NativeLanguageModel",
-                                         {InstanceMethod<&LanguageModelObject::generate>("generate"),
-                                          InstanceMethod<&LanguageModelObject::score>("score"),
-                                          InstanceMethod<&LanguageModelObject::close>("close")});
+    const auto constructor = DefineClass(
+        env, "NativeLanguageModel",
+        {InstanceMethod<&LanguageModelObject::generate>("generate"),
+         InstanceMethod<&LanguageModelObject::score>("score"), InstanceMethod<&LanguageModelObject::close>("close")});
     const auto object = constructor.New({});
     object.Set("info", info_of(env, *loaded));
     Unwrap(object)->loaded_ = std::move(loaded);
@@ -276,8 +276,8 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info) {
     use_own_stream(placement.device, true);  // urgent: each token is little work, and the next waits for it
     Resident<CausalLm> model([=](const Control& call) { return CausalLm::load(source, placement, call); }, !offload,
                              control);
-    const auto loaded = std::make_shared<LoadedModel>(std::move(model), vocabulary, max_context_tokens, max_songs,
-                                                      control);
+    const auto loaded =
+        std::make_shared<LoadedModel>(std::move(model), vocabulary, max_context_tokens, max_songs, control);
     return [loaded](Napi::Env env) { return LanguageModelObject::make(env, loaded); };
   });
 }

@@ -292,7 +292,8 @@ void Batch::settle() {
       drop(member, std::current_exception());
       continue;
     }
-    if (!std::all_of(member.rows.begin(), member.rows.end(), [](const Row& row) { return row.cursor.done(); })) continue;
+    if (!std::all_of(member.rows.begin(), member.rows.end(), [](const Row& row) { return row.cursor.done(); }))
+      continue;
     const auto request = member.request;
     auto results = results_of(member);
     remove(member);

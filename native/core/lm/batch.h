@@ -66,7 +66,7 @@ class Batch {
   const bool guided_;
   TokenChooser chooser_;
   std::list<Member> members_;
-  std::vector<Row*> rows_;  // by conditional cache row; nullptr for a free one
+  std::vector<Row*> rows_;                    // by conditional cache row; nullptr for a free one
   std::shared_ptr<LanguageRequest> joining_;  // left the queue while the device ran ahead
 };
 

@@ -74,11 +74,11 @@ void check_cache(int64_t rows, int64_t rows_per_song, int64_t row_bytes, int64_t
     return std::string(text);
   };
   const int64_t songs = rows / rows_per_song, fitting = free_bytes / (row_bytes * rows_per_song);
-  fail(ErrorCode::kOutOfMemory,
-       "planning " + std::to_string(songs) + (songs == 1 ? " song" : " songs") + " takes " +
-           gigabytes(rows * row_bytes) + " for keys and values, but " + gigabytes(free_bytes) + " are free: " +
-           (fitting > 0 ? "SVC_BATCH_MAX=" + std::to_string(fitting) + " fits"
-                        : std::string("shorten the song or the lyrics")));
+  fail(ErrorCode::kOutOfMemory, "planning " + std::to_string(songs) + (songs == 1 ? " song" : " songs") + " takes " +
+                                    gigabytes(rows * row_bytes) + " for keys and values, but " + gigabytes(free_bytes) +
+                                    " are free: " +
+                                    (fitting > 0 ? "SVC_BATCH_MAX=" + std::to_string(fitting) + " fits"
+                                                 : std::string("shorten the song or the lyrics")));
 }
 
 std::vector<LanguageResult> generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks,

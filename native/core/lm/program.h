@@ -62,7 +62,7 @@ class ProgramCursor {
   int64_t used_ = 0;                     // tokens of the current segment
   std::shared_ptr<PatternMasks> masks_;  // of the current segment, if it is a pattern
   int32_t state_ = 0;                    // state of the pattern's automaton
-  bool continues_ = false;                 // the boundary at state_ was decided: the pattern continues
+  bool continues_ = false;               // the boundary at state_ was decided: the pattern continues
   bool at_boundary_ = false;
   const TokenMask* mask_ = nullptr;
   bool greedy_ = false;

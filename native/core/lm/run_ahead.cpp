@@ -92,11 +92,10 @@ at::Tensor RunAhead::scores_of(const at::Tensor& hidden) const {
 
 void RunAhead::step() {
   const at::Tensor scores = scores_of(model_.step(ids_, positions_, cache_));
-  const at::Tensor columns =
-      job_.temperature < kMinTemperature
-          ? most_likely_columns(scores)
-          : draw_columns(candidate_weights(scores, job_.temperature, job_.top_k, job_.min_p), job_.top_p,
-                         uniforms_.index_select(1, count_).squeeze(1));
+  const at::Tensor columns = job_.temperature < kMinTemperature
+                                 ? most_likely_columns(scores)
+                                 : draw_columns(candidate_weights(scores, job_.temperature, job_.top_k, job_.min_p),
+                                                job_.top_p, uniforms_.index_select(1, count_).squeeze(1));
   // A row with non-finite logits continues with id 0; the host reads -1.
   const at::Tensor column = columns.clamp_min(0);
   const at::Tensor ids = mask_.id_tensor.defined() ? mask_.id_tensor.index_select(0, column) : column + mask_.first;

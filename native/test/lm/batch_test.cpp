@@ -37,7 +37,8 @@ struct Asked {
   std::shared_ptr<LanguageRequest> request;
 };
 
-std::unique_ptr<Asked> ask(std::vector<LanguageJob> jobs, std::function<void(Asked&, const Progress&)> on_progress = {}) {
+std::unique_ptr<Asked> ask(std::vector<LanguageJob> jobs,
+                           std::function<void(Asked&, const Progress&)> on_progress = {}) {
   auto asked = std::make_unique<Asked>();
   const Control control(&asked->cancelled, [own = asked.get(), on_progress](const Progress& progress) {
     own->progress.push_back(progress);
@@ -131,9 +132,9 @@ TEST("batch: a request takes the rows of one that has ended") {
 
 TEST("batch: a cancelled request leaves between tokens, and the others go on") {
   const LanguageJob one = codes_job({1, 2, 3}, 20, {1}), two = codes_job({5, 6, 7}, 30, {2});
-  const auto first = ask({one}), second = ask({two}, [](Asked& asked, const Progress& progress) {
-    if (progress.stage == Stage::kText && progress.done >= 8) asked.cancelled = true;
-  });
+  const auto first = ask({one}), second = ask({two}, [](Asked&asked, const Progress&progress) {
+                                   if (progress.stage == Stage::kText && progress.done >= 8) asked.cancelled = true;
+                                 });
   Arrivals arrivals;
   arrivals.offer(3, second);
   ScriptedDecoder decoder(2, varied);

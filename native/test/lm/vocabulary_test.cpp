@@ -1,8 +1,9 @@
+#include "core/lm/vocabulary.h"
+
 #include <ATen/ATen.h>
 
 #include <set>
 
-#include "core/lm/vocabulary.h"
 #include "test/lm/lm_vocabulary.h"
 #include "test/test.h"
 
