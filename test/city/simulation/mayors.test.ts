@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
-import { lastYear, MAYORS, type Mayor, play } from "./mayors.js";
+import { lastYear, MAYORS, type Mayor, NEGLECT_WEEKS, play } from "./mayors.js";
 
 describe("a scripted mayor", () => {
   for (const seed of [1, 2, 3]) {
@@ -36,5 +36,17 @@ describe("a scripted mayor", () => {
     expect(year.educatedPercent, shown).to.be.at.least(50);
     expect(Math.min(...city.statistics().map(({ balance }) => balance))).to.be.greaterThan(0);
     expect(findFaults(city.world)).to.deep.equal([]);
+  }).timeout(900_000);
+
+  it("loses half a town without services, and doubles it within a year of building them @slow", () => {
+    const city = play(MAYORS.neglectful as Mayor, 1, 7, () => undefined);
+    const citizens = city.statistics().map((week) => week.citizens);
+    const mended = NEGLECT_WEEKS - 1;
+    expect(Math.min(...citizens.slice(52, mended)), `${citizens}`).to.be.below(
+      Math.max(...citizens.slice(0, 78)) / 2,
+    );
+    expect(citizens.at(-1), `${citizens}`).to.be.above(2 * (citizens[mended] as number));
+    expect(lastYear(city).vacancyPercent).to.be.within(3, 15);
+    expect(lastYear(city).marginPercent).to.be.within(5, 20);
   }).timeout(900_000);
 });

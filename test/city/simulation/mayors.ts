@@ -148,7 +148,7 @@ const SCRIPTED_SERVICES = [
 ] as const;
 
 /** The neglectful mayor builds no services before this week. */
-const NEGLECT_WEEKS = 6 * 52;
+export const NEGLECT_WEEKS = 6 * 52;
 
 export const MAYORS: Readonly<Record<string, Mayor>> = {
   starter: { found: starterTown, govern: () => undefined },
