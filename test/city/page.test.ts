@@ -142,9 +142,9 @@ describe("the city page", function () {
     await bridge.restart(Number(port), async () => {
       await eventually(status, (text) => text?.startsWith("The city does not answer.") === true);
     });
+    await eventually(status, (text) => text === "");
     await bridge.client.refusal("place-building", { buildingPrefab: "after the return" });
     await page.getByText("API FAIL: Place building after the return").waitFor();
-    await eventually(status, (text) => text === "");
     complaints = complaints.filter((text) => !text.includes("net::ERR_"));
   });
 
