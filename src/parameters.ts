@@ -28,15 +28,15 @@ export interface Replacement {
 
 type Context = z.core.$RefinementCtx;
 
-/** Reports an unusable value. */
+/** Adds an issue for an unusable value. Does not throw: returns zod's placeholder for a value with an issue. */
 export function refuse(context: Context, message: string, input: unknown): never {
   context.issues.push({ code: "custom", message, input });
   return z.NEVER;
 }
 
-/** Reports a value with its replacement. */
-export function replaceValue(context: Context, message: string, input: unknown, use: unknown): never {
-  context.issues.push({ code: "custom", message, input, params: { use } satisfies Replacement });
+/** As `refuse`, with a replacement that the parser uses; undefined: the default. */
+export function replaceValue(context: Context, message: string, input: unknown, replacement: unknown): never {
+  context.issues.push({ code: "custom", message, input, params: { use: replacement } satisfies Replacement });
   return z.NEVER;
 }
 
@@ -45,13 +45,18 @@ const MAX_TEXT = 4096;
 /** Maximum characters of lyrics; models read a quarter as much. */
 const MAX_LYRICS = 32_768;
 
-/** Reports a number outside its range with its replacement. */
-export function outOfRange(context: Context, message: string, input: unknown, use: unknown): never {
+/** As `replaceValue`, for a number outside its range, which the range policy may reject instead. */
+export function reportOutOfRange(
+  context: Context,
+  message: string,
+  input: unknown,
+  replacement: unknown,
+): never {
   context.issues.push({
     code: "custom",
     message,
     input,
-    params: { use, isRange: true } satisfies Replacement,
+    params: { use: replacement, isRange: true } satisfies Replacement,
   });
   return z.NEVER;
 }

@@ -9,7 +9,7 @@ namespace carillon::kernels {
 /// gradients, use decode_attention_reference.
 at::Tensor decode_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
-/// The same, computed by libtorch.
+/// Reference for the kernel, computed by libtorch.
 at::Tensor decode_attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
 }  // namespace carillon::kernels

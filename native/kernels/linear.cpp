@@ -33,7 +33,7 @@ bool is_differentiated(const at::Tensor& x, const Matrix& weight) {
 bool can_multiply_bfloat16(const at::Tensor& x, const Matrix& weight) {
   const auto is_bfloat16 = [](const at::Tensor& t) { return t.is_cpu() && t.scalar_type() == at::kBFloat16; };
   return has_avx512() && is_bfloat16(x) && is_bfloat16(weight.data) && weight.data.is_contiguous() &&
-         weight.depth() % 2 == 0;
+         weight.columns() % 2 == 0;
 }
 
 void gemv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y) {
@@ -68,24 +68,24 @@ at::Tensor multiply_bfloat16(const at::Tensor& rows, const at::Tensor& weight, c
 #endif
 
 #if defined(CARILLON_FLOAT_TILES)
-/// Whether the weights can be read in their own form instead of the form of x, which saves memory traffic.
+/// Whether weights can be read in their storage type instead of the type of x, which saves memory traffic.
 bool can_stream(const at::Tensor& x, const Matrix& weight) {
   const bool is_stored = weight.is_quantized() || weight.data.scalar_type() == at::kBFloat16;
   return has_float_tiles() && x.is_cpu() && weight.data.is_cpu() && is_stored && weight.data.is_contiguous() &&
-         weight.depth() % kCodeBlock == 0 && (weight.is_quantized() || x.scalar_type() != weight.data.scalar_type());
+         weight.columns() % kCodeBlock == 0 && (weight.is_quantized() || x.scalar_type() != weight.data.scalar_type());
 }
 
 StoredMatrix stored(const Matrix& weight) {
   constexpr StoredForm kForms[] = {StoredForm::kBfloat16, StoredForm::kInt8, StoredForm::kInt4};
   const auto* scales = weight.is_quantized() ? static_cast<const uint16_t*>(weight.scales.const_data_ptr()) : nullptr;
   return {kForms[static_cast<int>(weight.quantization())], weight.data.const_data_ptr(), scales, weight.outputs(),
-          weight.depth()};
+          weight.columns()};
 }
 
 /// Splits the rows of a weight between threads; calls use(part, first row of the part).
 template <typename Use>
 void in_parts(const Matrix& weight, const Use& use) {
-  at::parallel_for(0, weight.outputs(), kBytesWorthAThread / (2 * weight.depth()) + 1,
+  at::parallel_for(0, weight.outputs(), kBytesWorthAThread / (2 * weight.columns()) + 1,
                    [&](int64_t begin, int64_t end) { use(stored(weight.rows(begin, end - begin)), begin); });
 }
 
@@ -110,7 +110,7 @@ at::Tensor multiply_tiles(const at::Tensor& rows, const Matrix& weight, const at
 /// then the next part.
 at::Tensor stream_many(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
   constexpr int64_t kWideBytes = 4 << 20;
-  const int64_t outputs = weight.outputs(), depth = weight.depth();
+  const int64_t outputs = weight.outputs(), depth = weight.columns();
   const int64_t group = std::clamp<int64_t>(kWideBytes / (4 * depth), 16, outputs);
   const at::Tensor y = at::empty({rows.size(0), outputs}, rows.options());
   const at::Tensor wide = at::empty({group, depth}, at::kFloat);
@@ -154,7 +154,7 @@ at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& b
   if (!x.is_cpu() || x.numel() == 0 || is_differentiated(x, weight)) return linear_reference(x, weight, bias);
   std::vector<int64_t> shape = x.sizes().vec();
   shape.back() = weight.outputs();
-  return multiply(x.reshape({-1, weight.depth()}).contiguous(), weight, bias).view(shape);
+  return multiply(x.reshape({-1, weight.columns()}).contiguous(), weight, bias).view(shape);
 }
 
 bool multiplies_stored(const at::Tensor& weight, at::ScalarType dtype, at::Device device) {

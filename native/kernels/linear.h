@@ -12,7 +12,7 @@ namespace carillon::kernels {
 /// linear_reference.
 at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias);
 
-/// The same, computed by libtorch.
+/// Reference for linear(), computed by libtorch.
 at::Tensor linear_reference(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias);
 
 /// Whether linear() is as fast with the weight as stored as with the weight in `dtype`, for inputs of `dtype` on

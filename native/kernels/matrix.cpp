@@ -21,7 +21,7 @@ at::Tensor in_order(const at::Tensor& data) {
   }()).transpose(-1, -2).flatten(-2);
 }
 
-/// Dequantizes data [..., depth or depth / 2] to numbers [..., depth] of `dtype`.
+/// Dequantizes data [..., columns or columns / 2] to numbers [..., columns] of `dtype`.
 at::Tensor decode(const at::Tensor& data, const at::Tensor& scales, at::ScalarType dtype) {
   const at::Tensor codes = in_order(data).to(at::kFloat), wide = scales.to(at::kFloat);
   if (data.scalar_type() == at::kChar) return (codes * wide.unsqueeze(-1)).flatten(-2).to(dtype);
@@ -54,7 +54,7 @@ Quantization Matrix::quantization() const {
   return data.scalar_type() == at::kChar ? Quantization::kInt8 : Quantization::kInt4;
 }
 
-int64_t Matrix::depth() const { return quantization() == Quantization::kInt4 ? 2 * data.size(1) : data.size(1); }
+int64_t Matrix::columns() const { return quantization() == Quantization::kInt4 ? 2 * data.size(1) : data.size(1); }
 
 Matrix Matrix::rows(int64_t first, int64_t count) const {
   return {data.narrow(0, first, count), is_quantized() ? scales.narrow(0, first, count) : at::Tensor()};
@@ -70,7 +70,7 @@ at::Tensor Matrix::gather(const at::Tensor& index, at::ScalarType dtype) const {
   return decode(data.index_select(0, flat), scales.index_select(0, flat), dtype)
       .reshape([&] {
         std::vector<int64_t> shape = index.sizes().vec();
-        shape.push_back(depth());
+        shape.push_back(columns());
         return shape;
       }());
 }

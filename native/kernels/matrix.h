@@ -11,11 +11,11 @@ namespace carillon::kernels {
 /// Storage of a weight: floating point, or codes of 8 or 4 bits.
 enum class Quantization { kNone, kInt8, kInt4 };
 
-/// A constant matrix [outputs, depth] of floating-point numbers or codes. A number is code * scale (8 bits) or code *
+/// A constant matrix [outputs, columns] of floating-point numbers or codes. A number is code * scale (8 bits) or code *
 /// scale + lowest (4 bits). The codes of a block are interleaved so that vectors of eight unpack them by shifts: those
 /// of numbers l, 8 + l, 16 + l and 24 + l are neighbours.
 struct Matrix {
-  at::Tensor data;    // [outputs, depth] floating or int8; of 4 bits uint8 [outputs, depth / 2], the lower half first
+  at::Tensor data;    // [outputs, columns] floating or int8; 4 bits: uint8 [outputs, columns / 2], lower half first
   at::Tensor scales;  // float16: [outputs, blocks] of 8 bits, [outputs, blocks, 2] (scale, lowest) of 4; else undefined
 
   Matrix() = default;
@@ -25,25 +25,25 @@ struct Matrix {
   Quantization quantization() const;
   bool is_quantized() const { return scales.defined(); }
   int64_t outputs() const { return data.size(0); }
-  int64_t depth() const;
+  int64_t columns() const;
 
   /// View of rows first .. first + count - 1.
   Matrix rows(int64_t first, int64_t count) const;
-  /// The numbers as [outputs, depth] in `dtype`; a view if they are stored in it.
+  /// The numbers as [outputs, columns] in `dtype`; a view if they are stored in it.
   at::Tensor dense(at::ScalarType dtype) const;
-  /// The rows `index` [...] in `dtype`: [..., depth].
+  /// The rows `index` [...] in `dtype`: [..., columns].
   at::Tensor gather(const at::Tensor& index, at::ScalarType dtype) const;
 };
 
-/// Quantizes weight [outputs, depth] on its device. Weights whose depth is not a multiple of kCodeBlock stay unchanged,
-/// as do all weights under kNone. With 8 bits the largest magnitude of a block has the code 127; with 4 bits the lowest
+/// Quantizes weight [outputs, columns] on its device. Leaves it unchanged under kNone, and if its number of columns is
+/// not a multiple of kCodeBlock. With 8 bits the largest magnitude of a block has the code 127; with 4 bits the lowest
 /// number of a block has the code 0 and the highest 15.
 Matrix quantize(const at::Tensor& weight, Quantization quantization);
 
-/// A matrix of codes [outputs, depth], int8 or uint8 below 16 and not interleaved, with scales as in Matrix.
+/// A matrix of codes [outputs, columns], int8 or uint8 below 16 and not interleaved, with scales as in Matrix.
 Matrix from_codes(const at::Tensor& codes, const at::Tensor& scales);
 
-/// Concatenates the rows of matrices of equal depth, in the widest of their forms.
+/// Concatenates the rows of matrices with equal numbers of columns, in the storage type with the most bits.
 Matrix concatenate(const std::vector<Matrix>& parts);
 
 }  // namespace carillon::kernels

@@ -5,29 +5,29 @@
 
 namespace carillon::kernels {
 
-/// A constant matrix [outputs, depth], packed in the order in which tiles read it.
+/// A constant matrix [outputs, columns], packed in the order in which tiles read it.
 struct PackedMatrix {
-  at::Tensor panels;  // bfloat16: int32 [panels, depth / 2, kPanel]; float32 [panels, depth, kFloatPanel]
+  at::Tensor panels;  // bfloat16: int32 [panels, columns / 2, kPanel]; float32 [panels, columns, kFloatPanel]
   int64_t outputs = 0;
 };
 
-/// weight [outputs, depth] on the CPU, any floating type, even depth; packed as bfloat16. Requires has_avx512()
-/// (cpu.h).
+/// weight [outputs, columns] on the CPU, any floating type, an even number of columns; packed as bfloat16. Requires
+/// has_avx512() (cpu.h).
 PackedMatrix pack(const at::Tensor& weight);
-/// weight [outputs, depth], any floating type; packed as float32. Products require has_float_tiles() (cpu.h).
+/// weight [outputs, columns], any floating type; packed as float32. Products require has_float_tiles() (cpu.h).
 PackedMatrix pack_floats(const at::Tensor& weight);
 
-/// input [rows, depth] times the transposed matrix, followed by the epilogue. Pointers of `input` and `epilogue` are
+/// input [rows, columns] times the transposed matrix, followed by the epilogue. Pointers of `input` and `epilogue` are
 /// those of row 0, output 0. The order of summation does not depend on the number of rows and threads.
 void matmul(const PackedMatrix& matrix, const TileInput& input, int64_t rows, const TileEpilogue& epilogue);
 void matmul(const PackedMatrix& matrix, const FloatTileInput& input, int64_t rows, const FloatTileEpilogue& epilogue);
 
-/// out [rows, outputs] = x [rows, depth] weight [outputs, depth]^T + bias. Packs rows during the product, for matrices
-/// that adapters may change between calls. Contiguous bfloat16 CPU tensors; bias float32 or undefined.
+/// out [rows, outputs] = x [rows, columns] weight [outputs, columns]^T + bias. Packs rows during the product, for
+/// matrices that adapters may change between calls. Contiguous bfloat16 CPU tensors; bias float32 or undefined.
 void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out);
 
 #if defined(CARILLON_FLOAT_TILES)
-/// The same for contiguous float32 x and out, and a matrix stored in any form.
+/// matmul_unpacked for contiguous float32 x and out, and a matrix in any storage type.
 void matmul_unpacked(const at::Tensor& x, const StoredMatrix& weight, const at::Tensor& bias, at::Tensor& out);
 #endif
 

@@ -34,7 +34,7 @@ inline void prefetch_ahead(const void* p) {
   __builtin_prefetch(static_cast<const char*>(p) + kAheadBytes);
 }
 
-// Readers of one matrix row, by stored form. `block(k, w)` loads block k of kCodeBlock numbers into w.
+// Readers of one matrix row, one for each storage type. `block(k, w)` loads block k of kCodeBlock numbers into w.
 
 struct Bfloat16Row {
   const uint16_t* data;
@@ -181,7 +181,7 @@ void pack_lanes(const StoredMatrix& matrix, int64_t first, float* panel) {
   }
 }
 
-/// Calls `use` with a null pointer to the row reader for `form`.
+/// Calls `use` with a null pointer to the row reader for a storage type.
 template <typename Use>
 void with_form(StoredForm form, const Use& use) {
   switch (form) {

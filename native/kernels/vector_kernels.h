@@ -73,7 +73,7 @@ void tiles_float(const FloatTileInput& input, int64_t rows, const float* panel, 
                  const FloatTileEpilogue& epilogue);
 inline constexpr int kFloatRows = 6;  // as many as the registers of AVX2 hold
 
-/// Storage format and pointers of a matrix (matrix.h). `depth` is a multiple of kCodeBlock.
+/// Storage type and pointers of a matrix (matrix.h). `depth`, its number of columns, is a multiple of kCodeBlock.
 enum class StoredForm { kBfloat16, kInt8, kInt4 };
 struct StoredMatrix {
   StoredForm form;

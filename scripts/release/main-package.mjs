@@ -1,4 +1,4 @@
-/** The package carillon: JavaScript, types, pages, the embedded model, and the sources of the native core. */
+/** The package carillon: JavaScript, types, pages, the built-in model, and the sources of the native core. */
 import { cpSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { manifest, projectRoot, run } from "../setup/run.mjs";

@@ -1,6 +1,6 @@
 /** Installs system programs with apt if possible, else prints what to install. */
 import { hasPip } from "../../src/libtorch/find-libtorch.mjs";
-import { exists, run, SetupError, say } from "./run.mjs";
+import { canRun, run, SetupError, say } from "./run.mjs";
 
 /** Programs needed for a build. `package` is given if Debian's package has another name. */
 const TOOLS = [
@@ -38,12 +38,12 @@ function tryToInstall(programs) {
 
 function install(programs) {
   const missing = programs.filter(
-    ({ command, args, isInstalled = () => exists(command, args) }) => !isInstalled(),
+    ({ command, args, isInstalled = () => canRun(command, args) }) => !isInstalled(),
   );
   if (missing.length === 0) return;
   const names = missing.map(({ command, packageName = command }) => packageName);
   const why = missing.map(({ command, use }) => `${command} (${use})`).join(", ");
-  if (process.getuid?.() !== 0 || !exists("apt-get")) {
+  if (process.getuid?.() !== 0 || !canRun("apt-get")) {
     throw new SetupError(
       `missing: ${why}. Install it, for example: sudo apt-get install -y ${names.join(" ")}`,
     );

@@ -104,7 +104,7 @@ function cpuFlags(): ReadonlySet<string> {
 function memory(): Finding {
   const found = `${gibibytes(totalmem())} in total, ${gibibytes(freemem())} free`;
   if (totalmem() >= MIN_MEMORY_BYTES) return { what: "memory", state: "ok", found };
-  const fix = "use only the embedded model: published models need at least 8 GiB";
+  const fix = "use only the built-in model: published models need at least 8 GiB";
   return { what: "memory", state: "note", found, fix };
 }
 
@@ -208,7 +208,7 @@ async function devices(config: Config, engine: MusicEngine): Promise<Finding[]> 
 function models(engine: MusicEngine): Finding {
   const names = [...engine.models(), ...engine.languageModels()].map(({ name }) => name).join(", ");
   if (!engine.usesEmbeddedModel) return { what: "models", state: "ok", found: names };
-  const found = `${names}; the default model is missing or broken, so the embedded one is used`;
+  const found = `${names}; the default model is missing or broken, so the built-in one is used`;
   return { what: "models", state: "note", found, fix: "npx carillon models pull acestep-v15-turbo" };
 }
 

@@ -36,24 +36,24 @@ const GENRE_WORDS = new Set(
   ).split(" "),
 );
 
-/** Reason to reject a rewrite of the caption `asked`, or null. */
-export async function captionFault(caption: string, asked: string): Promise<string | null> {
-  const asksFor = genresOf(asked);
-  const names = genresOf(caption);
-  if (asksFor.size > 0 && names.size > 0 && ![...asksFor].some((genre) => names.has(genre))) {
-    return `it is about ${[...names].join(", ")} instead of ${[...asksFor].join(", ")}`;
+/** Reason to reject a caption that replaces the client's, or null. */
+export async function captionFault(caption: string, clientCaption: string): Promise<string | null> {
+  const requested = genresOf(clientCaption);
+  const found = genresOf(caption);
+  if (requested.size > 0 && found.size > 0 && ![...requested].some((genre) => found.has(genre))) {
+    return `it is about ${[...found].join(", ")} instead of ${[...requested].join(", ")}`;
   }
   return textFault(caption, "caption");
 }
 
-/** Reason to reject lyrics that replace `own`, or null. `own` may be empty. */
-export async function lyricsFault(lyrics: string, own: string): Promise<string | null> {
+/** Reason to reject lyrics that replace the client's, or null. `clientLyrics` may be empty. */
+export async function lyricsFault(lyrics: string, clientLyrics: string): Promise<string | null> {
   const written = countWords(sung(lyrics));
-  const ownWords = countWords(sung(own));
-  const total = sum(ownWords.values());
-  const kept = sum([...ownWords].map(([word, count]) => Math.min(count, written.get(word) ?? 0)));
+  const clientWords = countWords(sung(clientLyrics));
+  const total = sum(clientWords.values());
+  const kept = sum([...clientWords].map(([word, count]) => Math.min(count, written.get(word) ?? 0)));
   if (kept < MIN_KEPT_SHARE * total) return `it keeps only ${kept} of ${total} words`;
-  const strange = tagsOf(lyrics).find((tag) => !isSection(tag) && !tagsOf(own).includes(tag));
+  const strange = tagsOf(lyrics).find((tag) => !isSection(tag) && !tagsOf(clientLyrics).includes(tag));
   if (strange !== undefined) return `${JSON.stringify(strange)} is not a section tag`;
   return textFault(sung(lyrics), "lyrics");
 }

@@ -10,7 +10,7 @@ import { EngineError } from "./errors.js";
 import { configOf, type ModelPart, modelsIn, partOfFile, WEIGHTS_EXTENSION } from "./model-files.js";
 import { hasTokenizerFiles } from "./tokenizer-files.js";
 
-/** The embedded model replaces these defaults if they are not installed. */
+/** The built-in model replaces these defaults if they are not installed. */
 export const DEFAULT_MODEL = "acestep-v15-turbo";
 export const DEFAULT_LANGUAGE_MODEL = "acestep-5Hz-lm-0.6B";
 
@@ -72,7 +72,7 @@ export class Checkpoints {
     }
   }
 
-  /** Resolves a configured name; the embedded model replaces a default that is not installed. */
+  /** Resolves a configured name; the built-in model replaces a default that is not installed. */
   configured(name: string): string {
     if (!this.usesEmbedded(name))
       return this.#inRoot(name) !== undefined || !exists(name) ? name : this.#nameOf(name);
@@ -116,7 +116,7 @@ export class Checkpoints {
     return this.#broken.has(name) || isAbsent || (name === DEFAULT_MODEL && !this.#isComplete(name));
   }
 
-  /** Replaces a broken default with the embedded model. @returns false if `name` is no default or already replaced */
+  /** Replaces a broken default with the built-in model. @returns false if `name` is no default or already replaced */
   replaceBroken(name: string): boolean {
     if (!isDefault(name) || this.usesEmbedded(name)) return false;
     this.#broken.add(name);
@@ -132,7 +132,7 @@ export class Checkpoints {
     }
   }
 
-  /** Installed DiTs, the embedded one last. */
+  /** Installed DiTs, the built-in one last. */
   rendererNames(): string[] {
     const outside = [...this.#outsideRoot].flatMap(([name, path]) => (isRenderer(path) ? name : []));
     const inRoot = this.#folders().filter((name) => isRenderer(join(this.#root, name)));
@@ -140,7 +140,7 @@ export class Checkpoints {
     return [...new Set([...outside, ...inRoot, ...inFiles]), ...this.#embedded("")];
   }
 
-  /** Installed language models, the embedded one last. */
+  /** Installed language models, the built-in one last. */
   languageModelNames(): string[] {
     const outside = [...this.#outsideRoot].flatMap(([name, path]) => languageModelNames(name, path));
     const inRoot = this.#folders().filter((name) => ownName(name).startsWith(LANGUAGE_MODEL_PREFIX));
@@ -282,14 +282,14 @@ export class Checkpoints {
 
   #embeddedDirectory(embeddedName: string): string {
     return firstExisting(
-      `The embedded model ${embeddedName}`,
+      `The built-in model ${embeddedName}`,
       this.#embeddedRoots().map((root) => join(root, embeddedName)),
       "It is part of the package: reinstall it.",
     );
   }
 
   /**
-   * Possible locations of the embedded model: the package, or the checkpoint directory if an application moved the
+   * Possible locations of the built-in model: the package, or the checkpoint directory if an application moved the
    * model there.
    */
   #embeddedRoots(): string[] {

@@ -60,7 +60,7 @@ export class Engine implements MusicEngine {
 
   /**
    * Loads the addon; models load on first use or on request.
-   * @param log receives messages for the operator, such as the use of the embedded model
+   * @param log receives messages for the operator, such as the use of the built-in model
    * @throws EngineError ADDON_MISSING
    */
   constructor(options: EngineOptions, log: (message: string) => void) {

@@ -243,7 +243,7 @@ export class LoadedModels {
   }
 
   /**
-   * Retries with the embedded model if an installed default is broken.
+   * Retries with the built-in model if an installed default is broken.
    * @param configured null: the model was requested by name
    */
   async #withEmbeddedFallback<T>(configured: string | null, load: () => Promise<T>): Promise<T> {
@@ -354,7 +354,7 @@ export class LoadedModels {
     this.log(
       requested === used || !this.checkpoints.usesEmbedded(requested)
         ? `loading ${requested}`
-        : `${requested} is not installed or is broken: loading the embedded model ${used} instead`,
+        : `${requested} is not installed or is broken: loading the built-in model ${used} instead`,
     );
   }
 

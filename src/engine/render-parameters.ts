@@ -13,10 +13,10 @@ import {
   integer,
   oneOf,
   oneOfElse,
-  outOfRange,
   parameter,
   refuse,
   replaceValue,
+  reportOutOfRange,
   within,
 } from "../parameters.js";
 
@@ -45,7 +45,7 @@ const timesteps = z
 export const inferenceSteps = (max: number) => {
   const message = `must be from 1 to ${max}`;
   const steps = integer
-    .transform((count, context) => (count < 1 ? outOfRange(context, message, count, undefined) : count))
+    .transform((count, context) => (count < 1 ? reportOutOfRange(context, message, count, undefined) : count))
     .pipe(z.number().max(max, message).meta({ type: "integer", minimum: 1 }));
   return parameter(
     "inference_steps",

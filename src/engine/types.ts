@@ -325,7 +325,7 @@ export interface EngineOptions {
  * Renders run one at a time; further calls wait. Language model calls with equal sampling options run together.
  */
 export interface MusicEngine {
-  /** Whether the embedded model replaces a missing or broken default. */
+  /** Whether the built-in model replaces a missing or broken default. */
   readonly usesEmbeddedModel: boolean;
   /** Devices as the addon sees them. */
   runtimeInfo(): RuntimeInfo;

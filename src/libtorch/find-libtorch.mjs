@@ -5,9 +5,9 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { cacheRoot, exists, runShown, SetupError, say } from "./programs.mjs";
+import { cacheRoot, canRun, runShown, SetupError, say } from "./programs.mjs";
 
-export const hasPip = () => exists("python3", ["-m", "pip", "--version"]);
+export const hasPip = () => canRun("python3", ["-m", "pip", "--version"]);
 
 export const PINNED = "2.13.0";
 const OLDEST_MINOR = 11;

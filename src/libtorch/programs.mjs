@@ -21,7 +21,7 @@ export function runShown(command, args) {
   if (status !== 0) throw new SetupError(`${command} ${args.join(" ")} failed: see above`);
 }
 
-/** True if `command` is installed and runs. */
-export function exists(command, args = ["--version"]) {
+/** Whether `command` is installed and runs with `args` successfully. */
+export function canRun(command, args = ["--version"]) {
   return spawnSync(command, args, { stdio: "ignore" }).status === 0;
 }

@@ -149,7 +149,7 @@ export const SETTINGS = {
     "SVC_CONFIG_PATH",
     text(DEFAULT_MODEL),
     DEFAULT_MODEL,
-    "primary DiT model: a name in SVC_CHECKPOINTS or a path; the embedded model if the default is not installed",
+    "primary DiT model: a name in SVC_CHECKPOINTS or a path; the built-in model if the default is not installed",
   ),
   slot2Model: setting("SVC_CONFIG_PATH2", optionalText, EMPTY, "second DiT model; enables slot 2"),
   slot3Model: setting("SVC_CONFIG_PATH3", optionalText, EMPTY, "third DiT model; enables slot 3"),

@@ -41,7 +41,7 @@ const SEGMENT_FACTS: Readonly<Record<string, string>> = {
   volumePerHour: "Cars per hour",
   densityPercent: "Traffic density, %",
   speedKmh: "Speed, km/h",
-  crossesWithoutNode: "Crosses without a node",
+  crossesWithoutNode: "Crosses segments without a junction",
 };
 
 /** Facts that are shown only if another one is above zero. */

@@ -291,11 +291,11 @@ export function followMessages(list: HTMLElement, { onCommand, onReturn, onVisit
 function item({ text, shownAtMs, place }: LogLine, onVisit: (place: Place) => void): HTMLElement {
   const time = element("time", { textContent: new Date(shownAtMs).toLocaleTimeString() });
   const classes = [text.startsWith("API FAIL") ? "failed" : "", READ_LINE.test(text) ? "read" : ""];
-  return element("li", { className: classes.join(" ").trim() }, time, " ", visitable(text, place, onVisit));
+  return element("li", { className: classes.join(" ").trim() }, time, " ", placeLink(text, place, onVisit));
 }
 
-/** Text that moves the map to its place on click, if it has one. */
-export function visitable(text: string, place: Place | undefined, visit: (place: Place) => void): Node {
+/** Link that moves the map to the place; plain text without a place. */
+export function placeLink(text: string, place: Place | undefined, visit: (place: Place) => void): Node {
   if (!place) return document.createTextNode(text);
   const made = button(text, () => visit(place));
   made.className = "link";

@@ -1,7 +1,7 @@
 /** Citizens' messages, budget and weekly statistics. */
 import { type BudgetAnswer, type Chirp, type Place, read, readIfOffered, type Sample } from "./api.js";
 import { inFigures, showCharts } from "./charts.js";
-import { byId, element, visitable } from "./panel.js";
+import { byId, element, placeLink } from "./panel.js";
 
 const SHOWN_CHIRPS = 20;
 const SHOWN_WEEKS = 104;
@@ -47,7 +47,7 @@ function chirpItem(
     {},
     element("b", { textContent: senderName }),
     " ",
-    visitable(text, placeOf(text), visit),
+    placeLink(text, placeOf(text), visit),
   );
 }
 

@@ -107,7 +107,7 @@ const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
     files: ["a.wav", "b.flac"],
     ask: (client, folder) => client.post("/v1/dataset/scan", { audio_dir: folder }),
   },
-  "files beside recordings": {
+  "sidecar files": {
     files: Object.keys(TEXTS),
     beside: { "a.wav": "" },
     statuses: [200, 200],

@@ -32,7 +32,7 @@ const quick = {
   seed: 7,
   audio_format: "wav32",
 };
-/** A turbo model with a name other than the embedded model's. */
+/** A turbo model with a name other than the built-in model's. */
 const TURBO_MODEL = "acestep-v15-turbo-copy";
 const SOURCE_TASKS = ["cover", "repaint", "lego", "extract", "complete"];
 

@@ -21,7 +21,7 @@ describe("a broken checkpoint under a default name", () => {
     writeFileSync(join(folder, "model.safetensors"), "not weights");
   }
 
-  it("is replaced by the embedded model, in the start checks and on loading", async () => {
+  it("is replaced by the built-in model, in the start checks and on loading", async () => {
     for (const folder of [model, languageModel, join(model, "vae"), join(model, "text_encoder")])
       write(folder);
     await checkMusicSettings(config);

@@ -86,7 +86,7 @@ describe("Checkpoints", () => {
     });
   });
 
-  it("lists renderers and language models, including the embedded ones", async () => {
+  it("lists renderers and language models, including the built-in ones", async () => {
     await write("acestep-v15-turbo/config.json", { is_turbo: true });
     await write("acestep-v15-base/config.json", { is_turbo: false });
     await write("in-diffusers-layout/transformer/config.json", { is_turbo: true });
@@ -110,7 +110,7 @@ describe("Checkpoints", () => {
     ]);
   });
 
-  it("uses the embedded model only for a missing default", () => {
+  it("uses the built-in model only for a missing default", () => {
     expect(checkpoints.configured("acestep-v15-turbo")).to.equal("carillon-nano");
     expect(checkpoints.usesEmbedded("acestep-v15-turbo")).to.equal(true);
     expect(checkpoints.configured("acestep-5Hz-lm-0.6B")).to.equal("carillon-nano/lm");

@@ -1,4 +1,4 @@
-/** Writes the embedded model in ComfyUI's layouts: one file, or one file per part. */
+/** Writes the built-in model in ComfyUI's layouts: one file, or one file per part. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { EMBEDDED_MODEL } from "../../src/engine/checkpoints.js";
@@ -13,7 +13,7 @@ export type StoredTensors = Record<string, StoredTensor>;
 
 const NANO = join("models", EMBEDDED_MODEL);
 
-/** Part folders of the embedded model, with ComfyUI's names. */
+/** Part folders of the built-in model, with ComfyUI's names. */
 const PARTS = {
   transformer: { folder: "", prefix: "model.diffusion_model.", place: "diffusion_models/nano_turbo" },
   vae: { folder: "vae", prefix: "vae.", place: "vae/nano_vae" },

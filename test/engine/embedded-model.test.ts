@@ -37,7 +37,7 @@ function smoothness(audio: PlanarAudio): number {
   return product / energy;
 }
 
-describe("the embedded model", () => {
+describe("the built-in model", () => {
   const messages: string[] = [];
   let engine: Engine;
 

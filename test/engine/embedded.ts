@@ -1,4 +1,4 @@
-/** The embedded model in tests: device, engine options and a small training run. */
+/** The built-in model in tests: device, engine options and a small training run. */
 import type { EngineOptions, TrainingRequest } from "../../src/engine/types.js";
 
 /** Device of model tests: the CPU, or a simulated CUDA device (native/test/fake_cuda). */

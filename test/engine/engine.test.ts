@@ -19,7 +19,7 @@ const tone = (seconds: number): Float32Array =>
   Float32Array.from({ length: 2 * 48_000 * seconds }, (_, i) => 0.3 * Math.sin(i / 40));
 const secondsToSamples = (seconds: number): number => Math.round(seconds * 48_000);
 
-describe("engine on the embedded model", () => {
+describe("engine on the built-in model", () => {
   let directory: string;
   let options: EngineOptions;
   let engine: Engine;
@@ -50,7 +50,7 @@ describe("engine on the embedded model", () => {
     return "it succeeded";
   }
 
-  it("replaces a missing default with the embedded model, and logs it", async () => {
+  it("replaces a missing default with the built-in model, and logs it", async () => {
     expect(engine.usesEmbeddedModel).to.equal(true);
     expect(engine.slots()).to.deep.equal([
       { slot: 1, model: null, isLoaded: false, isTurbo: false, isLegoSft: false, codebookSize: null },
@@ -64,7 +64,7 @@ describe("engine on the embedded model", () => {
       isLegoSft: false,
       codebookSize: 4096,
     });
-    expect(messages.join("\n")).to.match(/acestep-v15-turbo .*embedded model carillon-nano/);
+    expect(messages.join("\n")).to.match(/acestep-v15-turbo .*built-in model carillon-nano/);
     const supportedTasks = ["text2music", "cover", "repaint", "lego", "extract", "complete"];
     expect(engine.models()).to.deep.equal([
       { name: "carillon-nano", isDefault: true, isLoaded: true, isTurbo: true, supportedTasks },

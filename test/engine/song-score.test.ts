@@ -13,6 +13,9 @@ const song = {
   metadata: { ...NOTHING_KNOWN, bpm: 120, keyScale: "C major" },
 };
 
+/** A song of which only the caption can be scored. */
+const bare = { ...song, lyrics: "[Instrumental]", metadata: NOTHING_KNOWN, language: "klingon" };
+
 const textOf = (parts: PromptPart[]) => parts.map((part) => ("text" in part ? part.text : "")).join("");
 
 /** Fake model: words get `likelihood`, and every metadata token the rank `rank`. */
@@ -52,23 +55,28 @@ describe("song scores", () => {
     ]);
   });
 
-  it("rise as the audio makes the words likelier, and fall with the rank of metadata", async () => {
-    const { lm } = modelOf((text, isHeard) => (isHeard && text.includes("jazz") ? -1 : -1.1), 6);
+  it("rate the caption above 0.5 if the audio makes its words more likely", async () => {
+    const { lm } = modelOf((text, isHeard) => (isHeard && text.includes("jazz") ? -1 : -1.1));
     const scores = await scoreSong(lm, song, {});
     expect(scores?.caption).to.be.closeTo(1 / (1 + Math.exp(-1)), 1e-6);
     expect(scores?.lyrics).to.equal(0.5);
-    expect(scores?.metadata).to.equal((0.5 + 1) / 2);
+  });
+
+  it("rate metadata lower if the model ranks other tokens above it", async () => {
+    expect((await scoreSong(modelOf(() => 0, 6).lm, song, {}))?.metadata).to.equal((0.5 + 1) / 2);
     expect((await scoreSong(modelOf(() => 0, 11).lm, song, {}))?.metadata).to.equal(0.5);
   });
 
-  it("omit what the song lacks, and words if the model writes no text", async () => {
-    const bare = { ...song, lyrics: "[Instrumental]", metadata: NOTHING_KNOWN, language: "klingon" };
+  it("are null for parts that the song lacks", async () => {
     expect(await scoreSong(modelOf(() => -1).lm, bare, {})).to.deep.equal({
       total: 0.5,
       caption: 0.5,
       lyrics: null,
       metadata: null,
     });
+  });
+
+  it("rate only metadata if the model writes no text", async () => {
     const mute = modelOf(() => -1, 1, false);
     expect(await scoreSong(mute.lm, song, {})).to.deep.equal({
       total: 1,

@@ -35,7 +35,7 @@ function same(left: Float32Array, right: Float32Array): boolean {
   return bytes(left).equals(bytes(right));
 }
 
-describe("tasks on the embedded model", () => {
+describe("tasks on the built-in model", () => {
   const source = recording(2);
   const base: RenderRequest = {
     ...plainSongOf(2),

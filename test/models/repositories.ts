@@ -1,4 +1,4 @@
-/** The embedded model, in the layout of the public repositories. */
+/** The built-in model, in the layout of the public repositories. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-/** Writes adapters for the embedded model in the formats of PEFT and LyCORIS. */
+/** Writes adapters for the built-in model in the formats of PEFT and LyCORIS. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Checkpoints } from "../../src/engine/checkpoints.js";

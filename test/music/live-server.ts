@@ -1,4 +1,4 @@
-/** Starts a real server with the real engine and the embedded model, and provides a client for tests. */
+/** Starts a real server with the real engine and the built-in model, and provides a client for tests. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { loadConfig } from "../../src/config.js";
 import { createEngine, createMusicServer, type MusicServer } from "../../src/index.js";

@@ -1,4 +1,4 @@
-/** The embedded model, configured to align lyrics with some of its attention heads. */
+/** The built-in model, configured to align lyrics with some of its attention heads. */
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-/** Previews from a real server with the embedded model. */
+/** Previews from a real server with the built-in model. */
 import { expect } from "chai";
 import { Carillon } from "../../src/client/index.js";
 import { type LiveServer, shortSong, startLiveServer } from "./live-server.js";

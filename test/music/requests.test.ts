@@ -193,7 +193,7 @@ describe("exact values in requests", () => {
     expect(plain.scores).to.equal(undefined);
     for (const thinking of [false, true]) {
       const song = await make({ ...facts, thinking, get_scores: true });
-      // The embedded model does not score words.
+      // The built-in model does not score words.
       expect(song.scores).to.include({ caption: null, lyrics: null });
       expect(song.scores?.metadata).to.be.within(0.01, 1);
       expect(song.scores?.total).to.equal(song.scores?.metadata);

@@ -15,7 +15,7 @@ std::vector<AdapterTarget> adapter_targets(const Dit& dit) {
   Dit copy = dit;  // shares the weights
   std::vector<AdapterTarget> targets;
   for (const auto& projection : copy.projections()) {
-    targets.push_back({projection.name, projection.rows, projection.linear->weight.depth()});
+    targets.push_back({projection.name, projection.rows, projection.linear->weight.columns()});
   }
   return targets;
 }
@@ -108,11 +108,11 @@ std::vector<std::vector<Projection>> projections_by_linear(Dit& dit) {
 }
 
 /// Merges `changes` into the weight of the Linear that contains `projections`. Without changes the weight is as loaded,
-/// in its stored form.
+/// in its storage type.
 void merge(const std::vector<Projection>& projections, const Weights& decoder,
            const std::map<std::string, std::vector<Change>>& changes) {
   nn::Linear& linear = *projections[0].linear;
-  const int64_t depth = linear.weight.depth();
+  const int64_t depth = linear.weight.columns();
   std::vector<std::string> names;
   std::vector<int64_t> rows;
   std::vector<std::optional<at::Tensor>> merged;

@@ -93,7 +93,7 @@ struct ActiveAdapter {
 
 /// Replaces the adapters of `dit` by these. A weight becomes W plus the sum of the changes that each adapter alone
 /// makes to W, in this order in float32 and rounded once to its type. W are the weights of `decoder`, from which `dit`
-/// was loaded; they never change. Unchanged weights are the same bytes in the same form as loaded. After a failure
+/// was loaded; they never change. Unchanged weights have the same bytes and storage type as loaded. After a failure
 /// `dit` is the base model.
 void merge_adapters(Dit& dit, const Weights& decoder, const std::vector<ActiveAdapter>& active);
 

@@ -202,14 +202,14 @@ Weights Weights::finer() const {
   return Weights(state_, placement, prefix_);
 }
 
-kernels::Matrix Weights::matrix(const std::string& name, int64_t outputs, int64_t depth) const {
+kernels::Matrix Weights::matrix(const std::string& name, int64_t outputs, int64_t columns) const {
   if (placement_.weights == WeightForm::kStored) {
     const auto [file, stored_name] = place(name);
-    check_shape(name, file.shape(stored_name), {outputs, depth});
+    check_shape(name, file.shape(stored_name), {outputs, columns});
     const auto codes = file.codes(stored_name);
     if (codes) return {upload(codes->data, placement_.device), upload(codes->scales, placement_.device)};
   }
-  const at::Tensor weight = stored(name, {outputs, depth});
+  const at::Tensor weight = stored(name, {outputs, columns});
   const auto dense = [&] { return upload(weight.to(placement_.dtype), placement_.device); };
   const auto codes = [&](kernels::Quantization quantization) -> kernels::Matrix {
     const kernels::Matrix matrix = kernels::quantize(upload(weight, placement_.device), quantization);

@@ -65,9 +65,9 @@ class Weights {
   at::Tensor get(const std::string& name, at::IntArrayRef shape,
                  std::optional<at::ScalarType> dtype = std::nullopt) const;
 
-  /// Weight [outputs, depth] of a projection in the placement's form. If it stays as stored, it is a view of the mapped
-  /// file or has the codes of a GGUF file.
-  kernels::Matrix matrix(const std::string& name, int64_t outputs, int64_t depth) const;
+  /// Weight [outputs, columns] of a projection in the placement's storage type. If it stays as stored, it is a view of
+  /// the mapped file or has the codes of a GGUF file.
+  kernels::Matrix matrix(const std::string& name, int64_t outputs, int64_t columns) const;
 
   /// Stored shape, for tensors whose sizes are not in the config.
   std::vector<int64_t> shape(const std::string& name) const;
@@ -88,7 +88,7 @@ class Weights {
   Place place(const std::string& name) const;
   /// View of the mapped file, as stored.
   at::Tensor stored(const std::string& name) const;
-  /// The same, as a view of the expected shape.
+  /// View of the mapped file with the expected shape.
   at::Tensor stored(const std::string& name, at::IntArrayRef shape) const;
   void check_shape(const std::string& name, at::IntArrayRef found, at::IntArrayRef expected) const;
 

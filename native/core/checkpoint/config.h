@@ -63,8 +63,8 @@ struct DitConfig {
   int64_t sliding_window;  // in tokens; 0: all layers have full attention
   std::vector<bool> layer_slides;  // per layer: has a sliding window
 
-  /// False for all published models, whose windows are two-sided. One fork of the reference lets base models see all
-  /// later tokens; its goldens need this. No config.json sets it.
+  /// Whether windows limit only how far attention looks back: all later tokens are visible. Set only for the goldens of
+  /// a fork of the reference whose base models do this; published models have two-sided windows (false).
   bool one_sided_windows = false;
 
   /// Attention window of layer `index` of any stack (DiT or encoder): |i - j| <= window, 0 for full attention.

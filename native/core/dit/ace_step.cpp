@@ -35,8 +35,8 @@ at::Tensor first_frame(const at::Tensor& latents) {
 
 at::Tensor AceStep::silence_of(int64_t frames) const {
   if (frames < 0 || frames > max_frames()) {
-    fail(ErrorCode::kBadArgument, std::to_string(frames) + " latent frames were requested, but the silence table of " +
-                                      "this checkpoint ends at " + std::to_string(max_frames()));
+    fail(ErrorCode::kBadArgument, std::to_string(frames) + " latent frames were requested, but this checkpoint " +
+                                      "supports at most " + std::to_string(max_frames()));
   }
   return silence.narrow(1, 0, frames);
 }

@@ -118,7 +118,7 @@ std::vector<Projection> Dit::projections() {
     add_whole(prefix + "cross_attn.q_proj", layer.cross_attn.q);
     add(prefix + "cross_attn.", layer.cross_attn.kv, {"k_proj", "v_proj"}, {kv, kv});
     add_whole(prefix + "cross_attn.o_proj", layer.cross_attn.o);
-    const int64_t half = layer.mlp.down.weight.depth();
+    const int64_t half = layer.mlp.down.weight.columns();
     add(prefix + "mlp.", layer.mlp.gate_up, {"gate_proj", "up_proj"}, {half, half});
     add_whole(prefix + "mlp.down_proj", layer.mlp.down);
   }

@@ -87,7 +87,7 @@ class Dit {
 
   /// Modulation at `times` [N] float32 with r = t, as always in inference; the second time embedding is then constant.
   Modulation modulate(const at::Tensor& times) const;
-  /// The same with `reference_times` [N], the r of mean flow.
+  /// Modulation with `reference_times` [N], the r of mean flow.
   Modulation modulate(const at::Tensor& times, const at::Tensor& reference_times) const;
 
   /// context [B, T, context channels]: source latents, then the chunk mask.

@@ -61,7 +61,7 @@ TimeEmbedding TimeEmbedding::load(const Weights& weights, int64_t hidden_size) {
 }
 
 TimeEmbedding::Output TimeEmbedding::operator()(const at::Tensor& times) const {
-  const at::Tensor waves = sinusoid(times, linear_1.weight.depth()).to(linear_1.bias.scalar_type());
+  const at::Tensor waves = sinusoid(times, linear_1.weight.columns()).to(linear_1.bias.scalar_type());
   const at::Tensor embedding = linear_2(at::silu(linear_1(waves)));
   const at::Tensor modulation = time_proj(at::silu(embedding));
   return {embedding, modulation.reshape({times.size(0), kModulations, -1})};

@@ -16,7 +16,7 @@ struct TokensSegment {
   std::vector<int32_t> ids;
 };
 
-/// Tokens whose bytes spell a string of the regular expression (syntax: README.md). After `max_tokens` the shortest
+/// Tokens whose bytes match the regular expression (syntax: README.md). After `max_tokens` the shortest
 /// completion is forced, so the string is always complete.
 struct PatternSegment {
   std::string pattern;

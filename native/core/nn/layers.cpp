@@ -38,8 +38,9 @@ SwiGlu SwiGlu::load(const Weights& weights, int64_t hidden_size, int64_t interme
 
 namespace {
 
-/// Runs a decoding step on the CPU row by row: libtorch splits its work between threads and rounds exponentials
-/// differently at the ends of a part, and a row must not depend on the number of rows.
+/// Runs a decoding step on the CPU row by row, so that a row does not depend on the number of rows: libtorch splits the
+/// elements between threads, and computes the last ones of each thread with scalar code that rounds exponentials
+/// differently.
 at::Tensor silu_by_row(const at::Tensor& x) {
   const bool is_decoding = x.is_cpu() && x.dim() == 3 && x.size(0) > 1 && x.size(1) == 1;
   if (!is_decoding) return at::silu(x);

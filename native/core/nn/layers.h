@@ -30,7 +30,7 @@ struct Linear {
   static Linear load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                            const std::vector<int64_t>& rows, bool has_bias);
 
-  /// Reads the weight as `load` (one name) or `load_fused` (several): the same bytes in the same form each time.
+  /// Reads the weight as `load` (one name) or `load_fused` (several): the same bytes and storage type each time.
   static kernels::Matrix read_weight(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                                      const std::vector<int64_t>& rows);
 

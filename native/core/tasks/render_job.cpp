@@ -108,7 +108,7 @@ void check_length(const std::string& what, int64_t samples, const RendererInfo& 
     return std::to_string(count * info.samples_per_frame / info.sample_rate) + " seconds";
   };
   fail(ErrorCode::kSongTooLong, what + " has " + std::to_string(frames) + " latent frames (" + seconds(frames) +
-                                    "), but the silence table of this checkpoint ends at " +
+                                    "), but this checkpoint supports at most " +
                                     std::to_string(info.max_frames) + " (" + seconds(info.max_frames) + ")");
 }
 

@@ -103,7 +103,7 @@ class TrainingRun {
   std::vector<at::Tensor> parameters_;  // parameters of the adapter
   torch::optim::AdamW optimizer_;
   TrainingIdentity identity_;
-  DrawOptions draw_options_;
+  SamplingOptions sampling_;
   LayerRunner runner_;
   int64_t batches_per_epoch_;
   int64_t steps_per_epoch_;
@@ -123,8 +123,8 @@ TrainingRun::TrainingRun(const TrainingOptions& options, std::function<void(cons
       parameters_(tensors_of(adapter_.parameters())),
       optimizer_(make_adamw(parameters_)),
       identity_(TrainingIdentity::of(options, adapter_)),
-      draw_options_{FlowTimeDistribution::choose(options, model_.config),
-                    condition_dropout(options, model_.config), model_.null_condition, options.seed},
+      sampling_{FlowTimeDistribution::choose(options, model_.config),
+                condition_dropout(options, model_.config), model_.null_condition, options.seed},
       runner_(options.gradient_checkpointing ? run_layer_checkpointed : run_layer),
       batches_per_epoch_(ceil_div(static_cast<int64_t>(options.samples.size()), options.batch_size)),
       steps_per_epoch_(ceil_div(batches_per_epoch_, options.gradient_accumulation)),
@@ -218,7 +218,7 @@ double TrainingRun::micro_step(const std::vector<int64_t>& order, int64_t batch)
   for (int64_t i = first; i < end; ++i) {
     samples.push_back(sample_at(options_.samples[static_cast<size_t>(order[static_cast<size_t>(i)])]));
   }
-  const std::vector<Part> parts = make_parts(samples, draw_options_, micro_step, options_.placement);
+  const std::vector<Part> parts = make_parts(samples, sampling_, micro_step, options_.placement);
   double sum = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     adapter_.set_dropout(stream_seed(options_.seed, Stream::kDropout, {micro_step, static_cast<int64_t>(i)}));
@@ -305,7 +305,7 @@ std::string TrainingRun::config_json() const {
                       {"seed", std::to_string(options_.seed)},
                       {"timestep_sampling", json_string(sampling[static_cast<int>(options_.timestep_sampling)])},
                       {"trim_condition", json_bool(options_.trim_condition)},
-                      {"condition_dropout", json_number(draw_options_.condition_dropout)}});
+                      {"condition_dropout", json_number(sampling_.condition_dropout)}});
 }
 
 void check(const TrainingOptions& options) {

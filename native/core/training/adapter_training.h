@@ -79,7 +79,7 @@ struct Step {
   int64_t epoch, step;
   double loss, learning_rate, gradient_norm;
 };
-/// A skipped optimiser step: `not_finite` of all `parameters` have gradients that are not finite.
+/// A skipped optimiser step: `not_finite` of the adapter's `parameters` tensors have NaN or infinite gradients.
 struct Skipped {
   int64_t epoch, step;
   int64_t not_finite, parameters;

@@ -15,7 +15,7 @@ struct Item {
   double time;
 };
 
-Item draw(const TrainingSample& sample, const DrawOptions& options, uint64_t seed) {
+Item draw(const TrainingSample& sample, const SamplingOptions& options, uint64_t seed) {
   PhiloxStream stream(seed);
   Item item{.data = sample.target_latents.to(at::kFloat),
             .noise = stream.normal(sample.target_latents.sizes()),
@@ -63,8 +63,8 @@ std::vector<int64_t> epoch_order(int64_t count, uint64_t seed, int64_t epoch) {
   return {order.const_data_ptr<int64_t>(), order.const_data_ptr<int64_t>() + count};
 }
 
-std::vector<Part> make_parts(const std::vector<TrainingSample>& samples, const DrawOptions& options, int64_t micro_step,
-                             const Placement& placement) {
+std::vector<Part> make_parts(const std::vector<TrainingSample>& samples, const SamplingOptions& options,
+                             int64_t micro_step, const Placement& placement) {
   std::map<int64_t, std::vector<Item>> by_length;
   int64_t frames = 0;
   for (size_t i = 0; i < samples.size(); ++i) {

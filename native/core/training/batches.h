@@ -10,10 +10,10 @@
 
 namespace carillon {
 
-/// Random draws of each sample: noise, timestep, and whether its condition is dropped.
-struct DrawOptions {
+/// How noise, timestep and condition dropout of each sample are sampled.
+struct SamplingOptions {
   FlowTimeDistribution time;
-  double condition_dropout;   // 0 .. 1
+  double condition_dropout;   // probability, 0 .. 1
   at::Tensor null_condition;  // [1, 1, D]
   uint64_t seed;              // seed of the run
 };
@@ -30,7 +30,7 @@ struct Part {
 /// Splits a micro-batch. The weighted losses of the parts sum to the MSE over unpadded frames. Samples of equal length
 /// form a part, so that no padded frames are computed. Shorter conditions are padded and masked. The draws depend on
 /// `micro_step`, the index of the micro-batch in the run, and on the position of the sample in it.
-std::vector<Part> make_parts(const std::vector<TrainingSample>& samples, const DrawOptions& options, int64_t micro_step,
-                             const Placement& placement);
+std::vector<Part> make_parts(const std::vector<TrainingSample>& samples, const SamplingOptions& options,
+                             int64_t micro_step, const Placement& placement);
 
 }  // namespace carillon

@@ -39,7 +39,7 @@ std::map<std::string, at::Tensor> weights_of(Dit& dit) {
   return weights;
 }
 
-/// Expects equal bytes and an equal form, which determines the kernel.
+/// Expects equal bytes and storage types; the type determines the kernel.
 void expect_same(const nn::Linear& found, const nn::Linear& expected) {
   EXPECT_EQ(found.weight.data.scalar_type(), expected.weight.data.scalar_type());
   EXPECT(found.weight.data.equal(expected.weight.data));
@@ -211,7 +211,7 @@ TEST("adapter merge: recomputes tensors derived from time embeddings") {
   EXPECT(model.dit.modulate(times).layers.equal(before));
 }
 
-TEST("adapter merge: restores the base in the form in which it was loaded") {
+TEST("adapter merge: restores the base in the storage type in which it was loaded") {
   using enum WeightForm;
   const Placement placements[] = {{at::kCPU, at::kFloat, kDense},     {at::kCPU, at::kBFloat16, kDense},
                                   {at::kCPU, at::kFloat, kStored},    {at::kCPU, at::kBFloat16, kStored},

@@ -150,7 +150,7 @@ TEST("checkpoint: maps the diffusers layout to original names") {
   EXPECT_THROWS(Checkpoint::open(directory), "sub-folder 'audio_tokenizer' of the diffusers model holds no weights");
 }
 
-TEST("checkpoint: rejects a checkpoint larger than memory with a one-line error, in any weight form") {
+TEST("checkpoint: rejects a checkpoint larger than memory with a one-line error, in any storage type") {
   const auto directory = test::fixture_directory();
   const auto path = directory + "/model.safetensors";
   constexpr uint64_t kBytes = uint64_t{1} << 43;

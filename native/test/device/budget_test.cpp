@@ -1,5 +1,5 @@
 // Limits of GPU launches, synchronisations and uploads for one token, one evaluation of the DiT and one tile of the
-// VAE, on the embedded model (5, 6 and 1 layers). Lower a limit when a change needs fewer; never raise it.
+// VAE, on the built-in model (5, 6 and 1 layers). Lower a limit when a change needs fewer; never raise it.
 #include <ATen/ATen.h>
 
 #include <cstdio>

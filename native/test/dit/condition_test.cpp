@@ -58,7 +58,7 @@ TEST("audio tokenizer: pads an incomplete last group with the start of silence")
   const at::Tensor codes = model.tokenizer.tokenize(latents, model.silence).indices;
   EXPECT(codes.equal(model.tokenizer.tokenize(padded, model.silence).indices));
   EXPECT_EQ(codes.size(1), 3);
-  EXPECT_THROWS(model.silence_of(kTinySilence + 1), "ends at 200");
+  EXPECT_THROWS(model.silence_of(kTinySilence + 1), "supports at most 200");
 }
 
 TEST("context: covers read the source through audio codes, other tasks as latents") {

@@ -250,7 +250,7 @@ class Call {
     }
   }
 
-  /// Applies the new shape of an output that the kernel resized to the device tensor.
+  /// If the kernel resized an output, gives the device tensor the same shape and content.
   void follow_resized() {
     for (auto& [tensor, host] : written_) {
       const bool is_in_place = tensor.numel() > 0 && host.const_data_ptr() == kernel_address(tensor.const_data_ptr());

@@ -37,7 +37,7 @@ TEST("matrix: quantization error is small, and constant blocks are exact") {
     const Matrix matrix = kernels::quantize(weight, quantization);
     EXPECT(matrix.quantization() == quantization);
     EXPECT_EQ(matrix.outputs(), 7);
-    EXPECT_EQ(matrix.depth(), 96);
+    EXPECT_EQ(matrix.columns(), 96);
     EXPECT(relative_error(matrix.dense(at::kFloat), weight) < limit);
     EXPECT(relative_error(matrix.dense(at::kFloat)[3], weight[3]) < 1e-3);  // the scale is float16
     EXPECT(at::equal(matrix.dense(at::kFloat)[4], weight[4]));
@@ -64,7 +64,7 @@ TEST("matrix: row slices and gathered rows match the dense matrix") {
   }
 }
 
-TEST("matrix: concatenates parts of different forms in the widest form") {
+TEST("matrix: concatenates parts of different storage types in the type with the most bits") {
   const c10::InferenceMode inference;
   const Matrix four = kernels::quantize(at::randn({2, 64}), Quantization::kInt4),
                eight = kernels::quantize(at::randn({3, 64}), Quantization::kInt8), plain = at::randn({1, 64});

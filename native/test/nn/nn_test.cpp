@@ -124,7 +124,7 @@ TEST("nn: rotary tables by slice and by position per row match") {
   EXPECT_EQ(distance(by_row[1], nn::apply_rotary(x.narrow(0, 1, 1), rotary.slice(1, 3))[0]), 0.0);
 }
 
-TEST("nn: norm and rotary give the same values with gradients") {
+TEST("nn: norm and rotary give the same values with and without autograd") {
   const auto rotary = nn::Rotary::make(5, 8, 100.0, kFloat32);
   const at::Tensor x = at::randn({2, 5, 3, 8}), weight = at::rand({3, 8});
   const at::Tensor tracked = x.clone().set_requires_grad(true);

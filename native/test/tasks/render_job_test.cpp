@@ -83,13 +83,13 @@ TEST("render: accepts a window for repaint and lego only, if it runs forwards an
   }
 }
 
-TEST("render: rejects a song longer than the silence table, whatever determines its length") {
+TEST("render: rejects a song longer than the checkpoint supports, whatever determines its length") {
   const auto refused = [](RenderJob job, auto change, const char* fragment) {
     expect_refused(std::move(job), change, fragment, ErrorCode::kSongTooLong);
   };
   refused(
       plain_job(), [](RenderJob& job) { job.samples = (kTinySilence + 1) * kSamplesPerFrame; },
-      "the song has 201 latent frames (8 seconds), but the silence table of this checkpoint ends at 200 (8 seconds)");
+      "the song has 201 latent frames (8 seconds), but this checkpoint supports at most 200 (8 seconds)");
   refused(
       plain_job({1, 2}), [](RenderJob& job) { job.samples = 0, job.audio_codes.assign(2, std::vector<int32_t>(41)); },
       "has 205 latent frames");
@@ -103,7 +103,7 @@ TEST("render: rejects a song longer than the silence table, whatever determines 
     refused(
         job, [](RenderJob& changed) { changed.window = {-1, 7.2}; },
         "the window of -1 to 7.2 seconds has 205 latent frames");
-    refused(job, [](RenderJob& changed) { changed.window = {0.5, 1e300}; }, "silence table");
+    refused(job, [](RenderJob& changed) { changed.window = {0.5, 1e300}; }, "supports at most");
   }
 }
 

@@ -149,7 +149,7 @@ TEST("renderer: guidance affects base models and is ignored on turbo models") {
   EXPECT(first_song(turbo, projected).equal(first_song(turbo, plain_job())));
 }
 
-TEST("renderer: a song below 128 frames is the start of one of 128 frames") {
+TEST("renderer: a song shorter than 128 frames is rendered with 128 frames and cut") {
   Renderer renderer = load(write_checkpoints());
   RenderJob brief = plain_job(), whole = plain_job();
   brief.samples = 40 * kSamplesPerFrame;

@@ -91,7 +91,7 @@ TEST("preparation: rejects unusable audio and prompts") {
   };
   refused([](PreparationJob& job) { job.audio = at::zeros({2, 1900}); }, "shorter than one latent frame");
   refused([](PreparationJob& job) { job.audio = at::zeros({2, (kTinySilence + 1) * kSamplesPerFrame}); },
-          "silence table of this checkpoint ends at 200");
+          "this checkpoint supports at most 200");
   refused([](PreparationJob& job) { job.prompts.text = {50}; }, "token id 50 is outside the vocabulary");
   refused([](PreparationJob& job) { job.audio[0][4000] = std::nan(""); }, "not finite");
   const std::atomic<bool> cancelled = true;

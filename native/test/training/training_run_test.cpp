@@ -165,11 +165,11 @@ TEST("training run: overfits a sample, and a model with the saved adapter reprod
     const Trained run(options);
 
     AceStep reloaded = AceStep::load(model, options.placement, Control());
-    const DrawOptions draw_options{FlowTimeDistribution::discrete(3.0), 0.0, reloaded.null_condition, options.seed};
+    const SamplingOptions sampling{FlowTimeDistribution::discrete(3.0), 0.0, reloaded.null_condition, options.seed};
     const auto loss = [&] {
       double sum = 0;
       for (int64_t unseen = 1000; unseen < 1016; ++unseen) {
-        sum += flow_matching_loss(reloaded.dit, make_parts({sample}, draw_options, unseen, options.placement)[0].batch)
+        sum += flow_matching_loss(reloaded.dit, make_parts({sample}, sampling, unseen, options.placement)[0].batch)
                    .item<double>();
       }
       return sum / 16;

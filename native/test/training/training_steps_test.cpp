@@ -17,7 +17,7 @@ using namespace carillon::test;
 
 namespace {
 
-DrawOptions draw_options(double condition_dropout = 0.0) {
+SamplingOptions sampling(double condition_dropout = 0.0) {
   return {FlowTimeDistribution::discrete(3.0), condition_dropout, at::full({1, 1, kTinyEncoder}, 7.0), 42};
 }
 
@@ -180,7 +180,7 @@ TEST("batches: each epoch has its own permutation") {
 
 TEST("batches: samples of equal length form one part, with shorter conditions padded and masked") {
   const auto parts = make_parts({random_sample(12, 5, 1), random_sample(8, 4, 2), random_sample(12, 3, 3)},
-                                draw_options(), 0, kPlacement);
+                                sampling(), 0, kPlacement);
   EXPECT_EQ(parts.size(), size_t{2});
   EXPECT_NEAR(parts[0].weight, 8.0 / 32, 1e-12);
   EXPECT_NEAR(parts[1].weight, 24.0 / 32, 1e-12);
@@ -195,11 +195,11 @@ TEST("batches: samples of equal length form one part, with shorter conditions pa
 
 TEST("batches: draws depend only on micro-step and position") {
   const auto noise = [&](int64_t micro_step) {
-    return make_parts({random_sample(12, 5, 1)}, draw_options(), micro_step, kPlacement)[0].batch.noise;
+    return make_parts({random_sample(12, 5, 1)}, sampling(), micro_step, kPlacement)[0].batch.noise;
   };
   EXPECT(at::equal(noise(3), noise(3)));
   EXPECT(!at::equal(noise(3), noise(4)));
-  const auto pair = make_parts({random_sample(12, 5, 1), random_sample(12, 5, 1)}, draw_options(), 3, kPlacement);
+  const auto pair = make_parts({random_sample(12, 5, 1), random_sample(12, 5, 1)}, sampling(), 3, kPlacement);
   EXPECT(at::equal(pair[0].batch.noise[0], noise(3)[0]));
   EXPECT(!at::equal(pair[0].batch.noise[0], pair[0].batch.noise[1]));
 }
@@ -209,7 +209,7 @@ TEST("batches: drops conditions at the requested rate") {
   int dropped = 0;
   constexpr int kDraws = 2000;
   for (int i = 0; i < kDraws; ++i) {
-    const at::Tensor states = make_parts({sample}, draw_options(0.15), i, kPlacement)[0].batch.encoder_states;
+    const at::Tensor states = make_parts({sample}, sampling(0.15), i, kPlacement)[0].batch.encoder_states;
     if (states.eq(7.0).all().item<bool>()) {
       ++dropped;
     } else {
@@ -225,7 +225,7 @@ TEST("batches: the loss of unequal samples is weighted by length") {
   disturb(adapter);
   const std::vector<TrainingSample> samples = {random_sample(12, 5, 1), random_sample(7, 4, 2),
                                                random_sample(12, 3, 3)};
-  const auto parts = make_parts(samples, draw_options(), 5, kPlacement);
+  const auto parts = make_parts(samples, sampling(), 5, kPlacement);
   const double together = loss_of(model, parts, 1.0);
   const at::Tensor gradient = flat_gradient(adapter);
   clear_gradients(adapter);
@@ -258,7 +258,7 @@ TEST("batches: four accumulated micro-batches of one give the gradient of one ba
   disturb(adapter);
   std::vector<TrainingSample> samples;
   for (uint64_t i = 0; i < 4; ++i) samples.push_back(random_sample(10, 4, 10 * i));
-  const Part four = make_parts(samples, draw_options(), 0, kPlacement)[0];
+  const Part four = make_parts(samples, sampling(), 0, kPlacement)[0];
   loss_of(model, {four}, 1.0);
   const at::Tensor together = flat_gradient(adapter);
   clear_gradients(adapter);
@@ -291,7 +291,7 @@ TEST("trainable adapter: attaches to every attention projection only, and detach
 
 TEST("trainable adapter: a new adapter changes nothing, bit for bit, and never writes model weights") {
   AceStep model = tiny_ace_step({});
-  const auto part = make_parts({random_sample(12, 5, 1)}, draw_options(), 0, kPlacement)[0];
+  const auto part = make_parts({random_sample(12, 5, 1)}, sampling(), 0, kPlacement)[0];
   const auto loss = [&] { return flow_matching_loss(model.dit, part.batch).item<double>(); };
   const double base = loss();
   std::vector<at::Tensor> weights;
@@ -348,7 +348,7 @@ TEST("trainable adapter: rejects a design out of range") {
 
 TEST("layer checkpointing: gives the same losses and gradients bit for bit, with dropout") {
   AceStep model = tiny_ace_step({});
-  const auto parts = make_parts({random_sample(30, 5, 1), random_sample(30, 3, 2)}, draw_options(), 0, kPlacement);
+  const auto parts = make_parts({random_sample(30, 5, 1), random_sample(30, 3, 2)}, sampling(), 0, kPlacement);
   for (const AdapterDesign& design :
        {AdapterDesign(Lora{.rank = 4, .alpha = 8, .dropout = 0.1}), AdapterDesign(Lokr{.dimension = 2})}) {
     TrainableAdapter adapter(model.dit, design, 1);

@@ -6,7 +6,8 @@ import { tick } from "./tick.js";
 /** Duration of a slice. A request takes a few turns of the event loop, and waits for one slice before each. */
 const SLICE_MS = 2;
 
-export interface Advance {
+/** Limits of an advance; the first one reached ends it. */
+export interface AdvanceLimits {
   readonly maxFrames: number;
   /** Limit in real time, so the frames reached depend on the machine. */
   readonly maxSeconds: number;
@@ -19,8 +20,8 @@ export interface Advance {
 export type Outcome = "frames" | "reached" | "maxSeconds" | "stopped";
 
 /** Advances the city, even if it is paused. Its own clock is stopped meanwhile. Commands run between two slices. */
-export async function advanceWorld(world: World, advance: Advance): Promise<Outcome> {
-  const { maxFrames, maxSeconds, isReached, isStopped } = advance;
+export async function advanceWorld(world: World, limits: AdvanceLimits): Promise<Outcome> {
+  const { maxFrames, maxSeconds, isReached, isStopped } = limits;
   const lastFrame = world.frame + maxFrames;
   const deadlineMs = performance.now() + maxSeconds * 1000;
   world.isAdvancing = true;

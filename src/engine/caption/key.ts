@@ -30,7 +30,7 @@ const ACCIDENTALS_BEFORE = new Phrases([
 const GLUED_KEY = /^([A-Ga-g])(b?)(m|M|[Mm]in|[Mm]inor|[Mm]aj|[Mm]ajor)$/;
 const GLUED_MODE = /^(?:m|M|[Mm]in|[Mm]inor|[Mm]aj|[Mm]ajor)$/;
 const CHORD = /^[A-G](?:b|bm|m|maj|min|sus|dim|aug)?$/;
-/** Notes that are also ordinary words. */
+/** Note names that are also ordinary words. */
 const AMBIGUOUS_NOTES = new Set(["a", "la", "do", "si", "mi"]);
 /** "and" in languages that name notes by syllables: "maggiore e minore". */
 const AND = "e";

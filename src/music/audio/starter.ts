@@ -24,7 +24,7 @@ export interface Program {
 /** A file that is open for the program to read. */
 export interface ProgramInput {
   path: string;
-  /** Device and inode of the file. Another file at the path is an error. */
+  /** Device and inode of the checked file. If the path leads to another file by now, opening it fails. */
   device: string;
   inode: string;
 }

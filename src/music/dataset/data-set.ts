@@ -42,7 +42,7 @@ const sampleSchema = z.object({
   caption: text(""),
   genre: text(""),
   lyrics: text(INSTRUMENTAL_LYRICS),
-  /** Lyrics from a file beside the audio; "" for none. */
+  /** Lyrics from a sidecar file; "" for none. */
   raw_lyrics: text(""),
   /** Lyrics rewritten by a language model, "" for none. */
   formatted_lyrics: text(""),

@@ -8,7 +8,7 @@ import { RequestError } from "../errors.js";
 import type { ScanRequest } from "../request/data-set-bodies.js";
 import { type PermittedRoot, UnsafePathError } from "../storage/permitted-root.js";
 import { type DataSet, type DataSetSample, sampleId, withUniqueIds } from "./data-set.js";
-import { type Description, describeAudio, readTables, readText, type Tables } from "./side-files.js";
+import { type Description, describeAudio, readTables, readText, type Tables } from "./sidecar-files.js";
 
 export const AUDIO_EXTENSIONS: readonly string[] = [".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"];
 /** Maximum measured length; longer files count as this long. */

@@ -92,7 +92,7 @@ export class Calls {
         return { value: await handler(name, data, this.#closing.signal) };
       } catch (error) {
         const { code, message } = error as Error & { code?: unknown };
-        this.fleet.log.info({ call: name, reason: message }, "a call of a gateway failed");
+        this.fleet.log.info({ call: name, reason: message }, "a call from a gateway failed");
         return { code, message };
       }
     };

@@ -313,7 +313,7 @@ export class FleetStore {
 /** Decodes a record. All versions of the fleet wrote a checksum, so a record without one is damaged. */
 function decodeFleetTask(id: string, record: Buffer): Task {
   if (record.length > 0 && record.indexOf("\n") < 0) {
-    throw new DamagedRecordError(id, "corrupt", "it has no checksum");
+    throw new DamagedRecordError(id, "corrupt", "the record has no checksum");
   }
   return decodeTask(id, record);
 }

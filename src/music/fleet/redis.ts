@@ -23,7 +23,7 @@ export class FleetRedis extends Redis {
   repair: () => Promise<void> = async () => {};
 
   /**
-   * Runs a command. If Redis rejects it because of a key's content, repairs and runs it once more.
+   * Runs a command. If a key holds data of the wrong type or format, moves foreign data to quarantine and retries once.
    * @param undo removes partial results of a failed command
    * @throws FleetUnreachableError if Redis is at fault
    */

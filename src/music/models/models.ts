@@ -24,7 +24,7 @@ export function selectSlot(slots: readonly SlotState[], model: string | null): S
 
 /**
  * Finds a model by exact name, or by the last part of the name, because clients prefix a vendor. A path, or a model in
- * another owner's folder, must match exactly. The embedded model replaces only a missing default, never a named model.
+ * another owner's folder, must match exactly. The built-in model replaces only a missing default, never a named model.
  */
 export function namedModel(models: readonly string[], asked: string): string | undefined {
   if (models.includes(asked)) return asked;

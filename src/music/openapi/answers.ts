@@ -98,7 +98,7 @@ export const modelInventory = z.object({
     model.extend({
       supported_task_types: z.array(text),
       infer_methods: z.array(text).meta({ description: "solvers; every model runs with all of them" }),
-      sings: z.boolean().meta({ description: "false for the embedded model, which is instrumental" }),
+      sings: z.boolean().meta({ description: "false for the built-in model, which is instrumental" }),
     }),
   ),
   default_model: text.nullable(),

@@ -22,7 +22,7 @@ export type Parameters =
 export interface Operation {
   tag: "Tasks" | "Text" | "Chat" | "Models" | "Adapters" | "Training" | "Data sets" | "Service";
   summary: string;
-  /** What the summary and the schemas do not say, in Markdown. */
+  /** Longer text in Markdown: details that summary and schemas leave out. */
   description?: string;
   query?: Parameters;
   headers?: Readonly<Record<string, string>>;

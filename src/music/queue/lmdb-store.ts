@@ -137,17 +137,19 @@ const LOST_RECORD = Buffer.alloc(0);
 
 /** @throws DamagedRecordError */
 export function decodeTask(id: string, record: Buffer): Task {
-  if (record.length === 0) throw new DamagedRecordError(id, "lost", "it was lost when the store was damaged");
+  if (record.length === 0)
+    throw new DamagedRecordError(id, "lost", "the record was lost when the store was damaged");
   const json = record[0] === OPENING_BRACE ? record : checkedBody(id, record);
   let task: Task;
   try {
     task = JSON.parse(json.toString());
   } catch {
-    throw new DamagedRecordError(id, "corrupt", "it is not valid JSON");
+    throw new DamagedRecordError(id, "corrupt", "the record is not valid JSON");
   }
-  if (task?.id !== id || !STATES.includes(task.state) || !isObject(task.request)) {
-    throw new DamagedRecordError(id, "corrupt", "it is not the task with this id");
-  }
+  if (task?.id !== id) throw new DamagedRecordError(id, "corrupt", "the task's id differs from its key");
+  if (!STATES.includes(task.state))
+    throw new DamagedRecordError(id, "corrupt", "the task's state is unknown");
+  if (!isObject(task.request)) throw new DamagedRecordError(id, "corrupt", "the task has no request");
   return task;
 }
 
@@ -158,16 +160,17 @@ function isObject(value: unknown): boolean {
 function checkedBody(id: string, record: Buffer): Buffer {
   const end = record.indexOf(LINE_FEED);
   const [, version, expected] = HEADER.exec(record.subarray(0, Math.max(end, 0)).toString("latin1")) ?? [];
-  if (version === undefined) throw new DamagedRecordError(id, "corrupt", "its header is wrong");
+  if (version === undefined) throw new DamagedRecordError(id, "corrupt", "the record's header is invalid");
   if (Number(version) !== VERSION) {
     throw new DamagedRecordError(
       id,
       "newer",
-      `it has format version ${version}; this server reads up to ${VERSION}`,
+      `the record has format version ${version}; this server reads up to ${VERSION}`,
     );
   }
   const json = record.subarray(end + 1);
-  if (checksum(json) !== expected) throw new DamagedRecordError(id, "corrupt", "its checksum does not match");
+  if (checksum(json) !== expected)
+    throw new DamagedRecordError(id, "corrupt", "the record's checksum does not match");
   return json;
 }
 

@@ -9,9 +9,9 @@ import {
   isObject,
   isTooLong,
   NUMERIC,
-  outOfRange,
   refuse,
   replaceValue,
+  reportOutOfRange,
   textOrNull,
   trimmed,
 } from "../../parameters.js";
@@ -40,7 +40,7 @@ export const seedPositions = z
       seed === null || typeof seed === "string" || seed === Number(elements[i]);
     if (seeds.every(isLiteral)) return used;
     const isTooLarge = seeds.some((seed, i) => seed === undefined && isSeed(elements[i] as string | number));
-    const report = isTooLarge ? outOfRange : replaceValue;
+    const report = isTooLarge ? reportOutOfRange : replaceValue;
     return report(
       context,
       `must hold integers from -1 to ${MAX_SEED}`,
@@ -160,7 +160,7 @@ export const topP = (fallback: number) =>
 
 export const repetitionPenalty = finiteNumber
   .transform((penalty, context) =>
-    penalty > 0 ? penalty : outOfRange(context, "must be above 0", penalty, undefined),
+    penalty > 0 ? penalty : reportOutOfRange(context, "must be above 0", penalty, undefined),
   )
   .meta({ type: "number", exclusiveMinimum: 0 });
 

@@ -47,10 +47,10 @@ export function expiryText({ task_id: id, favorite }: Task, { expiries }: Retent
   const { time, after_bytes: room } = expiry;
   const days = time === null ? null : Math.max(0, (time - Date.now() / 1000) / DAY_SECONDS);
   return [
-    days === null ? "" : t("Deleted in {count} days.", { count: tenthDays(days * DAY_SECONDS) }),
+    days === null ? "" : t("Will be deleted in {count} days.", { count: tenthDays(days * DAY_SECONDS) }),
     room === null
       ? ""
-      : t("Deleted after {size} of newer songs. Star it to keep it.", { size: byteSize(room) }),
+      : t("Will be deleted after {size} of newer songs. Star it to keep it.", { size: byteSize(room) }),
   ]
     .filter((words) => words !== "")
     .join(" ");

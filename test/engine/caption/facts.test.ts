@@ -68,8 +68,8 @@ const plain = fc
 const around = (statement: fc.Arbitrary<string>) =>
   fc.tuple(plain, statement, plain).map((parts) => parts.filter(Boolean).join(", "));
 
-describe("captions", () => {
-  it("state a tempo in any form, at any place", () => {
+describe("the caption parser", () => {
+  it("finds a tempo in any notation and position", () => {
     const forms = (
       '# bpm|#bpm|# BPM|BPM: #|bpm=#|tempo #|tempo: #|a tempo of #|# beats per minute|around # beats a minute|♩ = #|(# b.p.m.)|#ish bpm|#+ bpm|tempo should be #|[BPM: #]|"bpm": #|' +
       "# Schläge pro Minute|mit # Schlägen pro Minute|# ppm|# battements par minute|# pulsaciones por minuto|# battiti al minuto|# batidas por minuto|テンポ#|速度#|每分钟#拍|템포 #"
@@ -85,7 +85,7 @@ describe("captions", () => {
     );
   });
 
-  it("state a bare number as the tempo if it can mean nothing else", () => {
+  it("takes a bare number for the tempo only if it can mean nothing else", () => {
     expect(bpmOf("house at 124 in G minor")).to.equal(124);
     expect(bpmOf("techno @ 132, dark")).to.equal(132);
     expect(bpmOf("128 Am techno")).to.equal(128);
@@ -116,13 +116,13 @@ describe("captions", () => {
     }
   });
 
-  it("state a range of tempos", () => {
+  it("finds a range of tempos", () => {
     expect(bpmOf("110-120 bpm")).to.deep.equal({ min: 110, max: 120 });
     expect(bpmOf("between 80 and 90 BPM")).to.deep.equal({ min: 80, max: 90 });
     expect(bpmOf("tempo: 120–125")).to.deep.equal({ min: 120, max: 125 });
   });
 
-  it("state an upper or lower limit of the tempo", () => {
+  it("finds an upper or lower limit of the tempo", () => {
     const below = "under 100 bpm|tempo: no more than 100|nothing over there, at most 100 BPM|unter 100 bpm";
     const above = "over 120 bpm|techno, at least 120 bpm|a tempo above 120|plus de 120 bpm";
     for (const [captions, range] of [
@@ -136,7 +136,7 @@ describe("captions", () => {
     expect(readCaption("under 1000 bpm").remarks.join()).to.include("was ignored");
   });
 
-  it('state no limit if "over" describes a place', () => {
+  it('does not take "over" for a limit if it describes a place', () => {
     for (const caption of ["rapping over 90 bpm drums", "flute over 90bpm breakbeats", "über 90 BPM beats"]) {
       expect(bpmOf(caption), caption).to.equal(90);
     }
@@ -147,7 +147,7 @@ describe("captions", () => {
     expect(bpmOf("not over 100 bpm drums")).to.deep.equal({ min: 80, max: 100 });
   });
 
-  it("state a key in any form, at any place", () => {
+  it("finds a key in any notation and position", () => {
     const keys = pairs(
       "F# min = F# minor | f#m = F# minor | Bb major = Bb major | Bbmaj = Bb major | Cm = C minor | B-flat minor = Bb minor | " +
         "C sharp minor = C# minor | C♯ minor = C# minor | key of D = D major | in a minor = A minor | in Eb = Eb major | key: G = G major | " +
@@ -165,7 +165,7 @@ describe("captions", () => {
     );
   });
 
-  it("state no key with chords or words that only look like one", () => {
+  it("does not take chord names and ordinary words for a key", () => {
     for (const caption of [
       ...[
         "a minor setback in a major city",
@@ -189,7 +189,7 @@ describe("captions", () => {
     }
   });
 
-  it("state a metre", () => {
+  it("finds a metre", () => {
     const metres = pairs(
       "a tune in 6/8 = 6 | 3/4-Takt = 3 | 120 BPM, 4/4 = 4 | 2/4 Polka = 2 | a waltz = 3 | Walzer = 3 | une valse = 3 | 圆舞曲 = 3 | " +
         "ワルツ = 3 | 왈츠 = 3 | 4분의 3박자 = 3 | compás ternario = 3 | вальс = 3 | 8分の6拍子 = 6 | 8분의 6박자 = 6 | an Irish jig = 6",
@@ -201,7 +201,7 @@ describe("captions", () => {
     expect(readCaption("jazz in 5/4").remarks.join()).to.include('the metre "5/4" is not supported');
   });
 
-  it("imply a tempo by pace or genre, unless they state one", () => {
+  it("derives a usual tempo from pace or genre if the caption states none", () => {
     expect(usualOf("a slow song")).to.deep.equal({ min: 58, max: 80 });
     expect(usualOf("Adagio for strings")).to.deep.equal({ min: 56, max: 76 });
     expect(usualOf("drum and bass")).to.deep.equal({ min: 165, max: 178 });
@@ -220,13 +220,13 @@ describe("captions", () => {
   });
 
   for (const { language, caption, bpm, usual, key, metre } of SENTENCES) {
-    it(`are read correctly (${language}): ${caption}`, () => {
+    it(`parses (${language}): ${caption}`, () => {
       const read = [bpmOf(caption), usualOf(caption) !== null, keyOf(caption), metreOf(caption)];
       expect(read).to.deep.equal([bpm ?? null, usual ?? false, key ?? null, metre ?? null]);
     });
   }
 
-  it("do not state what they negate", () => {
+  it("ignores negated facts", () => {
     expect(bpmOf("not 120 bpm but 90 bpm")).to.equal(90);
     expect(bpmOf("anything but 120 bpm")).to.equal(null);
     for (const caption of ["don't make it fast", "don’t make it fast"])
@@ -234,7 +234,7 @@ describe("captions", () => {
     expect(keyOf("not in C major")).to.equal(null);
   });
 
-  it("are reported if they contradict themselves or give an impossible tempo", () => {
+  it("reports contradictions and impossible tempos", () => {
     const { tempo, keyScale, remarks } = readCaption("120 bpm in A minor, no, rather 90 bpm in E minor");
     expect([tempo?.words, keyScale?.value]).to.deep.equal(["120 bpm", "A minor"]);
     expect(remarks).to.deep.equal([
@@ -246,7 +246,7 @@ describe("captions", () => {
     ]);
   });
 
-  it("state no facts if they contain only other numbers and words", () => {
+  it("finds no facts in unrelated numbers and words", () => {
     fc.assert(
       fc.property(plain, (caption) => {
         expect(readCaption(caption), caption).to.deep.equal(NOTHING);
@@ -254,7 +254,7 @@ describe("captions", () => {
     );
   });
 
-  it("yield only supported values for random text", () => {
+  it("returns only supported values for random text", () => {
     const pieces = fc.constantFrom(
       ..."a b m # ♭ - / . , : in at key of no not bpm tempo minor maj dur moll la si 120 90 4 6/8 b5 升 大调 短調 ロ 가단조 slow rock".split(
         " ",
@@ -283,7 +283,7 @@ describe("captions", () => {
   });
 
   // Takes minutes if the time is not linear in the length.
-  it("state a tempo even after 100,000 characters of repeated words", () => {
+  it("finds a tempo after 100,000 characters of repeated words", () => {
     for (const unit of [
       "no ",
       "1",

@@ -44,7 +44,7 @@ describe("LmdbTaskStore", () => {
     expect((await store.get(task.id))?.interruptions).to.equal(50);
   });
 
-  it("rejects records that are not the task with their id", () => {
+  it("rejects records without a request, and records of other ids", () => {
     const fields = ["null", "7", '"text"'].map(
       (request) => `{"id":"a","state":"queued","request":${request}}`,
     );

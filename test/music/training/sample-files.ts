@@ -14,14 +14,14 @@ export interface SampleTensor {
 
 export type SampleTensors = Record<string, SampleTensor>;
 
-/** Widths of latents and conditions in the embedded model. */
+/** Widths of latents and conditions in the built-in model. */
 function widths(): { latent: number; condition: number } {
   const { path: directory } = new Checkpoints("absent").renderer(EMBEDDED_MODEL).model;
   const config = JSON.parse(readFileSync(join(directory, "config.json"), "utf8"));
   return { latent: config.audio_acoustic_hidden_dim, condition: config.hidden_size };
 }
 
-/** Tensors of a sample for the embedded model, determined by the seed. */
+/** Tensors of a sample for the built-in model, determined by the seed. */
 export function sampleTensors(seed: number, frames = 16, tokens = 6): SampleTensors {
   const { latent, condition } = widths();
   const draw = numbersBetween(seed);

@@ -44,8 +44,9 @@ const LEARNING_PERCENT: Partial<Record<Coverage, number>> = {
 /** Chance of death before old age, at full health and per point below it. */
 const DEATH_PERCENT = 0.001;
 const DEATH_PERCENT_PER_POINT = 0.000_1;
-/** Families move into new buildings faster by this factor, for this long. */
+/** Factor of the chance that a family moves into a new building. */
 const NEW_HOME_FACTOR = 16;
+/** Time for which a building counts as new. */
 const NEW_HOME_FRAMES = 8 * FRAMES_PER_WEEK;
 
 export function updateResidents(

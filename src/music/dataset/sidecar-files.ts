@@ -1,4 +1,4 @@
-/** Reads descriptions from files beside the audio. */
+/** Reads descriptions from sidecar files: text, JSON and tables in the folder of the audio. */
 
 import { readdir } from "node:fs/promises";
 import { join, parse } from "node:path";
@@ -18,19 +18,19 @@ export interface Description {
 }
 
 /** Reads a text file; null if it does not exist or is not readable. */
-export type ReadSideFile = (path: string) => Promise<string | null>;
+export type ReadSidecarFile = (path: string) => Promise<string | null>;
 
 /** Descriptions by audio file name. */
 export type Tables = ReadonlyMap<string, Description>;
 
 const BYTE_ORDER_MARK = "\uFEFF";
 /** Enough for ten thousand songs with a hundred words each. */
-const MAX_SIDE_FILE_BYTES = 8 * 2 ** 20;
+const MAX_SIDECAR_BYTES = 8 * 2 ** 20;
 
 /** @returns null if there is no such file @throws UnusableFileError if it is not a regular file */
 export async function readText(path: string): Promise<string | null> {
   try {
-    return (await readRegular(path, MAX_SIDE_FILE_BYTES)).toString("utf8");
+    return (await readRegular(path, MAX_SIDECAR_BYTES)).toString("utf8");
   } catch (error) {
     if (error instanceof UnusableFileError && error.reason === "absent") return null;
     throw error;
@@ -45,22 +45,26 @@ export async function readText(path: string): Promise<string | null> {
 export async function describeAudio(
   audioPath: string,
   tables: Tables,
-  read: ReadSideFile,
+  read: ReadSidecarFile,
   warn: (message: string) => void,
 ): Promise<Description> {
   const { dir, name, base } = parse(audioPath);
-  const beside = async (suffix: string) => (await read(join(dir, name + suffix)))?.trim() || undefined;
-  const json = await beside(".json");
+  const sidecar = async (suffix: string) => (await read(join(dir, name + suffix)))?.trim() || undefined;
+  const json = await sidecar(".json");
   return {
-    ...withoutUndefined({ caption: await beside(".caption.txt") }),
-    ...withoutUndefined({ lyrics: (await beside(".lyrics.txt")) ?? (await beside(".txt")) }),
-    ...(json === undefined ? {} : parseSideJson(json, `${name}.json`, warn)),
+    ...withoutUndefined({ caption: await sidecar(".caption.txt") }),
+    ...withoutUndefined({ lyrics: (await sidecar(".lyrics.txt")) ?? (await sidecar(".txt")) }),
+    ...(json === undefined ? {} : parseSidecarJson(json, `${name}.json`, warn)),
     ...tables.get(base),
   };
 }
 
 /** @param name file name in warnings */
-export function parseSideJson(content: string, name: string, warn: (message: string) => void): Description {
+export function parseSidecarJson(
+  content: string,
+  name: string,
+  warn: (message: string) => void,
+): Description {
   let value: unknown;
   try {
     value = JSON.parse(content);
@@ -83,7 +87,7 @@ export function parseSideJson(content: string, name: string, warn: (message: str
 /** Tables of `directory`; later file names override earlier ones. */
 export async function readTables(
   directory: string,
-  read: ReadSideFile,
+  read: ReadSidecarFile,
   warn: (message: string) => void,
 ): Promise<Tables> {
   const tables = new Map<string, Description>();

@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { describeAudio, parseSideJson, parseTable } from "../../../src/music/dataset/side-files.js";
+import { describeAudio, parseSidecarJson, parseTable } from "../../../src/music/dataset/sidecar-files.js";
 
 const noTables = new Map();
 
-/** Reads the description of /music/song.mp3 from files beside it, given by name. */
+/** Reads the description of /music/song.mp3 from sidecar files, given by name. */
 async function describeSong(files: Record<string, string>, tables = noTables) {
   const warnings: string[] = [];
   const read = async (path: string) => files[path.replace("/music/", "")] ?? null;
@@ -12,8 +12,8 @@ async function describeSong(files: Record<string, string>, tables = noTables) {
   return { description, warnings };
 }
 
-describe("side files", () => {
-  it("give the caption and the lyrics", async () => {
+describe("sidecar files", () => {
+  it("provide caption and lyrics", async () => {
     const { description } = await describeSong({
       "song.caption.txt": "a waltz\n",
       "song.lyrics.txt": "la la\n",
@@ -23,11 +23,11 @@ describe("side files", () => {
     expect((await describeSong({ "song.txt": "la" })).description).to.deep.equal({ lyrics: "la" });
   });
 
-  it("give no description if they are missing or blank", async () => {
+  it("provide no description if they are missing or blank", async () => {
     expect((await describeSong({ "song.caption.txt": " \n", "song.txt": "" })).description).to.deep.equal({});
   });
 
-  it("let JSON override the caption file, and a table override both", async () => {
+  it("rank tables above JSON, and JSON above the caption file", async () => {
     const files = {
       "song.caption.txt": "from the text file",
       "song.json":
@@ -43,7 +43,7 @@ describe("side files", () => {
     });
   });
 
-  it("are skipped with a warning if they are not a JSON object", async () => {
+  it("with JSON other than an object are skipped with a warning", async () => {
     for (const content of ["{", "[]", "null", '"caption"']) {
       const { description, warnings } = await describeSong({ "song.json": content, "song.txt": "la" });
       expect(description).to.deep.equal({ lyrics: "la" });
@@ -51,10 +51,10 @@ describe("side files", () => {
     }
   });
 
-  it("never fail for any JSON", () => {
+  it("never throw while read, whatever JSON they hold", () => {
     fc.assert(
       fc.property(fc.json(), (content) => {
-        const { bpm = 0, ...texts } = parseSideJson(content, "song.json", () => {});
+        const { bpm = 0, ...texts } = parseSidecarJson(content, "song.json", () => {});
         expect(Number.isInteger(bpm)).to.equal(true);
         for (const text of Object.values(texts)) expect(text).to.be.a("string").that.is.not.empty;
       }),
@@ -62,14 +62,14 @@ describe("side files", () => {
   });
 });
 
-describe("tables", () => {
+describe("sidecar tables", () => {
   const read = (content: string) => {
     const warnings: string[] = [];
     const table = parseTable(content, "songs.csv", (line) => warnings.push(line));
     return { rows: Object.fromEntries(table), warnings };
   };
 
-  it("are read with comma, semicolon or tab, and columns in any order and case", () => {
+  it("accept comma, semicolon or tab, and columns in any order and case", () => {
     const expected = { "a.mp3": { caption: "a waltz", bpm: 90, keyScale: "C major" }, "b.mp3": {} };
     for (const separator of [",", ";", "\t"]) {
       const lines = [
@@ -83,12 +83,12 @@ describe("tables", () => {
     }
   });
 
-  it("may have quotes, a byte order mark and short rows", () => {
+  it("accept quotes, a byte order mark and short rows", () => {
     const { rows } = read('\uFEFFFile,Caption\n"a, b.mp3","says ""hello"",\ntwice"\nc.mp3\n\n');
     expect(rows).to.deep.equal({ "a, b.mp3": { caption: 'says "hello",\ntwice' }, "c.mp3": {} });
   });
 
-  it("are skipped with a warning without a usable column or valid syntax", () => {
+  it("are skipped with a warning if syntax or columns are invalid", () => {
     for (const content of ["", "Name,Caption\na.mp3,x", 'File\n"a.mp3']) {
       const { rows, warnings } = read(content);
       expect(rows).to.deep.equal({});
@@ -97,7 +97,7 @@ describe("tables", () => {
     }
   });
 
-  it("never fail for any content", () => {
+  it("never throw while read, whatever they contain", () => {
     const content = fc.string({
       unit: fc.constantFrom("File", ",", ";", "\t", '"', "\n", "\r", "a", "1", "é"),
     });
@@ -111,7 +111,7 @@ describe("tables", () => {
     );
   });
 
-  it("return the descriptions that were written to them", () => {
+  it("return the written descriptions", () => {
     const cell = fc
       .string()
       .map((text) => text.trim())
