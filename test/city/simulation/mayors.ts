@@ -75,8 +75,11 @@ function keepUtilities(town: Town): boolean {
   return isWell;
 }
 
-/** Zones by demand, with a limit on unfinished blocks that depends on the town's size. */
-function zoneByBars(town: Town): void {
+/**
+ * Zones by demand, with a limit on unfinished blocks that depends on the town's size. A town that waits for a service gets
+ * work, whose taxes pay for it, but no homes.
+ */
+function zoneByBars(town: Town, getsHomes: boolean): void {
   const { city } = town;
   const { residential, commercial, workplace } = city.demand;
   const most = 1 + Math.floor(city.citizenCount / 800);
@@ -90,7 +93,7 @@ function zoneByBars(town: Town): void {
     }
   };
   const isVillage = city.citizenCount < 300;
-  grow(residential, isVillage ? "ResidentialLow" : "ResidentialHigh", ORIGIN, 2);
+  if (getsHomes) grow(residential, isVillage ? "ResidentialLow" : "ResidentialHigh", ORIGIN, 2);
   grow(commercial, isVillage ? "CommercialLow" : "CommercialHigh", ORIGIN, 0.5);
   const isOffice = town.blocksOf("Office").length < town.blocksOf("Industrial").length - 4;
   grow(workplace, isOffice ? "Office" : "Industrial", isOffice ? ORIGIN : WORKS, 1);
@@ -129,7 +132,7 @@ function busyServices({ world }: SimulatedCity) {
 function manage(city: SimulatedCity, serve: (town: Town) => boolean): void {
   const town = towns.get(city) as Town;
   try {
-    if (keepUtilities(town) && serve(town)) zoneByBars(town);
+    if (keepUtilities(town)) zoneByBars(town, serve(town));
   } catch (error) {
     if (!(error instanceof CommandRefusedError && error.code === "not-enough-money")) throw error;
   }

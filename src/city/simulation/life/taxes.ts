@@ -16,7 +16,7 @@ const INCOME_PER_WORKER = 1.09;
 const INCOME_PER_LEVEL = 0.04;
 
 /** Wages rise as a town becomes a city: up to this share is added to upkeep between this population and twice as many. */
-const CITY_WAGES = 0.125;
+const CITY_WAGES = 0.2;
 const TOWN_CITIZENS = 5_000;
 
 const TOLERATED_RATE = 11;
