@@ -215,7 +215,7 @@ describe("packages", () => {
     const { stderr } = spawnSync("node", ["-e", program, join(root, "scripts/release/elf.mjs"), library], {
       encoding: "utf8",
     });
-    expect(stderr).to.contain("too-new.so asks for absent@GLIBC_2.29, beyond GLIBC_2.28");
+    expect(stderr).to.contain("too-new.so requires absent@GLIBC_2.29, newer than GLIBC_2.28");
   });
 
   it("make a song from an ES module, on a processor without AVX-512, and stay unchanged", () => {
@@ -341,7 +341,7 @@ describe("packages", () => {
       .libtorch as string;
     layLibtorch(other, libtorch);
     expect(run(["-e", LOAD], { LIBTORCH: other }).stdout)
-      .to.contain(`libtorch ${libtorch} of ${other}`)
+      .to.contain(`libtorch ${libtorch} in ${other}`)
       .and.contain(`{ '${realpathSync(other)}/lib/libtorch_cpu.so' }`);
     const second = `process.env.LIBTORCH = process.argv[1]; require("carillon/native").loadAddon()`;
     expect(run(["-e", `${LOAD}; ${second}`, other]).stderr).to.match(
