@@ -415,7 +415,7 @@ describe("packages", () => {
     };
     replaced(addon, truncate, () =>
       expect(failure()).to.match(
-        /carillon\.node has 1000 bytes of \d+: the installation is damaged\. Remove /,
+        /carillon\.node has 1000 bytes instead of \d+: the installation is damaged\. Remove /,
       ),
     );
     replaced(addon, changeLastByte, () =>
