@@ -47,6 +47,7 @@ describe("a scripted mayor", () => {
     );
     expect(citizens.at(-1), `${citizens}`).to.be.above(2 * (citizens[mended] as number));
     expect(lastYear(city).vacancyPercent).to.be.within(3, 15);
-    expect(lastYear(city).marginPercent).to.be.within(5, 20);
+    // In this year the town pays for all its services at once.
+    expect(lastYear(city).marginPercent).to.be.within(0, 20);
   }).timeout(900_000);
 });
