@@ -2,7 +2,7 @@
  * Measures the speed and response times of the city, with the compiled code of dist/ as it is installed:
  * npm run build && node --import tsx scripts/measure/city-load.ts
  *
- * The city has 100,000 citizens, 12,000 growables and 5,000 segments, and runs at speed 3 in its own process.
+ * The city has more than 100,000 citizens, 12,000 growables and 5,000 segments, and runs at speed 3 in its own process.
  * - Frames: share of the nominal frames simulated without requests.
  * - Reads: every endpoint with 5,000 rows over HTTP, one request after another, while the city runs.
  * - Processor: CPU time in this process of the same reads, the largest commands, the pieces of a save and the frames. It
@@ -59,7 +59,7 @@ const [
 
 /** Imports a module of the city from dist/. */
 function compiled<Module>(name: string): Promise<Module> {
-  return import(`../dist/city/${name}.js`);
+  return import(`../../dist/city/${name}.js`);
 }
 
 const SPEED_SECONDS = 30;
