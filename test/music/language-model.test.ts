@@ -33,7 +33,7 @@ describe("songs without a loaded language model", () => {
     expect((await client.get("/health")).body.data.llm_initialized).to.equal(false);
   });
 
-  it("last thirty seconds if the request sets no length", async () => {
+  it("are thirty seconds long if the request sets no length", async () => {
     const record = await client.makeOne({ ...shortSong, audio_duration: null });
     expect(record.metas).to.include({ duration: 30 });
   });

@@ -282,7 +282,7 @@ class Call {
     return to_device(host, device_->index());
   }
 
-  /// Records the call for replays: same operands, same results.
+  /// Records the call. A replay reads the same operand tensors and writes the same result tensors.
   void note_replay() {
     const torch::jit::Stack results(stack_.end() - static_cast<int64_t>(schema_.returns().size()), stack_.end());
     std::vector<at::Tensor> fresh;

@@ -181,7 +181,7 @@ TEST("program: closes a caption of 512 tokens with a line feed without a choice"
   EXPECT_EQ(cursor.ids().back(), word("\n"));
 }
 
-TEST("program: the completion of a pattern finishes an incomplete character") {
+TEST("program: completing a pattern also completes a partial UTF-8 character") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{kCaption, false, 3}};
   ProgramCursor cursor(program, 1024, vocabulary(), cache);

@@ -420,7 +420,7 @@ describe("request bodies", () => {
       });
     }
 
-    it("reports the error of a form whose valid ai_token came first", async () => {
+    it("reports the error of a form, not 401, if a valid ai_token precedes the error", async () => {
       const { app } = await start({ apiKey: "k1", maxFileBytes: 3 });
       const post = (token: string) =>
         request(app).post("/releaseTask").field("ai_token", token).attach("src_audio", audio, "a.wav");
