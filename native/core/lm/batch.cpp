@@ -66,6 +66,12 @@ void Batch::admit_waiting() {
   for (;;) {
     auto request = joining_ ? std::exchange(joining_, nullptr) : next_request();
     if (!request) return;
+    try {
+      check_jobs(request->jobs, vocabulary_, limits_.context_tokens);
+    } catch (...) {
+      request->reject(std::current_exception());
+      continue;
+    }
     admit(std::move(request));
   }
 }
@@ -78,8 +84,6 @@ std::shared_ptr<LanguageRequest> Batch::next_request() {
 void Batch::admit(std::shared_ptr<LanguageRequest> request) {
   Member& member = members_.emplace_back(Member{std::move(request), {}});
   try {
-    for (const LanguageJob& job : member.request->jobs) check_job(job, vocabulary_, limits_.context_tokens);
-    check_same_sampling(member.request->jobs);
     add_rows(member);
     chooser_.choose(prefill(member));
   } catch (...) {

@@ -27,7 +27,7 @@ class Batch {
   Batch(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& options,
         BatchLimits limits, RequestQueue& queue);
 
-  /// Runs `first`, and all requests of the queue that can join it until none is left.
+  /// Runs `first`, which has passed check_jobs, and all requests of the queue that can join it until none is left.
   void run(std::shared_ptr<LanguageRequest> first);
 
  private:

@@ -24,8 +24,8 @@ class NoQueue : public RequestQueue {
   std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>&) override { return nullptr; }
 };
 
-/// Runs a request of `jobs` by `run`, which settles it.
-std::vector<LanguageResult> settled(std::span<const LanguageJob> jobs, const Control& control,
+/// Results of a request of `jobs` that `run` resolves or rejects.
+std::vector<LanguageResult> run_alone(std::span<const LanguageJob> jobs, const Control& control,
                                     const std::function<void(std::shared_ptr<LanguageRequest>)>& run) {
   std::vector<LanguageResult> results;
   std::exception_ptr error;
@@ -45,9 +45,7 @@ void check_request(const LanguageRequest& request, const CausalLm& model, const 
                                       " tokens, but the language model " + std::to_string(model.config().vocab_size) +
                                       ": tokenizer and model do not match");
   }
-  require(!request.jobs.empty(), "the batch has no jobs");
-  for (const LanguageJob& job : request.jobs) check_job(job, vocabulary, max_context_tokens);
-  check_same_sampling(request.jobs);
+  check_jobs(request.jobs, vocabulary, max_context_tokens);
 }
 
 /// Limits of the batch of `first`: rows for more songs, of more tokens, if there is memory to spare.
@@ -83,7 +81,7 @@ void check_cache(int64_t rows, int64_t rows_per_song, int64_t row_bytes, int64_t
 
 std::vector<LanguageResult> generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks,
                                      std::span<const LanguageJob> jobs, const Control& control) {
-  return settled(jobs, control, [&](std::shared_ptr<LanguageRequest> request) {
+  return run_alone(jobs, control, [&](std::shared_ptr<LanguageRequest> request) {
     NoQueue none;
     const BatchLimits limits{song_count(jobs), longest_row(jobs), std::numeric_limits<int64_t>::max()};
     Batch(decoder, vocabulary, masks, jobs.front(), limits, none).run(std::move(request));
@@ -114,7 +112,7 @@ void generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& ma
 std::vector<LanguageResult> generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks,
                                      std::span<const LanguageJob> jobs, int64_t max_context_tokens,
                                      const Control& control) {
-  return settled(jobs, control, [&](std::shared_ptr<LanguageRequest> request) {
+  return run_alone(jobs, control, [&](std::shared_ptr<LanguageRequest> request) {
     NoQueue none;
     generate(model, vocabulary, masks, std::move(request), none, max_context_tokens, /*max_songs=*/1);
   });

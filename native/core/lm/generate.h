@@ -40,7 +40,7 @@ LanguageResult generate(const CausalLm& model, const Vocabulary& vocabulary, Mas
                         int64_t max_context_tokens, const Control& control);
 
 /// The same with any decoder, which has one row per seed, followed by as many unconditional rows if cfg_scale is above
-/// 1.
+/// 1. The jobs have passed check_jobs.
 std::vector<LanguageResult> generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks,
                                      std::span<const LanguageJob> jobs, const Control& control);
 LanguageResult generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,

@@ -106,8 +106,10 @@ bool has_same_sampling(const LanguageJob& a, const LanguageJob& b) {
   return options(a) == options(b);
 }
 
-void check_same_sampling(std::span<const LanguageJob> jobs) {
+void check_jobs(std::span<const LanguageJob> jobs, const Vocabulary& vocabulary, int64_t max_context_tokens) {
+  require(!jobs.empty(), "the batch has no jobs");
   for (const LanguageJob& job : jobs) {
+    check_job(job, vocabulary, max_context_tokens);
     require(has_same_sampling(job, jobs.front()), "the jobs of a batch must have the same stage and sampling options");
   }
 }

@@ -23,11 +23,6 @@ using namespace carillon::test;
 
 namespace {
 
-const Vocabulary& vocabulary() {
-  static const Vocabulary shared = small_vocabulary();
-  return shared;
-}
-
 /// A request, and how it ended.
 struct Asked {
   std::atomic<bool> cancelled{false};

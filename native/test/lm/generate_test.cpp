@@ -20,11 +20,6 @@ using namespace carillon::test;
 
 namespace {
 
-const Vocabulary& vocabulary() {
-  static const Vocabulary shared = small_vocabulary();
-  return shared;
-}
-
 LanguageJob job_of(std::vector<Segment> program, std::vector<uint64_t> seeds = {1}) {
   LanguageJob job;
   job.prompt = {1, 2, 3, 4};

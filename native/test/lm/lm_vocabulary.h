@@ -50,4 +50,9 @@ inline std::string text_of(const Vocabulary& vocabulary, const std::vector<int32
   return text;
 }
 
+inline const Vocabulary& vocabulary() {
+  static const Vocabulary shared = small_vocabulary();
+  return shared;
+}
+
 }  // namespace carillon::test

@@ -22,11 +22,6 @@ const char* const kLanguage = " (en|yue|de|unknown)\n";
 /// Preference of the model for `id` after `position` new ids.
 using Score = std::function<float(size_t position, int32_t id)>;
 
-const Vocabulary& vocabulary() {
-  static const Vocabulary shared = small_vocabulary();
-  return shared;
-}
-
 int32_t best_of_all(const Score& score, size_t position) {
   int32_t best = 0;
   for (int32_t id = 1; id < kVocabularySize; ++id) {
