@@ -26,7 +26,7 @@ class NoQueue : public RequestQueue {
 
 /// Results of a request of `jobs` that `run` resolves or rejects.
 std::vector<LanguageResult> run_alone(std::span<const LanguageJob> jobs, const Control& control,
-                                    const std::function<void(std::shared_ptr<LanguageRequest>)>& run) {
+                                      const std::function<void(std::shared_ptr<LanguageRequest>)>& run) {
   std::vector<LanguageResult> results;
   std::exception_ptr error;
   run(std::make_shared<LanguageRequest>(

@@ -71,7 +71,8 @@ int64_t new_token_limit(const LanguageJob& job);
 void check_job(const LanguageJob& job, const Vocabulary& vocabulary, int64_t max_context_tokens);
 
 bool has_same_sampling(const LanguageJob& a, const LanguageJob& b);
-/// Throws kBadArgument for no jobs, a job that cannot run (check_job), or jobs with different stages or sampling options.
+/// Throws kBadArgument for no jobs, a job that cannot run (check_job), or jobs with different stages or sampling
+/// options.
 void check_jobs(std::span<const LanguageJob> jobs, const Vocabulary& vocabulary, int64_t max_context_tokens);
 
 /// Number of songs: the seeds of all jobs.
