@@ -8,7 +8,6 @@ import { z } from "zod";
 /** Unvalidated fields of a body. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Whether a JSON value is an object. */
 export function isObject(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -154,7 +153,6 @@ function textUpTo(maxCharacters: number) {
     .meta({ type: "string", maxLength: maxCharacters });
 }
 
-/** Reports text longer than `maxCharacters`. */
 export function isTooLong(value: string, maxCharacters: number, context: Context): boolean {
   if (value.length <= maxCharacters) return false;
   refuse(context, `must be at most ${maxCharacters} characters long and is ${value.length}`, value);

@@ -1,6 +1,5 @@
 /** What commands share: settings from their options, and an abort signal for Ctrl-C. */
 
-/** Exit code of a program ended by SIGINT. */
 const EXIT_INTERRUPTED = 130;
 
 /** process.env, overridden by the given options. */
@@ -11,7 +10,6 @@ export function environmentWith(given: Readonly<Record<string, string | undefine
   };
 }
 
-/** Signal that aborts on SIGINT. */
 export function interruptSignal(): AbortSignal {
   const interrupted = new AbortController();
   process.once("SIGINT", () => {

@@ -52,7 +52,6 @@ export async function doctor(): Promise<boolean> {
   return count === 0;
 }
 
-/** Runs one check after another and yields each finding at once. */
 async function* examine(): AsyncGenerator<Finding> {
   yield processor();
   yield memory();

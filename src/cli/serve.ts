@@ -37,7 +37,6 @@ export function serveCommand(program: string): Command {
     .action((options: ServeOptions) => serve(program, options));
 }
 
-/** @param does help text: what the role does */
 export function fleetCommand(program: string, role: "gateway" | "worker", does: string): Command {
   return new Command(role)
     .description(`serve as part of a fleet that shares tasks through SVC_REDIS_URL: ${does}`)

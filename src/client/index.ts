@@ -45,7 +45,6 @@ export type SongParameters = Omit<
   seed?: number | string | readonly (number | string)[];
   audio_code_string?: string | readonly string[] | readonly (readonly number[])[];
   timesteps?: string | readonly number[];
-  /** Input recording. */
   src_audio?: Blob;
   reference_audio?: Blob;
   /** Latents of an earlier song, instead of its audio. */

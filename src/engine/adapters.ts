@@ -34,7 +34,6 @@ export function findAdapter<T extends LoadedAdapter>({ adapters }: AdapterState<
   throw new EngineError("ADAPTER", `No adapter is named ${JSON.stringify(name)}; loaded: ${loaded}.`);
 }
 
-/** @throws EngineError ADAPTER if the name is taken */
 export function withLoaded<T extends LoadedAdapter>(state: AdapterState<T>, adapter: T): AdapterState<T> {
   assertFree(state, adapter.name);
   return { adapters: [...state.adapters, adapter] };
@@ -94,7 +93,6 @@ function noneLoaded(): EngineError {
   return new EngineError("ADAPTER", "No LoRA adapter loaded. Load one first.");
 }
 
-/** An adapter in memory with its scale for a song. */
 export type RenderAdapter = ScaledAdapter & JobAdapter;
 
 /** Adapters in memory of one renderer. Callers must not make two changes at once. */
@@ -110,7 +108,6 @@ export class AdapterSet {
     return this.#state;
   }
 
-  /** Adapters that the next render uses. */
   get active(): RenderAdapter[] {
     return activeAdapters(this.#state).map(({ name, scale }) => ({
       name,

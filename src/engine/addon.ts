@@ -51,7 +51,6 @@ export type Quantization = "none" | "int8" | "int4";
 export interface PlacementOptions {
   /** Device: auto, cpu, cuda or cuda:N */
   device: string;
-  /** Data type: auto, float32 or bfloat16 */
   dtype: "auto" | "float32" | "bfloat16";
   /** Storage of projection weights: as in the checkpoint, or 8 or 4 bits. */
   quantization: Quantization;
@@ -107,7 +106,6 @@ export interface Latents {
   frames: number;
 }
 
-/** Input recording of a task. */
 export interface RenderSource {
   /** Planar stereo at the checkpoint's sample rate, in [-1, 1]; copied by the call. Null with latents. */
   audio: Float32Array | null;
@@ -184,7 +182,6 @@ export interface RenderResult {
   timings: { conditions: number; denoise: number; decode: number };
 }
 
-/** A recording for adapter training. */
 export interface TrainingSample {
   textTokenIds: Int32Array;
   lyricTokenIds: Int32Array;
@@ -300,7 +297,6 @@ export interface LanguageJob {
   repetitionPenalty: number;
   /** Whether jobs of other calls may be decoded in the same batch; absent: yes. */
   sharesBatch?: boolean | undefined;
-  /** Stage name in progress reports. */
   stage: "metadata" | "codes" | "text";
 }
 
@@ -327,7 +323,6 @@ export interface TokenScores {
 export interface LanguageModelInfo {
   device: string;
   dtype: "float32" | "bfloat16";
-  /** Checkpoint tensors that are not used. */
   unusedTensors: string[];
 }
 
@@ -344,7 +339,6 @@ export interface TrainingOptions extends Omit<TrainingParameters, "conditionDrop
   model: ModelSource;
   /** Written into the output files; a name with `turbo` in it means a turbo model. */
   modelName: string;
-  /** See PlacementOptions. */
   device: string;
   dtype: "auto" | "float32" | "bfloat16";
   adapter: AdapterDesign;

@@ -58,7 +58,6 @@ export async function lyricsFault(lyrics: string, clientLyrics: string): Promise
   return textFault(sung(lyrics), "lyrics");
 }
 
-/** Reason to reject a caption or lyrics, whatever they replace, or null. */
 async function textFault(text: string, kind: "caption" | "lyrics"): Promise<string | null> {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern detects control characters
   if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ufffd]|<\|/.test(text))

@@ -1,6 +1,5 @@
 /** Text format of audio codes, in vocabularies, requests and results. */
 
-/** Token of one code. */
 export function audioCodeToken(code: number): string {
   return `<|audio_code_${code}|>`;
 }

@@ -36,7 +36,6 @@ const FILE_FOLDERS: Readonly<Record<ModelPart, readonly string[]>> = {
 const HOLDS_FILES: ReadonlySet<string> = new Set(Object.values(FILE_FOLDERS).flat());
 
 export interface Checkpoint {
-  /** Name in requests. */
   name: string;
   model: ModelSource;
   tokenizerDirectory: string;

@@ -171,7 +171,6 @@ export class Engine implements MusicEngine {
     return plans;
   }
 
-  /** Runs `work` with the requested language model, loading it if necessary. */
   #withPlanner<T>(
     { languageModel = null }: LanguageRequest,
     call: CallOptions,

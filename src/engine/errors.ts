@@ -20,7 +20,6 @@ export type EngineErrorCode =
   | "LM_OUTPUT"
   | "CLOSED";
 
-/** Engine error: a message for people and a code for programs. */
 export class EngineError extends Error {
   /** What to do, if the message does not include it. */
   readonly advice: string | undefined;

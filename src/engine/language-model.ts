@@ -80,7 +80,6 @@ export class TextContext {
     );
   }
 
-  /** Ends the tokenizer's thread. */
   close(): Promise<void> {
     return this.tokenizer.close();
   }

@@ -37,7 +37,6 @@ async function detect(text: string): Promise<string | null> {
   }
 }
 
-/** Hints in a free-text query. */
 export interface QueryHints {
   /** Code of the language that the query names, or null. */
   language: string | null;

@@ -14,7 +14,6 @@ import { Renderer } from "./renderer.js";
 import type { AdapterState, EngineOptions, SlotState } from "./types.js";
 
 interface Slot {
-  /** Model configured at start-up. */
   configured: string;
   device: string;
   renderer: Renderer | null;
@@ -31,13 +30,11 @@ export class LoadedModels {
   /** Slots 1 to 3; a slot that is not configured is null. */
   readonly #slots: (Slot | null)[];
   #languageModel: LanguageModel | null = null;
-  /** Name of an unloaded idle language model. */
   #unloadedLanguageModel: string | null = null;
   /** Default for requests that name no model; null: as configured. */
   #defaultLanguageModel: string | null = null;
   /** Running work of the language model. It makes several model calls, so a model closes only after all work. */
   readonly #languageWork = new Set<Promise<unknown>>();
-  /** Time when each model was last used (`performance.now()`). */
   readonly #lastUsedMs = new WeakMap<Renderer | LanguageModel, number>();
   #idleTimer: NodeJS.Timeout | undefined;
   /** Tail of the load queue. Loads are serial, since parallel ones would need memory for both. */
@@ -71,7 +68,6 @@ export class LoadedModels {
     return this.#slots.flatMap((slot) => slot?.renderer ?? []);
   }
 
-  /** The language model; null while it is unloaded. */
   get languageModel(): LanguageModel | null {
     return this.#languageModel;
   }
@@ -111,7 +107,6 @@ export class LoadedModels {
     return this.#languageCheckpoint(name ?? this.#defaultLanguageModel);
   }
 
-  /** @throws EngineError CLOSED */
   assertOpen(): void {
     if (this.#closed) throw new EngineError("CLOSED", "The engine is closed.");
   }
@@ -151,7 +146,6 @@ export class LoadedModels {
     return slot.renderer ?? (await this.#ensureRenderer(slot, call));
   }
 
-  /** Runs `work` with the model of the slot. */
   async withRenderer<T>(
     slotNumber: number,
     call: CallOptions,
@@ -178,7 +172,6 @@ export class LoadedModels {
     });
   }
 
-  /** Runs `work` with the requested language model, loading it if necessary. */
   async withLanguageModel<T>(
     requested: string | null,
     call: CallOptions,
@@ -317,7 +310,6 @@ export class LoadedModels {
     this.#idleTimer = setInterval(check, Math.min(shortest / IDLE_CHECKS, MAX_IDLE_CHECK_MS)).unref();
   }
 
-  /** Calls `onDeviceLost` when a GPU failed. */
   async reportDeviceLoss<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();

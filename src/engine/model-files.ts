@@ -42,11 +42,9 @@ const OTHERS: readonly [pattern: RegExp, what: string][] = [
 
 interface FoundPart {
   part: ModelPart;
-  /** Prefix of its tensor names. */
   prefix: string;
 }
 
-/** Models of one file, by part. */
 export type ModelFile = Partial<Record<ModelPart, ModelSource>>;
 
 interface Reading {

@@ -56,10 +56,8 @@ interface Words {
 
 const NOTHING_WRITTEN: Words = { written: {}, warnings: [] };
 
-/** Receives messages for the operator. */
 export type Log = (message: string) => void;
 
-/** Planning for one call with a loaded language model. */
 export class Planner {
   constructor(
     private readonly lm: LanguageModel,
@@ -155,7 +153,6 @@ export class Planner {
     };
   }
 
-  /** Scores how well a song fits its text; null if nothing can be scored. */
   score(request: ScoreRequest): Promise<SongScores | null> {
     return scoreSong(this.lm, request, this.call);
   }
@@ -296,7 +293,6 @@ export class Planner {
     return texts.map(parseOutput);
   }
 
-  /** Audio codes of the songs, written as one batch. */
   async #writeCodes(
     songs: readonly { request: PlanRequest; fields: ThinkFields; metadata: Metadata }[],
   ): Promise<Map<PlanRequest, Int32Array[]>> {

@@ -22,9 +22,7 @@ const INSTRUCTIONS = {
   understand: "Understand the given musical conditions and describe the audio semantics accordingly:",
 } as const;
 
-/** Placeholder for missing input. */
 export const NO_USER_INPUT = "NO USER INPUT";
-/** Lyrics of an instrumental. */
 export const INSTRUMENTAL_LYRICS = "[Instrumental]";
 
 /** Whether the lyrics ask for an instrumental. Empty lyrics leave it open. */
@@ -53,20 +51,17 @@ export function unconditionalCodesPrompt(negativePrompt: string): PromptPart[] {
   ];
 }
 
-/** Prompt to expand a query into a song sheet. */
 export function samplePrompt(query: string, instrumental: boolean): PromptPart[] {
   const wish = query.trim() === "" ? NO_USER_INPUT : query;
   return frame("sample", `${wish}\n\ninstrumental: ${instrumental}`);
 }
 
-/** Prompt to rewrite a caption and lyrics. */
 export function formatPrompt(caption: string, lyrics: string): PromptPart[] {
   const heading = caption.trim() === "" ? NO_USER_INPUT : caption;
   const words = lyrics.trim() === "" ? INSTRUMENTAL_LYRICS : lyrics;
   return frame("format", `# Caption\n${heading}\n\n# Lyric\n${words}`);
 }
 
-/** Prompt to describe a recording, given as audio codes. */
 export function understandPrompt(audioCodes: Iterable<number>): PromptPart[] {
   return frame(
     "understand",
@@ -74,7 +69,6 @@ export function understandPrompt(audioCodes: Iterable<number>): PromptPart[] {
   );
 }
 
-/** Understanding prompt without a recording. */
 export function understandPromptWithoutAudio(): PromptPart[] {
   return frame("understand", NO_USER_INPUT);
 }

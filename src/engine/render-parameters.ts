@@ -58,7 +58,6 @@ const share = within(finiteNumber, 0, 1);
 
 const correction = within(finiteNumber, -1, 1);
 
-/** Solvers of the native core. */
 export const INFER_METHODS = ["ode", "sde", "heun", "dpm3m", "stork4"] as const;
 type InferMethod = (typeof INFER_METHODS)[number];
 const inferMethod = oneOfElse(["euler", ...INFER_METHODS], "ode")

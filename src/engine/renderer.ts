@@ -37,7 +37,6 @@ const FRAME_TOLERANCE = 0.05;
 
 export class Renderer {
   readonly name: string;
-  /** Location of the DiT. */
   readonly model: ModelSource;
   readonly adapters: AdapterSet;
   readonly #native: NativeRenderer;
@@ -71,7 +70,6 @@ export class Renderer {
     }
   }
 
-  /** Checkpoint tensors that are not used, as "directory: name". */
   get unusedTensors(): readonly string[] {
     return this.#native.info.unusedTensors;
   }
@@ -89,7 +87,6 @@ export class Renderer {
     return this.#work.size === 0 && this.adapters.state.adapters.length === 0;
   }
 
-  /** Audio codes are 0 to codebookSize - 1. */
   get codebookSize(): number {
     return this.#native.info.codebookSize;
   }
@@ -166,12 +163,10 @@ export class Renderer {
     return sungLines(this.#tokenizer, lyrics.subarray(first, first + count), seconds);
   }
 
-  /** Audio codes of a recording, five a second. */
   encodeCodes(audio: PlanarAudio, call: CallOptions): Promise<Int32Array> {
     return this.#track(this.#native.encodeCodes(audio, call));
   }
 
-  /** Writes a training sample of a recording to `path`. */
   prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {
     return this.#track(this.#prepareSample(request, path, call));
   }

@@ -10,7 +10,6 @@ import { serializeThinkFields } from "./think-block.js";
 import type { PromptPart } from "./tokenizer.js";
 import type { ScoreRequest, SongScores } from "./types.js";
 
-/** Weights of the available scores in the total. */
 const WEIGHTS = { caption: 0.5, lyrics: 0.3, metadata: 0.2 } as const;
 /** Tokens beyond this rank score 0. */
 const RANKS = 10;

@@ -160,7 +160,6 @@ function parseLyrics(text: string): string | null {
   return body.replace(/^#\s*Lyrics?[^\S\n]*(?:\n|$)/i, "").trim();
 }
 
-/** Removes YAML quoting. */
 function unquote(text: string): string {
   if (text.length < 2) return text;
   if (text.startsWith("'") && text.endsWith("'")) return text.slice(1, -1).replaceAll("''", "'");

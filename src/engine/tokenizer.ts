@@ -103,7 +103,6 @@ export class Tokenizer {
     return text + decoder.decode();
   }
 
-  /** Audio codes among the ids, in order. */
   audioCodes(ids: Iterable<number>): Int32Array {
     const codes: number[] = [];
     for (const id of ids) {

@@ -71,7 +71,6 @@ function speedParameters(rate: number, epochs: number) {
   };
 }
 
-/** LoRA parameters with run defaults. */
 export const loraParameters = {
   design: {
     rank: parameter("lora_rank", within(strictInteger, 1, 256).default(64), "Rank of the update."),

@@ -59,7 +59,6 @@ export interface SamplingOptions {
   sharesBatch?: boolean;
 }
 
-/** Common fields of language model requests. */
 export interface LanguageRequest {
   /** Name of the language model; absent or null: the default. */
   languageModel?: string | null;
@@ -142,12 +141,10 @@ export interface Plan {
   language: string | null;
   /** Audio codes, one array per batch item; null if not requested. */
   audioCodes: Int32Array[] | null;
-  /** Warnings for the client. */
   warnings: string[];
   seconds: { metadata: number; codes: number };
 }
 
-/** A loaded language model. */
 export interface LanguageModelInfo {
   name: string;
   /** Whether it can write captions and lyrics, and not only plan metadata and codes. */
@@ -177,7 +174,6 @@ export interface SongLatents extends Latents {
   silentFrame: Float32Array | null;
 }
 
-/** A song to render. */
 export interface RenderRequest extends RenderParameters {
   /** Number of the slot, 1 to 3. */
   slot: number;
@@ -200,7 +196,6 @@ export interface RenderRequest extends RenderParameters {
   audioCodes: Int32Array[] | null;
   /** Input recording or its latents; sets the length. Ignored by text2music. */
   source: (RenderSource & { latents?: SongLatents | null }) | null;
-  /** Timbre reference. */
   referenceAudio: PlanarAudio | null;
   /** Latents that replace `referenceAudio`. */
   referenceLatents?: SongLatents | null;
@@ -223,21 +218,18 @@ export interface TrainingSampleRequest {
 /** Training options without model and device, which the engine sets. */
 export type TrainingRequest = Omit<TrainingOptions, "model" | "modelName" | "device" | "dtype">;
 
-/** Adapter with its scale. */
 export interface ScaledAdapter {
   name: string;
   /** 1: as trained; 0: off; negative: inverted. Within ADAPTER_SCALES. */
   scale: number;
 }
 
-/** Line of lyrics with its timestamp. */
 export interface LyricLine {
   seconds: number;
   text: string;
 }
 
 export interface Rendering extends Omit<RenderResult, "lyricSeconds" | "latents"> {
-  /** Latents, one per item. */
   latents: SongLatents[];
   /** Lines of lyrics of each item; empty if not requested, instrumental or unsupported by the model. */
   lyricLines: LyricLine[][];
@@ -248,7 +240,6 @@ export interface Rendering extends Omit<RenderResult, "lyricSeconds" | "latents"
   warnings: string[];
 }
 
-/** Adapter files and the name to load them under. */
 export interface AdapterSource extends AdapterFiles {
   name: string;
 }
@@ -257,7 +248,6 @@ export interface LoadedAdapter extends AdapterInfo, AdapterSource, ScaledAdapter
   enabled: boolean;
 }
 
-/** Adapter of one song. */
 export interface SongAdapter extends AdapterSource, ScaledAdapter {
   /** Hash of the adapter's files; adapters with equal digest are loaded once. */
   digest: string;
@@ -292,7 +282,6 @@ export interface SlotState {
 }
 
 export interface EngineOptions {
-  /** Checkpoint directory: a folder or file per model. */
   checkpointsDirectory: string;
   /** Model names or paths of slots 1 to 3; null: no such slot. */
   slotModels: [string, string | null, string | null];
@@ -356,7 +345,6 @@ export interface MusicEngine {
    */
   planSongs(requests: readonly PlanRequest[], call: CallOptions): Promise<Plan[]>;
   understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet>;
-  /** Scores a song; null if nothing can be scored. */
   score(request: ScoreRequest, call: CallOptions): Promise<SongScores | null>;
   /** If the render is retried when out of memory, `onEvent` receives the song again from the beginning. */
   render(request: RenderRequest, call: RenderCall): Promise<Rendering>;

@@ -18,7 +18,6 @@ import type { Logger } from "../system/log.js";
  */
 const KEEP_ALIVE_MS = 75_000;
 
-/** A listening server. */
 export interface Listener {
   /** For example http://127.0.0.1:8001 */
   readonly url: string;

@@ -5,7 +5,6 @@ import express, { type RequestHandler, Router } from "express";
 /** The relative path to dist/web is the same from src/http/ and dist/http/. */
 const PAGES = fileURLToPath(new URL("../../dist/web", import.meta.url));
 
-/** Directives of a Content-Security-Policy. */
 type Policy = Readonly<Record<string, string>>;
 
 /** No external or inline resources, and no framing. */
@@ -31,7 +30,6 @@ export interface Page {
   policy?: Policy;
 }
 
-/** @param changes overrides of the strict policy */
 function pageHeaders(changes: Policy = {}): Record<string, string> {
   const directives = Object.entries({ ...POLICY, ...changes });
   return {
@@ -50,7 +48,6 @@ export const DOCS: Page = {
   policy: { "style-src": "'self' 'unsafe-inline'", "img-src": "'self' data:" },
 };
 
-/** Serves the page at its address and its files under `path`. */
 export function pageRoutes({ folder, address = "/", path, policy }: Page): Router {
   const root = folder === "" ? PAGES : `${PAGES}/${folder}`;
   const headers = pageHeaders(policy);

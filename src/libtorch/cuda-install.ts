@@ -22,7 +22,6 @@ import { CUDA_WHEELS, type Wheel, type Wheels } from "./cuda-wheels.js";
 import { listGpus } from "./gpus.js";
 import { isForCuda, minorOf, prebuiltMinors, refusal } from "./prebuilt.js";
 
-/** Download progress per wheel. */
 type OnProgress = (progress: { doneBytes: number; totalBytes: number; wheel: string }) => void;
 
 /** Files kept from a wheel: libraries, headers, licences. Python files are skipped. */
@@ -155,7 +154,6 @@ function noSpace(directory: string, bytes: number, cause?: unknown): PullError {
   );
 }
 
-/** Host that serves wheels by path. */
 class WheelHost implements FileSource {
   constructor(
     readonly url: string,

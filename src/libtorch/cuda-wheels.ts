@@ -12,7 +12,6 @@ export interface Wheel {
 }
 
 export interface Wheels {
-  /** libtorch version. */
   version: string;
   /** CUDA build name as in find-libtorch.mjs. */
   build: string;

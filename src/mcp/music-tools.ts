@@ -27,7 +27,6 @@ interface TaskRow {
   readonly songs?: readonly { readonly file: string }[];
 }
 
-/** @param savesFiles whether the client runs on this machine, so that songs can be written to its disk */
 export function musicTools({ paths }: OpenApiDocument, client: ServiceClient, savesFiles: boolean): Tool[] {
   const make = paths["/release_task"]?.post;
   const list = paths["/v1/tasks"]?.get;
@@ -145,7 +144,6 @@ function taskPath(id: unknown): string {
   return `/v1/tasks/${encodeURIComponent(String(id))}`;
 }
 
-/** Content of the response envelope. */
 function dataOf<T>(bytes: Buffer): T {
   return (JSON.parse(bytes.toString()) as { data: T }).data;
 }

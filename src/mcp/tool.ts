@@ -30,7 +30,6 @@ export function bodySchema({ requestBody }: OpenApiOperation): Definition["input
   return requestBody?.content["application/json"]?.schema as Definition["inputSchema"];
 }
 
-/** Query parameters by name. */
 export function querySchema({ parameters }: OpenApiOperation): Record<string, JsonSchema> {
   const inQuery = parameters.filter(({ in: place, name }) => place === "query" && name !== "quiet");
   return Object.fromEntries(inQuery.map(({ name, schema }) => [name, schema]));

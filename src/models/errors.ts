@@ -18,7 +18,6 @@ export type PullErrorCode =
   /** The repository has no model that the engine loads. */
   | "NOT_A_MODEL";
 
-/** Download error: a message for people and a code for programs. */
 export class PullError extends Error {
   constructor(
     readonly code: PullErrorCode,

@@ -19,7 +19,6 @@ export interface HubFile {
 }
 
 export interface HubOptions {
-  /** Address of Hugging Face or a mirror. */
   url: string;
   /** Access token; null for public repositories only. */
   token: string | null;

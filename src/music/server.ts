@@ -39,7 +39,6 @@ const MAX_MCP_BYTES = 4 * 2 ** 20;
 
 export interface MusicServerOptions {
   config: Config;
-  /** Engine of the service; see `MusicService`. */
   engine: MusicEngine;
   queue: TaskQueue;
   runner: SongRunner;

@@ -49,7 +49,6 @@ export class MusicService {
   /** Aborts work for requests that have no task yet. */
   readonly #stopping = new AbortController();
   #sweepTimer: NodeJS.Timeout | undefined;
-  /** Running sweep, if any. */
   #sweeping: Promise<void> = Promise.resolve();
 
   /** @param engine for model lists, training and text; songs are made by `runner` */

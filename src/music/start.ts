@@ -69,7 +69,6 @@ interface OpenedQueue extends Pick<MusicServerOptions, "engine" | "queue" | "run
   close(closingSinceMs: number): Promise<void>;
 }
 
-/** Opens the embedded queue, or joins the fleet. */
 async function openQueue({ config, engine, store }: MusicServerParts, log: Logger): Promise<OpenedQueue> {
   const bucket = config.storage?.bucket;
   const storage = bucket ? await openObjectStore(bucket) : null;

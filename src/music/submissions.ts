@@ -13,7 +13,6 @@ import { checkTextLength } from "./song/song-context.js";
 import type { SongRunner } from "./song/song-runner.js";
 import { refusalOf } from "./words/text-writer.js";
 
-/** Response to a submission. */
 export type AcceptedTask = z.output<typeof acceptedTask>;
 
 export class Submissions {

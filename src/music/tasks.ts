@@ -49,7 +49,6 @@ export class Tasks {
     this.#events = new TaskEvents(queue);
   }
 
-  /** Number of tasks with events in memory. */
   get eventLogs(): number {
     return this.#events.size;
   }

@@ -26,7 +26,6 @@ import {
 } from "./types.js";
 
 export interface Setting<S extends z.ZodType = z.ZodType> {
-  /** Environment variable. */
   name: string;
   schema: S;
   /** Default in src/SETTINGS.md. */

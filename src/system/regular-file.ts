@@ -56,7 +56,6 @@ const FAULTS: Readonly<Record<string, [UnusableFileError["reason"], string]>> = 
   EPERM: ["unreadable", "is not readable for this server"],
 };
 
-/** The path is not a usable file. */
 export class UnusableFileError extends Error {
   readonly code = "UNUSABLE_FILE";
 

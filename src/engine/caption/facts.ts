@@ -26,7 +26,6 @@ export interface CaptionFacts {
   keyScale: Statement<string> | null;
   /** Stated metre: "2", "3", "4" or "6". */
   timeSignature: Statement<string> | null;
-  /** Warnings about conflicting or unsupported statements. */
   remarks: string[];
 }
 

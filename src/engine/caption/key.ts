@@ -44,7 +44,6 @@ interface Note {
   end: number;
 }
 
-/** Parses a key: "F# min", "B-flat major", "a-Moll", "fa dièse mineur", "G大调", "嬰ヘ短調", "key of D". */
 export function readKey(text: TokenText, start: number, found: MentionedFacts): number | null {
   const label = KEY_LABELS.at(text, start);
   const noteStart = label === null ? start : label.end;

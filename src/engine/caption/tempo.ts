@@ -72,7 +72,6 @@ function take(text: TokenText, { start, end }: Place, range: TempoRange, found: 
   return end;
 }
 
-/** Parses a number or a range of numbers. */
 function numbersAt(text: TokenText, start: number): { range: TempoRange; end: number } | null {
   const first = numberAt(text, start);
   if (first === null) return null;

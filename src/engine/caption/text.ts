@@ -3,7 +3,6 @@
 import type { TempoRange } from "./words.js";
 import * as lexicon from "./words.js";
 
-/** A parsed value and its words in the caption. */
 export interface Statement<Value> {
   value: Value;
   words: string;
@@ -54,7 +53,6 @@ function tokensOf(text: string): Token[] {
   });
 }
 
-/** Maps phrases to values. */
 export class Phrases<Value> {
   readonly #values = new Map<string, Value>();
   readonly #firsts = new Set<string>();
@@ -123,7 +121,6 @@ export class TokenText {
     return this.text.slice(this.tokens[start]?.start, this.tokens[end - 1]?.end);
   }
 
-  /** Whether the clause ends at a token. */
   endsClause(at: number): boolean {
     const token = this.tokens[at];
     return (

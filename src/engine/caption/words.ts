@@ -70,13 +70,11 @@ export const RANGE_WORDS = words(
 /** Words between a bare number and a key: "120 in A minor". */
 export const KEY_LINKS = [...words("in | in the key of | en | em | auf | , | / | - | – | ; | ( | :"), "|"];
 
-/** Units that are not a tempo. */
 export const OTHER_UNITS = words(
   "zone | - zone | km | kmh | mph | hz | khz | k | s | ms | sec | secs | second | seconds | min | mins | minutes | bars | measures | years | percent | % | db | ° | " +
     "degrees | x | th | st | nd | rd | er | / | : | '",
 );
 
-/** Negations of the words that follow. */
 export const NEGATIONS = words(
   "not | no | never | without | isn't | don't | anything but | except | avoid | nicht | kein | keine | keinen | ohne | pas | pas de | sans | sin | non | senza | não | sem | " +
     "不 | 不要 | 别 | 没有 | 非",
@@ -176,7 +174,6 @@ export const TRANSPOSING = words(
     "clarinette | cor | trompette | clarinete | trompeta | trompa | trompete | clarinetto | corno | tromba",
 );
 
-/** Names of the supported metres, by beats. */
 export const METRE_WORDS: Readonly<Record<string, readonly string[]>> = {
   "2": words("polka | cut time | alla breve | two-four time | two four time | 二拍子 | 2拍子"),
   "3": words(
@@ -243,7 +240,6 @@ export const NO_PACES_BEFORE = words("comida | restauration | alimentation");
 /** Tempo marks that are also words; they count only at the start of a clause. */
 export const AMBIGUOUS_PACES = words("grave | presto | largo");
 
-/** Genre words with another sense. */
 export const AMBIGUOUS_GENRES = words(
   "house | garage | trap | rock | soul | country | metal | jungle | drone | swing | drill | doom | juke | rap | folk | march",
 );
@@ -259,7 +255,6 @@ export const MUSIC = words(
     "for | vocal | vocals | bass | bassline | piano | classic | classics | production | - track | - beat | - groove | - song | - musik | - stück",
 );
 
-/** Usual tempos of genres. */
 export const GENRES = tempos(`
   60-85: ambient | drone | new age | meditation | meditative | spa music | 氛围 | アンビエント | 앰비언트
   60-80: ballad | ballads | ballade | lullaby | balada | ballata | 抒情 | 民谣抒情 | バラード | 발라드

@@ -62,7 +62,6 @@ export class Authenticator {
     return key === undefined ? null : sessionCookie(request, key);
   }
 
-  /** `Set-Cookie` header that ends the session. */
   endSession(request: IncomingMessage): string {
     return endedSessionCookie(request);
   }

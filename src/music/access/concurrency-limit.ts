@@ -1,8 +1,6 @@
 import { HttpError } from "../errors.js";
 
-/** Client of a request. */
 export interface Caller {
-  /** Network address of the client. */
   address: string;
   /** Aborted when the client disconnects. */
   signal: AbortSignal;
@@ -15,7 +13,6 @@ export interface Caller {
 export interface ConcurrencyOptions {
   /** Maximum number of concurrent calls. */
   places: number;
-  /** Maximum number of concurrent calls per address. */
   placesPerAddress: number;
   /** Maximum number of waiting calls per address. */
   waitingPerAddress: number;

@@ -19,7 +19,6 @@ export function sessionCookie(request: IncomingMessage, keyDigest: Buffer): stri
   return cookie(request, `${expires}.${signature(keyDigest, expires)}`, LIFETIME_SECONDS);
 }
 
-/** `Set-Cookie` header that ends the session. */
 export function endedSessionCookie(request: IncomingMessage): string {
   return cookie(request, "", 0);
 }

@@ -49,7 +49,6 @@ export class AudioFiles {
     return `${taskId}-${index}.${LATENTS_EXTENSION}`;
   }
 
-  /** File names of all items of a task. */
   namesOf({ id, request }: Task): string[] {
     const items = Array.from({ length: request.batchSize }, (_, index) => index);
     return items.flatMap((index) => [

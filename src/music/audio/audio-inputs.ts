@@ -157,7 +157,6 @@ export class AudioInputs {
     return { path, isUpload: true, bytes: (await stat(path)).size };
   }
 
-  /** Removes the uploads of a request. @throws StoreError */
   async release(request: GenerationRequest): Promise<void> {
     await this.removeUploads(uploadPathsOf(request).map((path) => basename(path)));
   }

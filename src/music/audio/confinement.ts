@@ -83,7 +83,6 @@ export class Confinement {
     return new Confinement(working);
   }
 
-  /** Limits in effect, for the log. */
   get description(): string {
     if (process.platform === "win32") return "no limits";
     return ["limits of CPU time, memory and files", ...this.wrappers.map(({ effect }) => effect)].join(", ");

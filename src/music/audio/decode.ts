@@ -109,7 +109,6 @@ export function peakOf(channel: Float32Array): number {
   return peak;
 }
 
-/** The two channels of a part, of equal length. */
 interface Stereo {
   left: Float32Array;
   right: Float32Array;

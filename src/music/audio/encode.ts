@@ -35,12 +35,10 @@ export interface EncodeJob {
   /** Planar stereo: the left channel, then the right. */
   audio: Float32Array;
   samplesPerChannel: number;
-  /** Sample rate in hertz. */
   sampleRate: number;
   format: AudioFormat;
   /** Output parameters; absent ones have their defaults. */
   finish?: Partial<AudioFinish>;
-  /** Tags of the file; absent: none. */
   tags?: SongTags | undefined;
   /** Path of the output file, which is written atomically. */
   path: string;

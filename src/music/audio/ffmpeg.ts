@@ -76,7 +76,6 @@ function environment(): NodeJS.ProcessEnv {
   return Object.fromEntries(INHERITED_VARIABLES.map((name) => [name, process.env[name]]));
 }
 
-/** The ffmpeg program in use and its limits. */
 export interface Ffmpeg {
   program: string;
   confinement: Confinement;

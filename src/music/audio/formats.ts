@@ -62,7 +62,6 @@ export const AUDIO_PROFILES = {
 export type AudioFormat = keyof typeof AUDIO_PROFILES;
 export const AUDIO_FORMATS = Object.keys(AUDIO_PROFILES) as [AudioFormat, ...AudioFormat[]];
 
-/** Content type of an audio file. */
 export function contentTypeOf(path: string): string {
   const extension = path.slice(path.lastIndexOf(".") + 1);
   const profile = Object.values(AUDIO_PROFILES).find((format) => format.extension === extension);

@@ -18,7 +18,6 @@ const MAX_BYTES = 64 * 2 ** 20;
 /** Samples of one latent frame at SAMPLE_RATE. */
 const SAMPLES_PER_FRAME = 1920;
 
-/** File extension of latents, without the dot. */
 export const LATENTS_EXTENSION = "safetensors";
 
 /** @returns the size of the file */

@@ -17,11 +17,9 @@ export interface Program {
   stdin: "pipe" | "ignore";
   stdout: "pipe" | "ignore";
   input?: ProgramInput;
-  /** Kills the program. */
   signal: AbortSignal;
 }
 
-/** A file that is open for the program to read. */
 export interface ProgramInput {
   path: string;
   /** Device and inode of the checked file. If the path leads to another file by now, opening it fails. */
@@ -35,7 +33,6 @@ export const INPUT_DESCRIPTOR = 3;
 interface End {
   code: number | null;
   signal: NodeJS.Signals | null;
-  /** Beginning of the program's stderr. */
   stderr: string;
 }
 

@@ -29,7 +29,6 @@ export interface Upload {
   path: string | null;
 }
 
-/** Uploads of a request; null for each kind that is missing. */
 export type Uploads = Readonly<Record<UploadKind, Upload | null>>;
 
 export const NO_UPLOADS: Uploads = {
@@ -40,11 +39,8 @@ export const NO_UPLOADS: Uploads = {
 };
 
 export interface UploadLimits {
-  /** Folder of stored uploads. */
   directory: string;
-  /** Maximum size of a file. */
   maxBytes: number;
-  /** Maximum number of files in a request. */
   maxFiles: number;
 }
 

@@ -46,7 +46,6 @@ const MAX_URL_CHARACTERS = 2048;
 
 export interface CallbackTarget {
   url: URL;
-  /** Address to connect to. */
   address: LookupAddress;
 }
 

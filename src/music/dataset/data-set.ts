@@ -66,7 +66,6 @@ const metadataSchema = z.object({
   /** Trigger word for the trained style; "" for none. */
   custom_tag: text(""),
   tag_position: orElse(z.enum(TAG_POSITIONS), (): TagPosition => "prepend"),
-  /** Creation time in ISO 8601. */
   created_at: orElse(z.string(), () => new Date().toISOString()),
   all_instrumental: flag(true),
   /** Percentage of samples described by their genre. */
@@ -157,7 +156,6 @@ function sampleOf(fields: SampleFields, folder: string): DataSetSample {
   };
 }
 
-/** Writes a data set atomically and creates its folder. */
 export async function saveDataSet(dataSet: DataSet, path: string): Promise<void> {
   await writeJson(path, {
     metadata: metadataFields(dataSet),

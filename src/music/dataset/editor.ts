@@ -53,7 +53,6 @@ export class DataSetEditor {
     return file;
   }
 
-  /** Writes the data set to a file from `resolveSavePath`. */
   async write(file: string): Promise<void> {
     await saveDataSet(this.current, file);
   }

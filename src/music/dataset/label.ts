@@ -34,7 +34,6 @@ interface LabelDetails {
   last_updated_sample: SampleSummary | null;
 }
 
-/** Labeling tasks of the HTTP API. */
 export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
   constructor(
     private readonly engine: MusicEngine,

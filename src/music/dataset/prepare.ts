@@ -27,7 +27,6 @@ const NOTHING_LABELED = "No labeled samples: add captions first";
 
 type PreparationResult = z.output<typeof preparedDataSet>;
 
-/** Preparation tasks of the HTTP API. */
 export class PreparationTasks extends BackgroundTasks<PreparationResult> {
   constructor(
     private readonly engine: MusicEngine,
@@ -69,7 +68,6 @@ export interface PreparationRequest {
   dataSet: DataSet;
   /** Absolute path of an existing directory. */
   outputDirectory: string;
-  /** Whether existing files are kept. */
   skipExisting: boolean;
 }
 

@@ -163,7 +163,6 @@ export function failureOf(error: unknown, filename: string): SampleFailure {
   return { filename, reason: message.split("\n", 1)[0] as string };
 }
 
-/** Appends a line for each failure to the message. */
 export function withFailures(message: string, failures: readonly SampleFailure[]): string {
   return [message, ...failures.map(({ filename, reason }) => `⚠️ ${filename}: ${reason}`)].join("\n");
 }

@@ -20,7 +20,6 @@ export interface Description {
 /** Reads a text file; null if it does not exist or is not readable. */
 export type ReadSidecarFile = (path: string) => Promise<string | null>;
 
-/** Descriptions by audio file name. */
 export type Tables = ReadonlyMap<string, Description>;
 
 const BYTE_ORDER_MARK = "\uFEFF";

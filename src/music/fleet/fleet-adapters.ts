@@ -26,7 +26,6 @@ import { keyOf, PREFIX } from "./redis.js";
 type FleetAdapter = LoadedAdapter & TaskAdapter;
 type FleetAdapterState = AdapterState<FleetAdapter>;
 
-/** Adapter states by model. */
 const ADAPTERS_KEY = keyOf("adapters");
 
 /** Sets the state if it has not changed since it was read. */

@@ -18,7 +18,6 @@ const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"
 const MAX_REMEMBERED = 200;
 /** How long a damaged task is reported as failed. */
 const LOST_SECONDS = 24 * 60 * 60;
-/** Records or summaries per command. */
 const BATCH = 1_000;
 /** Sorted sets of task ids, except the sets of unfinished tasks. */
 const SORTED_INDICES = ["tasks", "favorites", "ended", "state:succeeded", "state:failed"];
@@ -61,7 +60,6 @@ export class FleetStore {
     return { sequence, turn, position, createdAtMs, adapters };
   }
 
-  /** Releases a reservation. */
   release(id: string): Promise<void> {
     return this.drop([id]);
   }
@@ -191,7 +189,6 @@ export class FleetStore {
     return missing;
   }
 
-  /** Removes an ended task; undefined if there is none with this id. */
   async remove(id: string): Promise<TaskSummary | undefined> {
     const [summary] = await this.#summaries([id]);
     if (summary === undefined || !hasEnded(summary.state)) return undefined;
@@ -200,7 +197,6 @@ export class FleetStore {
     return isRemoved === 1 ? summary : undefined;
   }
 
-  /** The task that was submitted with this idempotency key. */
   async submittedAs(key: string): Promise<string | null> {
     const submissions = keyOf("submissions");
     const id = await this.redis.attempt(() => this.redis.hget(submissions, key));
@@ -209,7 +205,6 @@ export class FleetStore {
     return null;
   }
 
-  /** Ids of a page of the matching tasks, and the number of matches. */
   async page(filter: CatalogFilter): Promise<{ total: number; ids: string[] }> {
     const { offset, limit, order } = filter;
     const index = indexOf(filter);
@@ -250,7 +245,6 @@ export class FleetStore {
     return summaries;
   }
 
-  /** Ids of waiting and running tasks. */
   async unfinished(): Promise<string[]> {
     const states = (await this.redis.batch((pipeline) =>
       pipeline.zrange(keyOf("state", "queued"), "0", "-1").zrange(keyOf("state", "running"), "0", "-1"),
@@ -265,7 +259,6 @@ export class FleetStore {
     return { total: queued + running + succeeded + failed, queued, running, succeeded, failed };
   }
 
-  /** Returns the ids that belong to ended tasks. */
   async endedAmong(ids: readonly string[]): Promise<string[]> {
     const scores = await this.redis.batch((pipeline) => {
       for (const id of ids) pipeline.zscore(keyOf("ended"), id);

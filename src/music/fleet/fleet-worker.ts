@@ -35,13 +35,10 @@ export interface FleetWorkerOptions {
   jobTimeoutSeconds: number;
   /** Number of jobs whose durations the fleet averages. */
   averageWindow: number;
-  /** Current models and free memory of the worker. */
   describe(): Promise<Omit<Announcement, "name" | "places" | "running" | "is_draining">>;
-  /** Starts serving the calls of gateways. */
   serveCalls?(): void;
 }
 
-/** A task that this worker runs. */
 interface HeldTask {
   task: Task;
   job: TaskRun;
@@ -305,7 +302,6 @@ export class FleetWorker {
     await Promise.race([Promise.all(others), signal.aborted || once(signal, "abort")]);
   }
 
-  /** Whether this worker cannot see the fleet's store. */
   get #cannotSeeStore(): boolean {
     return this.fleet.sharedStore?.fault != null;
   }

@@ -90,7 +90,6 @@ function sharedStore(fleet: Fleet, { storage: setting }: Config, objects: Object
   return new SharedStore(fleet.redis, fleet.quarantine, tokens, location, log);
 }
 
-/** Serves the calls of gateways with the engine. */
 function serveCalls(calls: Calls, engine: MusicEngine, storage: AdapterStorage): void {
   if (engine.languageModels().length > 0) {
     calls.serve(TEXT_CALLS, async (name, data, signal) => {
@@ -107,7 +106,6 @@ function serveCalls(calls: Calls, engine: MusicEngine, storage: AdapterStorage):
   });
 }
 
-/** Returns the models and memory of the engine for announcements. */
 function describer(engine: MusicEngine, { devices }: Config) {
   const fingerprints = new Map<string, string>();
   let freeBytes = 0;

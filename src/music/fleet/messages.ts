@@ -30,7 +30,6 @@ const messageSchema = z.discriminatedUnion("type", [
 ]);
 
 export type FleetMessage = z.output<typeof messageSchema>;
-/** A message about one task. */
 export type FleetEvent = Exclude<FleetMessage, { type: "workers" }>;
 
 /** Foreign messages are logged at most this often. */
@@ -38,7 +37,6 @@ const LOG_INTERVAL_MS = 60_000;
 /** Characters of a foreign message that the log shows. */
 const MAX_SHOWN = 100;
 
-/** Reads messages and drops foreign ones. */
 export class MessageReader {
   #dropped = 0;
   #loggedAtMs = Number.NEGATIVE_INFINITY;

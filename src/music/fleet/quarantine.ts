@@ -11,9 +11,7 @@ const KEPT_MS = 7 * 24 * 60 * 60_000;
 /** Limits on the number and the size of copies; the oldest are deleted first. */
 const MAX_COPIES = 100;
 const MAX_COPY_BYTES = 256 * 2 ** 10;
-/** Number of keys per script call. */
 const BATCH = 500;
-/** Maximum number of entries named in a log line. */
 const MAX_NAMED = 5;
 
 /** Adds a copy to the list, and removes copies over the limits. */
@@ -182,7 +180,6 @@ export class Quarantine {
     return moved;
   }
 
-  /** Quarantines a key and logs the reason. */
   async moveKey(key: string, reason: string): Promise<void> {
     const moved = await this.redis.attempt(() => this.redis.eval(MOVE_KEY, 0, PREFIX, key));
     if (moved === 1) this.#report([key], reason);

@@ -32,7 +32,6 @@ for _, name in ipairs(redis.call('SMEMBERS', ARGV[1] .. ':workers')) do
 end
 return texts`;
 
-/** Announcement of a worker. */
 export interface Announcement extends WorkerStatus {
   models: {
     name: string;
@@ -115,7 +114,6 @@ export class Workers {
     private readonly log: Logger,
   ) {}
 
-  /** Refreshes the worker list periodically. */
   async watch(): Promise<void> {
     await this.refresh();
     const refresh = () =>

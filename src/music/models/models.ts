@@ -79,7 +79,6 @@ export function openRouterModels(engine: MusicEngine) {
   return { object: "list", data };
 }
 
-/** Lists all installed models, slots and language models. */
 export function modelInventory(engine: MusicEngine) {
   return {
     models: installedModels(engine).map((model) => ({

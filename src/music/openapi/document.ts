@@ -18,7 +18,6 @@ export type Parameters =
   | { shape: Readonly<Record<string, z.ZodType>>; objects?: Readonly<Record<string, Parameters>> }
   | { json: JsonSchema };
 
-/** Description of an endpoint. */
 export interface Operation {
   tag: "Tasks" | "Text" | "Chat" | "Models" | "Adapters" | "Training" | "Data sets" | "Service";
   summary: string;

@@ -7,7 +7,6 @@ import { filesOf, type StoredTask, type Task, type TaskState, type TaskStore } f
 /** Maximum number of characters of each text of a task that are searched. */
 const MAX_SEARCHED = 512;
 
-/** Index entry of a task. */
 export interface TaskSummary {
   id: string;
   sequence: number;
@@ -103,7 +102,6 @@ export interface CatalogFilter {
   search: string;
   order: TaskOrder;
   offset: number;
-  /** Maximum number of ids. */
   limit: number;
 }
 
@@ -118,7 +116,6 @@ export class CatalogedStore implements TaskStore {
     return pageOf(this.#summaries.values(), filter);
   }
 
-  /** The id of the task that was submitted with this idempotency key. */
   submittedAs(key: string): string | undefined {
     return this.#bySubmission.get(key);
   }

@@ -59,14 +59,12 @@ interface WaitingTask {
   isHeld: boolean;
 }
 
-/** A running task. */
 interface RunningTask {
   task: WaitingTask;
   job: TaskRun;
   ended: Promise<void>;
   /** Set if the end of the job could not be recorded. Recording is retried. */
   failure: StoreError | null;
-  /** Called when `failure` is set. */
   onFailure: (() => void)[];
   /** Detached: the task was requeued, so results of this run are ignored. */
   isAbandoned: boolean;

@@ -66,7 +66,6 @@ export class Retention {
     }
   }
 
-  /** Forecasts when finished tasks will be removed. */
   async forecast(ids: readonly string[]): Promise<RetentionForecast> {
     const { maxAgeSeconds, maxAudioBytes } = this.limits;
     const asked = new Set(ids);

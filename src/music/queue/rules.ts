@@ -40,7 +40,6 @@ export class FairTurns {
   #current = 0;
   readonly #last = new Map<string, number>();
 
-  /** Turn of a new task. */
   next(client: string): number {
     const turn = Math.max(this.#current, (this.#last.get(client) ?? 0) + 1);
     this.#last.set(client, turn);

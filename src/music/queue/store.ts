@@ -19,7 +19,6 @@ export interface SongMetas {
   lyrics: string;
 }
 
-/** Description of a song in its task's record. */
 export interface SongDescription {
   /** Final caption and lyrics, after sampling and formatting. */
   prompt: string;
@@ -56,7 +55,6 @@ export interface SongFile {
   latents?: { name: string; bytes: number };
 }
 
-/** Audio and latents files of songs. */
 export function filesOf(songs: readonly SongFile[]): { name: string; bytes: number }[] {
   return songs.flatMap(({ name, bytes, latents }) => [{ name, bytes }, ...(latents ? [latents] : [])]);
 }
@@ -77,7 +75,6 @@ export interface SongResult extends SongDescription {
 /** An adapter of a task, identified by content so that any worker can load it. */
 export interface TaskAdapter extends StoredAdapter, Omit<SongAdapter, "path"> {}
 
-/** State of a task's callback. */
 export interface CallbackRecord {
   state: "pending" | "delivered" | "failed";
   attempts: number;
@@ -120,7 +117,6 @@ export interface Task {
   diskFailures?: number;
   /** First task of the group that this retake belongs to. */
   retakeOf?: string;
-  /** Title given by the user. */
   title?: string;
   /** Whether the task never expires; a user can still remove it. */
   favorite?: boolean;

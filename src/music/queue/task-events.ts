@@ -59,7 +59,6 @@ export class TaskLog {
       | undefined;
   }
 
-  /** Events with numbers above this one. */
   after(number: number): readonly Entry[] {
     return this.#entries.filter((entry) => entry.number > number);
   }
@@ -97,7 +96,6 @@ export class TaskEvents {
     return log;
   }
 
-  /** Number of tasks with an event log. */
   get size(): number {
     return this.#logs.size;
   }

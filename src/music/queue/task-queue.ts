@@ -43,7 +43,6 @@ export interface TaskRunner {
 export interface QueueEvents {
   /** A task was accepted or requeued. */
   queued: [id: string, position: number | undefined];
-  /** Positions of waiting tasks have changed. */
   positionsChanged: [];
   /** A task has started or made progress. */
   progress: [id: string, progress: TaskProgress, requestId: string | undefined];
@@ -54,11 +53,9 @@ export interface QueueEvents {
 /** Origin of a task: the client's request. */
 export interface Origin {
   submission?: SubmissionKey | null;
-  /** Id of the HTTP request, as in log lines. */
   requestId?: string | undefined;
   /** Client that submitted the task; clients take turns, see `FairTurns`. */
   client?: string;
-  /** The task that this one is a retake of. */
   retakeOf?: string | undefined;
 }
 

@@ -29,7 +29,6 @@ export interface RunOptions {
   log: Logger;
 }
 
-/** Progress of a task that has just started. */
 export const INITIAL_PROGRESS: TaskProgress = { value: 0.01, stage: "running", text: "", previewSeconds: 0 };
 
 export class TaskRun {
@@ -90,7 +89,6 @@ export class TaskRun {
   }
 }
 
-/** A run in progress. */
 interface RunningTask {
   task: { id: string; requestId?: string | undefined };
   job: TaskRun;
@@ -125,7 +123,6 @@ export async function stopRuns<W extends RunningTask>(
   }
 }
 
-/** Waits for the promise, up to a time limit. */
 async function waitAtMost(seconds: number, promise: Promise<unknown>): Promise<void> {
   const over = new AbortController();
   const timeout = sleep(seconds * 1000, undefined, { signal: over.signal }).catch(() => {});
@@ -133,7 +130,6 @@ async function waitAtMost(seconds: number, promise: Promise<unknown>): Promise<v
   over.abort();
 }
 
-/** The record of a newly accepted task. */
 export function acceptedTask(
   request: GenerationRequest,
   { submission, requestId, client, retakeOf }: Origin,
@@ -159,7 +155,6 @@ export function acceptedTask(
   };
 }
 
-/** Log fields that identify a task. */
 export function logFields({ id, requestId }: { id: string; requestId?: string | undefined }) {
   return { task: id, request: requestId };
 }
@@ -173,7 +168,6 @@ function hasCode(cause: unknown, code: string): boolean {
   return cause instanceof Error && "code" in cause && cause.code === code;
 }
 
-/** The first line of an error message. */
 function oneLine(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return message.split("\n", 1)[0] || "the job failed without a message";

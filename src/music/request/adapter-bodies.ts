@@ -23,7 +23,6 @@ const adapterName = (whenUnset: string) =>
     `Name of the adapter; unset: ${whenUnset}.`,
   );
 
-/** Strength of an adapter. */
 export const adapterScale = within(finiteNumber, ADAPTER_SCALES.min, ADAPTER_SCALES.max);
 
 /** Data type of the epsilon that LyCORIS' DoRA adds to norms. */
@@ -63,7 +62,6 @@ export type AdapterLoad = ReturnType<typeof parseAdapterLoad>;
 export type AdapterToggle = ReturnType<typeof parseAdapterToggle>;
 export type AdapterScale = ReturnType<typeof parseAdapterScale>;
 
-/** Paths of a training run. */
 const pathParameters = {
   tensorDir: parameter("tensor_dir", requiredText, "Directory of prepared samples."),
   resumeFrom: parameter(

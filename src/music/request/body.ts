@@ -34,7 +34,6 @@ export interface BodyRule {
   holdsRecordings?: boolean;
 }
 
-/** Accepted bodies by kind of endpoint. */
 export const BODY_RULES = {
   releaseTask: { types: ["json", "form", "multipart"], storesFiles: true, mayBeEmpty: false },
   retake: { types: ["json", "form", "multipart"], storesFiles: true, mayBeEmpty: true },

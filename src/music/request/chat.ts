@@ -6,7 +6,6 @@ import { RequestError } from "../errors.js";
 import { FieldSources, parseField } from "./fields.js";
 import { generationSchema } from "./schema.js";
 
-/** A recording inside a message. */
 export interface Recording {
   kind: UploadKind;
   bytes: Buffer;

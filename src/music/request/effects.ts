@@ -31,7 +31,6 @@ export interface SongFacts {
   /** Name of the DiT model. */
   model: string;
   isTurbo: boolean;
-  /** Whether the DiT was trained on stems. */
   isLegoSft: boolean;
   /** Language model of the song; null if none was used. */
   languageModel: LanguageModelInfo | null;
@@ -365,7 +364,6 @@ function nameOf(key: Key): string {
   return NAMES[key] ?? namesOf(generationSchema.shape[key])[0];
 }
 
-/** Parameters without effect, with the reason. */
 export type Unused = ReadonlyMap<Key, string>;
 
 /** Parameters set by the client that have no effect with any model. */

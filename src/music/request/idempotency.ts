@@ -8,7 +8,6 @@ import type { RequestBody } from "./body.js";
 
 const MAX_KEY_CHARACTERS = 255;
 
-/** Identity of a submission. */
 export interface SubmissionKey {
   /** Key of the client, prefixed with the client's name in the queue (`FairTurns`). */
   key: string;

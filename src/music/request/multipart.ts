@@ -33,7 +33,6 @@ export interface MultipartOptions {
 export interface MultipartBody {
   fields: Fields;
   uploads: Uploads;
-  /** Paths of all stored files. */
   paths: string[];
 }
 

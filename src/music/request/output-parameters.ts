@@ -27,7 +27,6 @@ const sampleRate = integer
 
 const fade = within(finiteNumber, 0, MAX_FADE_SECONDS).default(0);
 
-/** Output parameters other than the format. */
 export const finishParameters = z.object({
   mp3Bitrate: parameter(
     "mp3_bitrate",

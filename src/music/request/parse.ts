@@ -34,7 +34,6 @@ export interface GenerationContext {
   /** Slot selected by a model name; null: default model. */
   slotOf: (model: string | null) => Pick<SlotState, "isTurbo" | "codebookSize">;
   uploads: Uploads;
-  /** Draws a random seed. */
   drawSeed: () => Seed;
 }
 

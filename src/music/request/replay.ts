@@ -60,7 +60,6 @@ function isKept({ isUpload, bytes }: AudioInput, state: TaskState): boolean {
   return isUpload && bytes !== undefined && state === "succeeded";
 }
 
-/** Uploads that are kept with the songs of a task. */
 export function keptUploads({ request, state }: Pick<Task, "request" | "state">): AudioInput[] {
   return RECORDINGS.flatMap(([key]) => {
     const input = request[key];

@@ -352,7 +352,6 @@ export const LIST_NAMES: ReadonlySet<string> = new Set([
 
 export type GenerationParameters = z.output<typeof generationSchema>;
 
-/** Recording of a task. */
 export interface AudioInput {
   /** Path as sent by the client; after the task is accepted, the real path of the file. */
   path: string;
@@ -387,13 +386,11 @@ type ReplacedByParsing =
 export interface GenerationRequest extends Omit<GenerationParameters, ReplacedByParsing | "callbackUrl"> {
   /** URL to call when the task ends. Absent in tasks of older versions. */
   callbackUrl?: string | null;
-  /** One seed per song. */
   seeds: Seed[];
   /** Codes of the client, one list per item, all of one length; null: not used. */
   audioCodes: number[][] | null;
   /** Source recording; null if the task needs none. */
   sourceAudio: AudioInput | null;
-  /** Timbre reference. */
   referenceAudio: AudioInput | null;
   /** Latents instead of a recording; null: none. Absent in tasks of older versions. */
   sourceLatents?: AudioInput | null;

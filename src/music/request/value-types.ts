@@ -21,7 +21,6 @@ import { readClientJson } from "./json.js";
 /** Most songs per task: one for each stem. */
 const MAX_SEEDS = STEMS.length;
 const MAX_TEXTS = 64;
-/** Maximum number of characters of a text in a list. */
 const MAX_LISTED_TEXT = 256;
 
 /** One seed per item: `42`, `"42,123"` or `[42, 123]`. -1, blank and missing seeds are random. */

@@ -128,7 +128,6 @@ async function stream(
   response.end(eventText("[DONE]"));
 }
 
-/** Stores recordings of the message as uploads. */
 async function storeRecordings({ service, config }: RouteContext, recordings: readonly Recording[]) {
   const paths: string[] = [];
   let uploads: Uploads = NO_UPLOADS;
@@ -209,7 +208,6 @@ function chatCompletion(head: ChatHead, message: ChatMessage, warnings: readonly
   };
 }
 
-/** One server-sent event. */
 function chatChunk(
   head: ChatHead,
   delta: Partial<ChatMessage & { role: "assistant" }>,

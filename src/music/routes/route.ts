@@ -23,10 +23,8 @@ export interface RouteContext {
   samples: RandomSamples;
 }
 
-/** Creates the handler of an endpoint. */
 export type Route = (context: RouteContext) => RequestHandler;
 
-/** An endpoint with its OpenAPI description. */
 export interface Endpoint extends Operation {
   route: Route;
 }

@@ -138,12 +138,10 @@ interface Song {
   bytes: number;
   latents: { name: string; bytes: number } | null;
   inputs: SongInputs;
-  /** DiT model that rendered the song. */
   model: string;
   facts: SongFacts;
 }
 
-/** Request for one song of the batch. */
 function requestForItem(request: GenerationRequest, item: number): GenerationRequest {
   const stem = makesStems(request.taskType) ? request.trackClasses[item] : undefined;
   return {

@@ -36,7 +36,6 @@ export class Preview {
   #hasTaskEnded = false;
   #listeners = 0;
 
-  /** Length of the audio received so far. */
   get seconds(): number {
     return this.#samples / SAMPLE_RATE;
   }
@@ -78,7 +77,6 @@ export class Preview {
     this.#parts.length = 0;
   }
 
-  /** Registers a listener until the signal fires. */
   addListener(signal: AbortSignal): void {
     this.#listeners++;
     signal.addEventListener("abort", () => {
@@ -133,7 +131,6 @@ export class Previews {
     return preview;
   }
 
-  /** Total size of the audio. */
   get bytes(): number {
     return [...this.#previews.values(), ...this.#ended].reduce((sum, { bytes }) => sum + bytes, 0);
   }

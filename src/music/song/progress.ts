@@ -11,7 +11,6 @@ export interface TaskProgress {
   previewSeconds: number;
 }
 
-/** The steps of a job, in order. */
 export type JobStep =
   | "load"
   | "source"
@@ -79,7 +78,6 @@ function stageOf(step: JobStep, reported: Progress["stage"], song: string): Stag
   }
 }
 
-/** Combines the progress reports of a job's steps into `TaskProgress`. */
 export class SongProgress {
   #value = 0.01;
   #first = 0;
@@ -123,7 +121,6 @@ export class SongProgress {
     this.#notify({ value: Math.round(this.#value * 1e4) / 1e4, stage: stage.name, text });
   }
 
-  /** Reports that more of the preview is available. */
   reportPreview(previewSeconds: number): void {
     this.#notify({ previewSeconds });
   }

@@ -20,17 +20,13 @@ export interface SongContext {
   request: GenerationRequest;
   signal: AbortSignal;
   progress: SongProgress;
-  /** Maximum length of a recording. */
   maxSourceSeconds: number;
   /** Whether songs that do not require the language model are planned with it, too. */
   usesLmByDefault: boolean;
-  /** Adapters of the songs; see `SongOptions`. */
   adapters?: readonly SongAdapter[] | undefined;
-  /** Warnings shown with the result. */
   warnings: string[];
 }
 
-/** Decoded recordings of a job. */
 export interface Recordings {
   source: PlanarAudio | null;
   reference: PlanarAudio | null;

@@ -25,7 +25,6 @@ export interface SongInputs {
   /** Whether the tempo was measured in half a minute around the middle; it may be half or twice the perceived one. */
   isTempoMeasured: boolean;
   scores: SongScores | null;
-  /** Waveform outline; see `peaksOf`. */
   peaks: number[];
 }
 

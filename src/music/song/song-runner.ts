@@ -35,7 +35,6 @@ export class SongRunner implements TaskRunner {
   readonly audioFiles: AudioFiles;
   readonly inputs: AudioInputs;
   readonly adapters: AdapterStorage;
-  /** Adapters named in requests. */
   readonly loras: RequestedAdapters;
   /** Uploads of unfinished tasks, and of songs. */
   readonly uploads: FileStorage;

@@ -11,7 +11,6 @@ const MAX_TITLE = 56;
 const UNSAFE = /[\u0000-\u001f\u007f<>:"/\\|?*\u200e\u200f\u202a-\u202e\u2066-\u2069]+/g;
 
 interface Titled {
-  /** Title given by the user. */
   title?: string | undefined;
   request: Pick<GenerationRequest, "prompt" | "lyrics" | "taskType">;
   /** Its prompt is the caption of the first song, used if the request has no prompt. */
@@ -44,7 +43,6 @@ export function songFileName(title: string, version: string | null, extension: s
   return `${name}${version === null ? "" : ` - ${version}`}.${extension}`;
 }
 
-/** Letter of a version: A, B, C... */
 export function versionLetter(index: number): string {
   return String.fromCharCode(65 + index);
 }

@@ -16,7 +16,6 @@ export class FileStorage {
     readonly directory: string,
     /** Null: the folder is the only storage, local or shared by several machines. */
     readonly store: ObjectStore | null,
-    /** Prefix of object names. */
     private readonly prefix: string,
     /**
      * Folder where new files are written before they are copied, so that they survive a loss of the shared

@@ -108,7 +108,6 @@ export class ObjectStore {
     });
   }
 
-  /** Content of an object; null if there is no such object. */
   async read(name: string, range: ByteRange | null = null): Promise<Readable | null> {
     return this.#asked(async () => {
       const Range = range === null ? undefined : `bytes=${range.start}-${range.end}`;

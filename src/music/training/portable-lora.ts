@@ -27,7 +27,6 @@ interface Tensor {
 }
 
 interface Lora {
-  /** Full content of adapter_config.json. */
   config: Record<string, unknown>;
   rank: number;
   alpha: number;

@@ -20,7 +20,6 @@ export class TrainingRun {
   readonly started: Promise<void>;
   /** Resolves when the run has ended in any state. */
   readonly ended: Promise<void>;
-  /** Error of a failed run. */
   failure: Error | null = null;
   readonly #stopRequest = new AbortController();
   #onFirstStep!: () => void;

@@ -13,7 +13,6 @@ export interface RunPlan {
   config: object;
   epochs: number;
   gradientCheckpointing: boolean;
-  /** Progress lines shown at the start of the run. */
   notices: readonly string[];
 }
 
@@ -53,7 +52,6 @@ export interface RunRecord {
   endedAtMs: number | null;
 }
 
-/** Record of an accepted run before its first event. */
 export function newRecord(plan: RunPlan): RunRecord {
   return {
     id: uuid(),

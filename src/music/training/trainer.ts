@@ -31,7 +31,6 @@ const FP8_NOTICE = "use_fp8 has no effect: frozen weights stay in the model's ow
 /** Error codes of client mistakes. */
 const CLIENT_CODES: readonly unknown[] = ["BAD_ARGUMENT", "BAD_CHECKPOINT"];
 
-/** Parameters of a run, without the design of the adapter. */
 type RunRequest = TrainingParameters & RunPaths;
 
 export class AdapterTrainer {

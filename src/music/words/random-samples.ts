@@ -36,7 +36,6 @@ export class RandomSamples {
     readonly custom: readonly CustomSample[],
   ) {}
 
-  /** Reads the examples of the package. */
   static load(): RandomSamples {
     return new RandomSamples(
       z.array(simpleSample).nonempty().parse(readJson("simple.json")),
@@ -49,7 +48,6 @@ export class RandomSamples {
     return fromCustom(this.custom[indexFromSeed(seed, this.custom.length)] as CustomSample);
   }
 
-  /** Random example. */
   draw(type: SampleType): FormSample {
     return type === "simple_mode" ? fromSimple(pick(this.simple)) : fromCustom(pick(this.custom));
   }
