@@ -236,9 +236,10 @@ VaeConfig VaeConfig::read(const ModelSource& source) {
       out.oscillators.deviation.push_back(value.as_double());
     }
     out.oscillators.floor = oscillators.get_double("floor", 3e-4);
-    out.oscillators.subtracts_floor = oscillators.has("floor");
+    out.oscillators.subtracted = oscillators.get_double("subtracted", 0);
     out.oscillators.loudest = oscillators.get_double("loudest", 2.3);
     file.require(out.oscillators.floor > 0, "floor of oscillators is not positive");
+    file.require(out.oscillators.subtracted >= 0, "subtracted of oscillators is negative");
     const size_t count = out.oscillators.mean.size();
     file.require(count == out.oscillators.deviation.size() &&
                      count <= static_cast<size_t>(out.decoder_input_channels),

@@ -89,9 +89,9 @@ struct VaeConfig {
   /// addition to the decoder. Empty without `oscillators` in the file, as for published autoencoders.
   struct Oscillators {
     std::vector<double> mean, deviation;  // of each channel's log amplitude
-    double floor = 0;      // amplitude that the encoder adds to every semitone
-    bool subtracts_floor = false;  // playing subtracts the floor again; false if the file has no floor
-    double loudest = 0;            // upper limit of played channel values: one wrong latent would drown out a song
+    double floor = 0;       // amplitude that the encoder adds to every semitone
+    double subtracted = 0;  // amplitude that playing subtracts: silence and errors around the floor must not sound
+    double loudest = 0;     // upper limit of played channel values: one wrong latent would drown out a song
   };
   Oscillators oscillators;
 

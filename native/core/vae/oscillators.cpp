@@ -22,9 +22,8 @@ at::Tensor play_oscillators(const at::Tensor& latents, const VaeConfig& config) 
   const int64_t hop = config.samples_per_frame(), frames = latents.size(2);
   const at::Tensor own = latents.narrow(1, 0, count).to(at::kCPU, at::kFloat).clamp_max(config.oscillators.loudest);
   at::Tensor amplitudes = (column(config.oscillators.mean) + column(config.oscillators.deviation) * own).exp();
-  if (config.oscillators.subtracts_floor) {  // the encoder added it; silence must stay silent
-    const double floor = config.oscillators.floor;
-    amplitudes = (amplitudes.square() - floor * floor).clamp_min(0).sqrt();
+  if (const double subtracted = config.oscillators.subtracted; subtracted > 0) {
+    amplitudes = (amplitudes.square() - subtracted * subtracted).clamp_min(0).sqrt();
   }
 
   // Amplitudes change linearly between the middles of frames. Between two middles the wave of a semitone is a

@@ -146,13 +146,14 @@ TEST("config: samples per frame of the VAE are the product of its ratios") {
   const VaeConfig playing = vae("{" + kVae + R"(, "oscillators": {"mean": [-2, -3.5], "deviation": [1, 2]}})");
   EXPECT((playing.oscillators.mean == std::vector<double>{-2, -3.5}));
   EXPECT_NEAR(playing.oscillators.floor, 3e-4, 1e-9);
-  EXPECT(!playing.oscillators.subtracts_floor);
+  EXPECT_EQ(playing.oscillators.subtracted, 0);
   const std::string floored = R"(, "oscillators": {"mean": [-2], "deviation": [1], "loudest": 4, "floor": )";
-  const VaeConfig quiet = vae("{" + kVae + floored + "0.002}}");
-  EXPECT(quiet.oscillators.subtracts_floor);
+  const VaeConfig quiet = vae("{" + kVae + floored + R"(0.002, "subtracted": 0.004}})");
+  EXPECT_NEAR(quiet.oscillators.subtracted, 0.004, 1e-9);
   EXPECT_NEAR(quiet.oscillators.floor, 0.002, 1e-9);
   EXPECT_NEAR(quiet.oscillators.loudest, 4, 1e-9);
   EXPECT_THROWS(vae("{" + kVae + floored + "0}}"), "floor of oscillators is not positive");
+  EXPECT_THROWS(vae("{" + kVae + floored + R"(0.002, "subtracted": -1}})"), "subtracted of oscillators is negative");
   EXPECT_THROWS(vae("{" + kVae + R"(, "oscillators": {"mean": [-2], "deviation": [1, 2]}})"),
                 "oscillators needs one mean");
   const std::string two = R"(, "oscillators": {"mean": [-2, -3], "deviation": [1, 2]}, "spectral_encoder": )";

@@ -333,8 +333,7 @@ TEST("vae: oscillators play their semitones in addition to the decoder, from fir
   EXPECT_NEAR(loudest.abs().max().item<double>(), std::exp(0.3) + std::exp(-3.5), 0.01);
 
   VaeConfig above = vae.config();
-  above.oscillators.subtracts_floor = true;
-  above.oscillators.floor = std::exp(-3.5);  // as loud as the second semitone
+  above.oscillators.subtracted = std::exp(-3.5);  // as loud as the second semitone
   const at::Tensor first = play_oscillators(latents, above)[0];
   EXPECT_NEAR(first.abs().max().item<double>(), std::sqrt(std::exp(-3.0) - std::exp(-7.0)), 1e-3);
 

@@ -10,7 +10,7 @@ from mmap import MAP_SHARED
 import torch
 
 from facts import Facts
-from latent_space import Parts
+from latent_space import SUBTRACTED, Parts
 
 MIX, SILENCE, SPACE = "mix", "silence", "space.pt"
 
@@ -94,7 +94,7 @@ class Data:
         config, measured = self.config("vae"), self.measured
         parts = Parts.of(config["decoder_input_channels"])
         oscillators = {name: measured[f"low_{name}s"].tolist() for name in ("mean", "deviation")}
-        oscillators.update({name: measured[name] for name in ("floor", "loudest")})
+        oscillators.update(floor=measured["floor"], subtracted=SUBTRACTED, loudest=measured["loudest"])
         encoder = {"clock_channels": parts.beats, "timbre_channels": parts.timbre, "pitch_classes": parts.pitches}
         return {**config, "oscillators": oscillators, "spectral_encoder": encoder}
 

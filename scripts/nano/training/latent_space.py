@@ -14,6 +14,8 @@ from semitones import MOST, Semitones
 from spectra import energies_around, mel_filters
 
 FLOOR = 2e-3          # amplitude, -54 dB: of a new space; a checkpoint's own stands in its vae/config.json
+# Amplitude that the oscillators subtract, -48 dB: above the floor, so that a model's errors around it are not played.
+SUBTRACTED = 4e-3
 FIRST_FLOOR, FIRST_LOUDEST = 3e-4, 2.3  # of checkpoints whose config names none
 MEASURED_FRAMES = 500
 SMALLEST_LOW = 0.05   # deviation

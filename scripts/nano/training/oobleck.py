@@ -108,4 +108,4 @@ class Decoder(nn.Module):
         mean, deviation = (torch.tensor(own[name], device=latents.device)[:, None] for name in ("mean", "deviation"))
         lows = mean + deviation * latents[:, :len(mean)].clamp_max(own.get("loudest", FIRST_LOUDEST))
         hop = math.prod(self.config["downsampling_ratios"])
-        return play(lows, hop, self.config["sampling_rate"], own.get("floor", 0.0))
+        return play(lows, hop, self.config["sampling_rate"], own.get("subtracted", 0.0))

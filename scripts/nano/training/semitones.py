@@ -46,12 +46,12 @@ class Semitones:
         return 0.5 * (found + self.floor**2).log()
 
 
-def play(log_amplitudes, hop, rate, floor=0.0):
-    """[B, count, frames] -> [B, frames hop]. Amplitudes without the encoder's floor, linear from the middle of a frame to the
+def play(log_amplitudes, hop, rate, subtracted=0.0):
+    """[B, count, frames] -> [B, frames hop]. Amplitudes less `subtracted`, linear from the middle of a frame to the
     middle of the next. As in the engine, a product of two matrices."""
     amplitudes, device = log_amplitudes.exp(), log_amplitudes.device
-    if floor > 0:
-        amplitudes = (amplitudes.square() - floor**2).clamp_min(1e-12).sqrt()
+    if subtracted > 0:
+        amplitudes = (amplitudes.square() - subtracted**2).clamp_min(1e-12).sqrt()
     count, frames = amplitudes.shape[1:]
     turns = hertz_of(count)[:, None] / rate  # a sample
     begins = (torch.arange(frames + 1) - 0.5) * hop

@@ -132,6 +132,7 @@ class Stages(unittest.TestCase):
         self.assertNotIn("floor", config["oscillators"])
         exported = json.loads((out / "vae/config.json").read_text())["oscillators"]
         self.assertEqual(exported["floor"], FLOOR)
+        self.assertGreater(exported["subtracted"], FLOOR)
         again = self.tiny.packed(self.tiny.root / "again", out)
         self.assertEqual(again.vae_config()["oscillators"], exported)
 
