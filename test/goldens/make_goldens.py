@@ -240,7 +240,7 @@ def oscillators(latents, own):
     lowband, hop, rate = own["oscillators"], math.prod(own["downsampling_ratios"]), own["sampling_rate"]
     mean, deviation = (torch.tensor(lowband[name]).double()[:, None] for name in ("mean", "deviation"))
     amplitudes = (mean + deviation * latents[0, :len(mean)].double().clamp_max(lowband.get("loudest", FIRST_LOUDEST))).exp()
-    amplitudes = (amplitudes.square() - lowband.get("floor", 0.0) ** 2).clamp_min(0).sqrt()
+    amplitudes = (amplitudes.square() - lowband.get("subtracted", 0.0) ** 2).clamp_min(0).sqrt()
     frames = amplitudes.shape[1]
     sample = torch.arange(frames * hop, dtype=torch.double)
     place = (sample / hop - 0.5).clamp(0, frames - 1)
