@@ -13,7 +13,10 @@ const BLOCK_METERS = 80;
 export const ORIGIN = { x: 400, z: 300 };
 /** Plants, industry and polluting services are built near this place. */
 export const WORKS = { x: -200, z: 260 };
-/** In every three by three blocks, the middle one is a square: parks and other small services, within a walk of all nine. */
+/**
+ * In every three by three blocks, the middle one is a square for parks and other small services, within a walk of all nine.
+ * One corner is kept free for a larger service.
+ */
 const SQUARE_BLOCKS = 3;
 const PARK_METERS = 200;
 
@@ -57,7 +60,7 @@ export class Town {
 
   /** Opens the free block nearest to a place and zones it. */
   zone(zone: string, near: GroundPoint): void {
-    const { center } = this.#open(this.#nearestFree(near), zone);
+    const { center } = this.#open(this.#nearestFree(near, isForHomesOrWork), zone);
     setZone.act(this.city, { dryRun: false, preserveOccupied: false, zone, center, radius: 40 });
   }
 
@@ -108,11 +111,11 @@ export class Town {
     return best ?? this.#nearestFree(near);
   }
 
-  /** The free block, other than a future square, that is nearest to a place and to the highway. */
-  #nearestFree(near: GroundPoint): Spot {
+  /** The free block of a kind that is nearest to a place and to the highway. */
+  #nearestFree(near: GroundPoint, isSuitable = (spot: Spot) => !isForSquare(spot)): Spot {
     const metersTo = (spot: Spot) =>
       metersBetween(centerOf(spot), near) + 0.3 * metersBetween(centerOf(spot), ORIGIN);
-    const free = [...this.#frontier()].filter((spot) => !isForSquare(spot));
+    const free = [...this.#frontier()].filter(isSuitable);
     return free.reduce((best, spot) => (metersTo(spot) < metersTo(best) ? spot : best));
   }
 
@@ -167,6 +170,10 @@ function keyOf({ column, row }: Spot): string {
 
 function isForSquare({ column, row }: Spot): boolean {
   return column % SQUARE_BLOCKS === 1 && row % SQUARE_BLOCKS === 1;
+}
+
+function isForHomesOrWork(spot: Spot): boolean {
+  return !isForSquare(spot) && (spot.column % SQUARE_BLOCKS !== 2 || spot.row % SQUARE_BLOCKS !== 2);
 }
 
 function centerOf({ column, row }: Spot): GroundPoint {

@@ -31,8 +31,9 @@ const PROVIDERS: Readonly<Record<Coverage, string>> = {
   university: "University",
   leisure: "Regular Park",
 };
-/** Power comes from solar plants instead of wind turbines above this number of citizens. */
+/** Larger towns build a solar plant instead of a wind turbine if they have this much money. */
 const LARGE_TOWN_CITIZENS = 8_000;
+const SOLAR_MONEY = 100_000;
 
 /** Load of a service, as a share of its total capacity, above which another building is added. */
 const BUSY = 1.3;
@@ -60,7 +61,8 @@ function foundTown(seed: number, reserve = RESERVE): SimulatedCity {
 /** Adds plants before a network runs short: electric heating needs half as much again in winter. Returns false if money is short. */
 function keepUtilities(town: Town): boolean {
   const { city } = town;
-  const power = city.citizenCount > LARGE_TOWN_CITIZENS ? "Solar Power Plant" : "Advanced Wind Turbine";
+  const isRich = city.citizenCount > LARGE_TOWN_CITIZENS && town.funds > SOLAR_MONEY;
+  const power = isRich ? "Solar Power Plant" : "Advanced Wind Turbine";
   const plants = [
     ["power", power, 0.6],
     ["water", "Water Tower", 0.8],
@@ -100,7 +102,7 @@ function zoneByBars(town: Town, getsHomes: boolean): void {
 }
 
 /**
- * Builds the services that many households lack, and those whose capacity is nearly used.
+ * Builds the services that many households lack, the gravest first, and those whose capacity is nearly used.
  * @param most maximum number of new buildings
  * @returns false if money is short for a missing service that costs much happiness
  */
@@ -109,7 +111,8 @@ function serveWishes(town: Town, most: number): boolean {
   const wished = city
     .missingServices()
     .filter(({ householdsWithout }) => householdsWithout > 0.1 * city.world.households.size)
-    .map(({ service, place, pointsLost }) => ({ prefab: PROVIDERS[service as Coverage], place, pointsLost }));
+    .map(({ service, place, pointsLost }) => ({ prefab: PROVIDERS[service as Coverage], place, pointsLost }))
+    .sort((a, b) => b.pointsLost - a.pointsLost);
   const needs = [...wished, ...busyServices(city)]
     .filter(({ prefab }, i, all) => all.findIndex((other) => other.prefab === prefab) === i)
     .slice(0, most);

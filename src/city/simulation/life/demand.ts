@@ -22,9 +22,13 @@ export function updateDemand(world: World): void {
   }
 }
 
+/** A village can add eight percent of homes a week. A town of this size can add half of that, a city about 20 homes. */
+const HALF_GROWTH_HOUSEHOLDS = 250;
+
 /**
  * Subtracts a building site's share of the demand at once, because the formulas count its places only once it is built.
- * The next sites wait for the bar to rise again.
+ * The next sites wait for the bar to rise again. A site counts more in a larger town, because a region sends only so many
+ * newcomers a week.
  */
 export function satisfyDemand(world: World, { prefab, homes, jobs }: SimBuilding): void {
   const bar = demandBarOf(prefab.service);
@@ -32,7 +36,8 @@ export function satisfyDemand(world: World, { prefab, homes, jobs }: SimBuilding
     bar === "residential"
       ? homes / Math.max(world.households.size, 100)
       : jobs / Math.max(world.citizens.size / 2, 100);
-  world.demand[bar] = Math.max(world.demand[bar] - 200 * share, 0);
+  const weight = 200 * (1 + world.households.size / HALF_GROWTH_HOUSEHOLDS);
+  world.demand[bar] = Math.max(world.demand[bar] - weight * share, 0);
 }
 
 /**

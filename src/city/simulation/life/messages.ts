@@ -22,9 +22,12 @@ const WISH_PERCENT = 3;
 /** Pollution from which people complain. */
 const FOUL_AIR = 30;
 const HIGH_DEMAND = 80;
-const MILESTONES = [100, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000];
-/** Money from the state for each citizen of a milestone, as the game rewards growth. */
-const REWARD_PER_CITIZEN = 30;
+/** Close to each other, so that no reward pays for a sudden growth. */
+const MILESTONES = [100, 1_000, 10_000].flatMap((unit) =>
+  [1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8].map((step) => step * unit),
+);
+/** Money from the state for each citizen since the last milestone, as the game rewards growth. */
+const REWARD_PER_CITIZEN = 50;
 
 /** Alternative wordings of a message; `@` stands for the street. */
 type Saying = readonly [messageId: string, ...texts: string[]];
@@ -151,8 +154,8 @@ export function reportFirstRoad(world: World, streetName: string): void {
 export function reportCity(world: World): void {
   const reached = MILESTONES.findLast((milestone) => world.citizens.size >= milestone) ?? 0;
   if (reached > world.milestone) {
+    const reward = REWARD_PER_CITIZEN * (reached - world.milestone);
     world.milestone = reached;
-    const reward = REWARD_PER_CITIZEN * reached;
     world.ledger.book("Milestones", reward);
     const text = `The city has grown to ${reached} citizens, and receives ${reward} from the state.`;
     announce(world, "CHIRP_MILESTONE_REACHED", text);
