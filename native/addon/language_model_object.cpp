@@ -29,12 +29,12 @@ class WaitingRequests : public RequestQueue {
     requests_.push_back(std::move(request));
     return !std::exchange(has_batch_, true);
   }
-  /// The first request of a batch.
+  /// Removes and returns the request that starts a batch.
   std::shared_ptr<LanguageRequest> first() {
     const std::lock_guard lock(mutex_);
     return pop();
   }
-  /// Null while other work waits for the thread: joining requests could delay it without end.
+  /// Null while other work waits for the thread, because a batch that requests keep joining might never end.
   std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>& fits) override {
     if (WorkerThread::language().has_waiting()) return nullptr;
     const std::lock_guard lock(mutex_);

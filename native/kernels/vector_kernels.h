@@ -6,7 +6,7 @@
 
 namespace carillon::kernels {
 
-/// Outputs of a panel: of bfloat16 words, and of float32.
+/// Number of outputs of a panel of bfloat16 words, and of a panel of float32.
 inline constexpr int kPanel = 32, kFloatPanel = 16;
 
 /// Left operand. Tap t of row r has `words` words from `data + r * row_stride + t * tap_stride` on (strides in words).
@@ -68,7 +68,7 @@ inline constexpr int64_t kCodeBlock = 32;
 inline constexpr int kGemvRows = 8;
 
 #if defined(CARILLON_FLOAT_TILES)
-/// Rows times one float32 panel; stores `outputs` of its outputs.
+/// Rows times one float32 panel; stores the first `outputs` outputs.
 void tiles_float(const FloatTileInput& input, int64_t rows, const float* panel, int outputs,
                  const FloatTileEpilogue& epilogue);
 inline constexpr int kFloatRows = 6;  // as many as the registers of AVX2 hold
@@ -91,7 +91,7 @@ void pack_panel_float(const StoredMatrix& matrix, int64_t first, float* panel);
 #endif
 
 #if defined(CARILLON_AVX512)
-/// Rows times one packed panel; stores `outputs` of its outputs.
+/// Rows times one packed panel; stores the first `outputs` outputs.
 using Tiles = void(const TileInput&, int64_t rows, const uint32_t* panel, int outputs, const TileEpilogue&);
 Tiles tiles_avx512;
 inline constexpr int kAvx512Rows = 14;  // as many as the registers hold

@@ -80,7 +80,7 @@ void AtomicFile::write(const void* data, size_t size) {
 }
 
 void AtomicFile::commit() {
-  // A full disk may be reported only here.
+  // Some file systems report a full disk only at fsync.
   if (::fsync(descriptor_) != 0) refuse(errno);
   if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) refuse(errno);
   ::close(descriptor_);

@@ -71,9 +71,9 @@ std::string json_string(std::string_view text);
 /// Shortest text that reads back as the same number; null if it is not finite.
 std::string json_number(double value);
 std::string json_bool(bool value);
-/// Items are JSON texts.
+/// JSON array of items that are JSON texts.
 std::string json_array(const std::vector<std::string>& items);
-/// Members by key, values JSON texts, keys sorted. On one line, or `indented` with one member a line.
+/// JSON object with sorted keys; the values are JSON texts. One line, or one line per member if `indented`.
 std::string json_object(const std::map<std::string, std::string>& members, bool indented = false);
 
 }  // namespace carillon

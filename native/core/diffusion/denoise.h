@@ -14,7 +14,7 @@
 
 namespace carillon {
 
-/// Keeps the source outside a window while the inside is generated.
+/// Keeps the source outside a window; only the inside is generated.
 struct Repaint {
   at::Tensor mask;   // [B, T] bool, true inside the window
   at::Tensor clean;  // [B, T, C] float32, latents of the whole source
@@ -28,8 +28,8 @@ struct Repaint {
 /// `state` [B, T, C] inside the window, time * noise + (1 - time) * clean outside.
 at::Tensor inject_source(const at::Tensor& state, const Repaint& repaint, const at::Tensor& noise, double time);
 
-/// 1 inside the window, falling linearly to 0 over `frames` frames outside either edge (interior points of a line
-/// over frames + 2 points; shortened at the ends of the clip). mask [B, T] bool -> [B, T] float32.
+/// Weights that are 1 inside the window and fall linearly over `frames` frames outside each edge, without reaching 0;
+/// the fade is shorter at the ends of the clip. mask [B, T] bool -> [B, T] float32.
 at::Tensor soft_window(const at::Tensor& mask, int64_t frames);
 
 /// Mixes the finished latents with the source by soft_window. Leaves items unchanged if the window spans all frames.

@@ -46,7 +46,7 @@ double natural_log(float u) {
   return exponent * kLn2 + 2.0 * ratio * series;
 }
 
-/// sin v for 0 <= v <= 2 pi (1 + 1e-7): Taylor's series within an eighth of a turn of a multiple of pi / 2.
+/// sin v for 0 <= v <= 2 pi (1 + 1e-7). Subtracts the nearest multiple of pi / 2; Taylor's series of the rest.
 double sine(float v) {
   constexpr double kHalfPi = 1.5707963267341256, kHalfPiRest = 6.077100506506192e-11, kPerHalfPi = 0.6366197723675814;
   const int quarter = static_cast<int>(v * kPerHalfPi + 0.5);

@@ -110,8 +110,8 @@ class Dit {
              const Modulation& modulation, const CrossCache& cross,
              const std::function<void(const at::Tensor& weights)>& on_weights) const;
 
-  /// The same velocity for training an adapter of the attention: `run` runs each layer, including keys and values of
-  /// the encoder states [B, L, E]. `encoder_mask` as in attend_to.
+  /// Velocity for training an adapter of the attention. `run` runs each layer, which also computes the keys and values
+  /// of the encoder states [B, L, E]. `encoder_mask` as in attend_to.
   at::Tensor velocity_by_layer(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
                                const at::Tensor& encoder_states, const at::Tensor& encoder_mask,
                                const LayerRunner& run) const;

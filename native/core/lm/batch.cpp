@@ -260,9 +260,9 @@ void Batch::take(const std::vector<int64_t>& ids, KvCache& cache) {
   for (Member* member : broken) drop(*member, not_finite());
 }
 
-/// Without the requests whose hidden states are not finite: they fail, and the others go on.
+/// Removes the rows of requests whose hidden states are not finite. These requests fail; the others continue.
 Hidden Batch::without_broken(const Hidden& hidden) {
-  if (members_.size() == 1) return hidden;  // choosing fails for all of it
+  if (members_.size() == 1) return hidden;  // a single request fails when its tokens are chosen
   at::Tensor finite = hidden.conditional.isfinite().all(1);
   if (guided_) finite = finite & hidden.unconditional.isfinite().all(1);
   finite = finite.cpu();

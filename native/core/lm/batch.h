@@ -20,7 +20,7 @@ struct BatchLimits {
 };
 
 /// Requests that are decoded together: a step reads each weight once for all their rows. Requests join and leave
-/// between tokens; each is cancelled, and fails, alone. The arguments must outlive it.
+/// between tokens; if one is cancelled or fails, the others continue. The arguments must outlive the batch.
 class Batch {
  public:
   /// `options`: a job with the stage and sampling options that all requests share.

@@ -12,11 +12,11 @@
 namespace carillon {
 namespace {
 
-/// Rows of a batch that requests may join: as many as the kernels of the CPU sum in the same order.
+/// Maximum rows of a batch that requests may join. Up to this number CPU kernels compute a row the same as alone.
 constexpr int64_t kMostRows = 16;
-/// Share of the free memory that rows for joining requests may take.
+/// A batch that requests may join takes at most the free memory divided by this.
 constexpr int64_t kSpareShare = 4;
-/// Tokens that a joining request may have beyond a quarter more than the first one.
+/// Rows of such a batch are a quarter longer than the first request needs, plus this many tokens.
 constexpr int64_t kSpareTokens = 128;
 
 class NoQueue : public RequestQueue {
@@ -24,7 +24,7 @@ class NoQueue : public RequestQueue {
   std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>&) override { return nullptr; }
 };
 
-/// Results of a request of `jobs` that `run` resolves or rejects.
+/// Makes a request of `jobs`, passes it to `run`, and returns its results or throws its error.
 std::vector<LanguageResult> run_alone(std::span<const LanguageJob> jobs, const Control& control,
                                       const std::function<void(std::shared_ptr<LanguageRequest>)>& run) {
   std::vector<LanguageResult> results;
@@ -48,7 +48,7 @@ void check_request(const LanguageRequest& request, const CausalLm& model, const 
   check_jobs(request.jobs, vocabulary, max_context_tokens);
 }
 
-/// Limits of the batch of `first`: rows for more songs, of more tokens, if there is memory to spare.
+/// Limits of the batch that `first` starts. With enough memory it has room for more and longer requests.
 BatchLimits limits_of(const LanguageRequest& first, const CausalLm& model, int64_t rows_per_song,
                       int64_t max_context_tokens, int64_t max_songs) {
   const BatchLimits own{song_count(first.jobs), longest_row(first.jobs), max_context_tokens};

@@ -72,7 +72,7 @@ RepaintHold repaint_hold(const Edit& edit);
 /// Keeps `latents` [B, T, C] float32 outside of `inside` [B, T] bool; nullopt if all frames are inside.
 std::optional<Repaint> hold_outside(const at::Tensor& latents, const at::Tensor& inside, const RepaintHold& hold);
 
-/// Inputs of a denoising run, either of one item for the whole batch or of every item.
+/// Inputs of a denoising run: one item that the whole batch shares, or one for each item.
 struct TaskInputs {
   ContextInputs context;
   std::optional<Repaint> repaint = {};  // if the song keeps part of the source

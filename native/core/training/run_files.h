@@ -35,7 +35,7 @@ struct TrainingPosition {
   int64_t epoch = 0;    // finished epochs
   int64_t batches = 0;  // finished micro-batches of the current epoch
   int64_t step = 0;     // optimiser steps; determines the learning rate
-  // Of the current epoch:
+  // Progress within the current epoch:
   int64_t epoch_steps = 0;
   double epoch_loss_sum = 0;  // sum over these steps
 

@@ -48,7 +48,7 @@ at::Tensor load_weight(const Weights& weights, at::IntArrayRef shape) {
 /// Weight as the matrix [rows, depth] of the time-major product.
 at::Tensor as_matrix(const at::Tensor& weight, const ConvolutionShape& shape) {
   if (!shape.transposed) return weight.permute({0, 2, 1}).reshape({shape.out, shape.kernel * shape.in});
-  // Output phase r of input step i is weight r of x[i] and weight r + stride of x[i - 1].
+  // Output i * stride + r is the sum of x[i] times weight r and x[i - 1] times weight r + stride.
   const at::Tensor taps = weight.view({shape.in, shape.out, 2, shape.stride}).flip(2);
   return taps.permute({3, 1, 2, 0}).reshape({shape.stride * shape.out, 2 * shape.in});
 }

@@ -174,7 +174,7 @@ at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
 }
 
 at::Tensor Oobleck::end_in_parts(const Signal& x, SignalPool& pool) const {
-  // In rows. The last convolution reads three samples on each side; three rows contain at least as many.
+  // Numbers of rows. The last convolution reads three samples on each side, and three rows have at least three samples.
   constexpr int64_t kPartRows = 512, kContext = 3;
   const Convolution& resample = blocks.back().resample;
   std::vector<at::Tensor> parts;

@@ -76,7 +76,7 @@ double distance(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs()
 
 }  // namespace
 
-TEST("adapter file: reads alpha / r times B A for every module of a PEFT folder") {
+TEST("adapter file: computes alpha / r * B A for every module of a PEFT folder") {
   const Tensors tensors = peft_tensors();
   const Adapter adapter = read(write_peft(tensors));
   EXPECT(adapter.kind == Adapter::Kind::kLora);

@@ -76,7 +76,7 @@ TEST("adapters: LoKr delta is kron(w1, w2)") {
   EXPECT(at::mv(lokr_delta(kFirst, kSecond, 0.5), x).equal(at::tensor({-3.0f, 15.0f, -7.0f, 32.0f})));
 }
 
-TEST("adapters: DoRA scales rows of the changed weight to the magnitudes") {
+TEST("adapters: DoRA scales each row of the changed weight to its magnitude") {
   const at::Tensor weight = base_weight(), changed = weight + lokr_delta(kFirst, kSecond, 0.5);
   EXPECT(distance(row_norms(weight).view(-1), at::tensor({0.7416f, 2.1237f, 3.5763f, 5.0388f})) < 1e-4);
   EXPECT(distance(row_norms(changed).view(-1), at::tensor({1.5652f, 4.2732f, 4.8877f, 9.9368f})) < 1e-4);

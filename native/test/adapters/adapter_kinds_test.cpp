@@ -65,7 +65,7 @@ Tensors with(Tensors tensors, const Tensors& more) {
 
 }  // namespace
 
-TEST("adapter kinds: LoHa adds alpha / rank times the elementwise product of two products") {
+TEST("adapter kinds: LoHa adds alpha / rank times the elementwise product of two low-rank matrices") {
   const at::Tensor change = plain_product(kLoha.at("hada_w1_a"), kLoha.at("hada_w1_b")) *
                             plain_product(kLoha.at("hada_w2_a"), kLoha.at("hada_w2_b"));
   EXPECT(read(write_parts(kLoha)).kind == AdapterKind::kLoha);

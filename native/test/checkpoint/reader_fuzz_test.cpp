@@ -81,7 +81,7 @@ void expect_no_crash(const std::string& whole, const std::string& source,
   }
 }
 
-/// The same through a file at `path`.
+/// As expect_no_crash, for a reader of files: writes each damaged copy to `path`, then calls `read`.
 void expect_no_crash_file(const std::string& path, const std::function<void()>& read) {
   expect_no_crash(read_file(path), path, [&](const std::string& bytes) {
     test::write_file(path, bytes);
@@ -122,7 +122,7 @@ TEST("damaged files: GGUF reads never leave the file") {
   });
 }
 
-TEST("damaged files: training samples of Carillon and Python are read or rejected") {
+TEST("damaged files: training samples written by Carillon or Python are read or rejected") {
   const std::string path = test::fixture_directory() + "/sample.pt";
   write_sample(path, some_sample());
   expect_no_crash_file(path, [&] { read_sample(path); });

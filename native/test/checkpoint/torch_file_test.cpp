@@ -74,7 +74,7 @@ TEST("torch file: reads every storage type in its dtype") {
   EXPECT_THROWS(read({.type = "QInt8Storage"}, at::zeros({6})), "storage type 'torch QInt8Storage' is not supported");
 }
 
-TEST("torch file: rejects a view beyond its storage, also if its numbers overflow") {
+TEST("torch file: rejects a view beyond its storage, also if offset or sizes overflow") {
   const int32_t most = std::numeric_limits<int32_t>::max();
   const std::vector<View> views = {{.offset = 1},
                                    {.offset = -1},
@@ -91,7 +91,7 @@ TEST("torch file: rejects a view beyond its storage, also if its numbers overflo
   EXPECT_THROWS(read({}, at::zeros({5})), "says its storage has 6 elements, but the file has 20 bytes");
 }
 
-TEST("torch file: names the error of other and incomplete files") {
+TEST("torch file: rejects incomplete files and other formats with the reason") {
   const std::string pickle = pickled({}), storage(24, '\0');
   const auto open = [](const std::vector<std::pair<std::string, std::string>>& entries) {
     return TorchFile::open(write(entries)).tensor("x");

@@ -77,7 +77,7 @@ void expect_same(const LanguageJob& job) {
   EXPECT(used.synchronisations < host.used().synchronisations / 4);  // it did run ahead
 }
 
-TEST("run_ahead: a step of all rows equals a step of each row, with the kernel that takes row lengths") {
+TEST("run_ahead: a step on the device equals feeding the rows, also if their lengths differ") {
   const CausalLm halves = CausalLm::load("models/carillon-nano/lm", choose_placement("cuda:0", "bfloat16"), Control());
   KvCache cache = halves.make_cache(2, 64), expected = halves.make_cache(2, 64);
   for (KvCache* each : {&cache, &expected}) {
@@ -96,7 +96,7 @@ TEST("run_ahead: gives the host's tokens for a guided job with prompts of differ
   expect_same(job);
 }
 
-TEST("run_ahead: supports top k, top p, min p and a repetition penalty after given ids") {
+TEST("run_ahead: supports top k, top p, min p and a repetition penalty that counts forced ids") {
   LanguageJob job = job_of({TokensSegment{{7, 3000, 8}}, CodesSegment{40}, TokensSegment{{9}}});
   job.top_k = 40;
   job.top_p = 0.9;
@@ -129,7 +129,7 @@ TEST("run_ahead: gives the host's tokens if rows end at different positions") {
   EXPECT(std::count(result.finished.begin(), result.finished.end(), FinishReason::kEndToken) >= 2);
 }
 
-TEST("decoder: graphs give the same pattern tokens as no graphs") {
+TEST("decoder: gives the same pattern tokens with and without CUDA graphs") {
   MaskCache masks(vocabulary(), kDevice);
   LanguageJob job =
       job_of({PatternSegment{"([a-m][n-z]{1,2}){8,12}\n", false, 40}, TokensSegment{{7, 8}}, CodesSegment{3}});
@@ -143,7 +143,7 @@ TEST("decoder: graphs give the same pattern tokens as no graphs") {
          result.token_ids[0].size() != result.token_ids[2].size());
 }
 
-TEST("run_ahead: a request joins while the device runs ahead, and all get the ids that they get alone") {
+TEST("run_ahead: a request can join while the device runs ahead; all requests get the same ids as alone") {
   class OneArrival : public RequestQueue {
    public:
     std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>& fits) override {

@@ -85,7 +85,7 @@ TEST("denoise: guidance is active inside its interval only, and never on turbo m
   EXPECT_EQ(largest_difference(run(turbo, plain, {1}), run(turbo, inside, {1})), 0.0);
 }
 
-TEST("denoise: one step moves along the velocity to the data") {
+TEST("denoise: a single step moves along the velocity from noise to data") {
   const AceStep model = tiny_ace_step({});
   DenoiseJob job = job_for(model, 1);
   job.denoise.timesteps = {1.0};

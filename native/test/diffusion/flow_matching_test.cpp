@@ -15,7 +15,7 @@ const Schedule kShift3 = {1, 21.0 / 22, 0.9, 5.0 / 6, 0.75, 9.0 / 14, 0.5, 0.3};
 
 }  // namespace
 
-TEST("schedule: turbo tables with the shift rounded") {
+TEST("schedule: turbo_table rounds the shift to 1, 2 or 3") {
   expect_times(turbo_table(1.0), {1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125});
   expect_times(turbo_table(2.0), {1, 14.0 / 15, 6.0 / 7, 10.0 / 13, 2.0 / 3, 6.0 / 11, 0.4, 2.0 / 9});
   expect_times(turbo_table(3.0), kShift3);
@@ -64,7 +64,7 @@ TEST("schedule: turbo models use the number of steps but not the shift") {
   expect_times(schedule_of(job, false), {0.97, 0.31});
 }
 
-TEST("schedule: finds the nearest evaluation, the earlier one of a tie") {
+TEST("schedule: nearest_step finds the nearest evaluation, and the earlier one in a tie") {
   EXPECT_NEAR(kShift3[nearest_step(kShift3, 0.6)], 9.0 / 14, 1e-9);
   EXPECT_EQ(nearest_step(kShift3, 0.0), 7u);
   EXPECT_EQ(nearest_step({0.5, 0.25}, 0.375), 0u);

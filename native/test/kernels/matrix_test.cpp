@@ -111,7 +111,7 @@ TEST("matrix: an output does not depend on the other outputs of a product") {
   }
 }
 
-TEST("matrix: a row among up to sixteen equals the row alone, for every type and instruction set") {
+TEST("matrix: each of up to sixteen rows has the same bits as the row alone, for every type and instruction set") {
   const c10::InferenceMode inference;
   const at::Tensor wide = at::randn({300, 512}), bias = at::randn({300});
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {

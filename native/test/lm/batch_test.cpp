@@ -51,7 +51,7 @@ std::unique_ptr<Asked> ask(std::vector<LanguageJob> jobs,
   return asked;
 }
 
-/// Offers each request from its own call of `take` on.
+/// Queue in which each request arrives at a given call of `take`.
 class Arrivals : public RequestQueue {
  public:
   void offer(int call, const std::unique_ptr<Asked>& asked) { waiting_.emplace_back(call, asked->request); }
@@ -94,7 +94,7 @@ void run(Decoder& decoder, const std::unique_ptr<Asked>& first, RequestQueue& qu
 
 }  // namespace
 
-TEST("batch: a request that joins between tokens gets the ids that it gets alone, and so do the others") {
+TEST("batch: a request that joins between tokens gets the same ids as alone, and so do the others") {
   for (const double cfg_scale : {1.0, 2.0}) {
     LanguageJob one = codes_job({1, 2, 3}, 20, {1, 2}), two = codes_job({5, 6, 7, 8}, 9, {7, 1});
     one.cfg_scale = two.cfg_scale = cfg_scale;
@@ -111,7 +111,7 @@ TEST("batch: a request that joins between tokens gets the ids that it gets alone
   }
 }
 
-TEST("batch: a request takes the rows of one that has ended") {
+TEST("batch: a request reuses the rows of one that has ended") {
   const LanguageJob long_job = codes_job({1, 2, 3}, 30, {1}), short_job = codes_job({5, 6}, 4, {2}),
                     next_job = codes_job({7, 7, 7, 7}, 6, {3});
   const auto first = ask({long_job}), second = ask({short_job}), third = ask({next_job});
@@ -171,7 +171,7 @@ TEST("batch: a request waits for its own batch if its sampling differs, or if it
   }
 }
 
-TEST("batch: no request joins one that does not share") {
+TEST("batch: no request joins one with shares_batch = false") {
   LanguageJob job = codes_job({1, 2, 3}, 20, {1});
   job.shares_batch = false;
   const auto first = ask({job}), second = ask({codes_job({5, 6, 7}, 20, {2})});
@@ -235,7 +235,7 @@ TEST("batch: a failure of the model rejects all of its requests") {
   EXPECT(first->error == "out of memory" && second->error == "out of memory");
 }
 
-TEST("generate: on a real model a request that joins gets the ids that it gets alone, in each type") {
+TEST("generate: on a real model a request that joins gets the same ids as alone, in every weight type") {
   for (const char* dtype : {"float32", "bfloat16"}) {
     const CausalLm model = CausalLm::load("models/carillon-nano/lm", choose_placement("cpu", dtype), Control());
     const auto size = static_cast<size_t>(model.config().vocab_size);

@@ -117,7 +117,7 @@ TEST("generate: OOM error names the number of songs that fit") {
   EXPECT_THROWS(check_cache(2, 2, 1000, 1500), "shorten the song");
 }
 
-TEST("generate: guidance uses the negative prompt, and its rows get the same new tokens") {
+TEST("generate: guidance uses the negative prompt; unconditional rows get the tokens of conditional ones") {
   auto job = job_of({CodesSegment{5}}, {1, 2});
   job.negative_prompt = {9};
   job.temperature = 0.0;
@@ -207,7 +207,7 @@ TEST("generate: rows end at the end token with different lengths") {
   EXPECT(*std::max_element(lengths.begin(), lengths.end()) > *std::min_element(lengths.begin(), lengths.end()));
 }
 
-TEST("generate: feeds a long prompt in chunks, once for all rows") {
+TEST("generate: feeds a long prompt in chunks, and only once for all rows") {
   auto job = job_of({CodesSegment{1}}, {1, 2, 3});
   job.prompt.assign(1100, 7);
   job.negative_prompt = {8, 8};

@@ -102,7 +102,7 @@ void expect_valid(const ProgramCursor& cursor, Pattern& shape) {
 
 }  // namespace
 
-TEST("program: any logits give a valid metadata block (10,000 seeds, every set of fields)") {
+TEST("program: random logits give a valid metadata block (10,000 seeds, every set of fields)") {
   MaskCache cache(vocabulary(), at::kCPU);
   for (uint32_t set = 0; set < 8; ++set) {
     const Fields fields{(set & 1) != 0, (set & 2) != 0, (set & 4) != 0};
@@ -232,7 +232,7 @@ TEST("program: generates codes in the exact count, or until the end token") {
   for (const int32_t id : endless.ids()) EXPECT(id < kFirstCode + kCodes);
 }
 
-TEST("program: a text segment has ordinary tokens until the first end token, a free one any until any end token") {
+TEST("program: text segments have ordinary tokens up to an end token; free segments may have any tokens") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> text = {TokensSegment{{kThinkEnd}}, TextSegment{}};
   ProgramCursor told(text, 5, vocabulary(), cache);

@@ -71,7 +71,7 @@ TEST("sampler: the penalty divides positive and multiplies negative logits, once
   EXPECT(row.equal(at::tensor({1.0f, -4.0f, 3.0f, 0.0f})));
 }
 
-TEST("sampler: the most likely column is the lowest of ties") {
+TEST("sampler: most_likely returns the lowest of equally likely columns") {
   EXPECT(most_likely(at::tensor({0.0f, 3.0f, 3.0f, 1.0f, 5.0f, 5.0f, 1.0f, 1.0f}).view({2, 4})) == (Columns{1, 0}));
   EXPECT_THROWS(most_likely(at::tensor({0.0f, std::nanf("")}).view({1, 2})), "not finite");
 }
@@ -144,7 +144,7 @@ TEST("sampler: 100,000 draws follow the distribution (chi square)") {
   EXPECT(chi_square < 24.32);  // 7 degrees of freedom, p = 0.001
 }
 
-TEST("sampler: draws the same as with a full sort") {
+TEST("sampler: draws the same columns as with a full sort") {
   std::mt19937 random(5);
   std::normal_distribution<float> normal(0.0f, 4.0f);
   for (int trial = 0; trial < 50; ++trial) {

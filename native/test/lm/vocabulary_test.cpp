@@ -84,7 +84,7 @@ TEST("token mask: patterns and text exclude special tokens and codes") {
   EXPECT(allowed(cache.text()) == text);
 }
 
-TEST("token mask: codes are the valid ones, plus the first end token if the count is open") {
+TEST("token mask: allows all valid codes, and the first end token if the count is open") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   std::set<int32_t> codes;

@@ -241,7 +241,7 @@ TEST("nn: cross-attention supports contexts of any length") {
   EXPECT(distance(cross.o(at::cat(outputs, 2)), expected) < 1e-4);
 }
 
-TEST("nn: names a missing or mis-shaped weight of a layer in full") {
+TEST("nn: errors contain the full name of a missing or mis-shaped weight") {
   auto tensors = layer_tensors(12, 4, 2, 8, 20);
   const auto load = [&] { nn::EncoderLayer::load(weights_of(tensors), {12, 4, 2, 8, 1e-6, false}, 20); };
   tensors["mlp.up_proj.weight"] = at::zeros({21, 12});

@@ -4,7 +4,7 @@
 
 using namespace carillon;
 
-TEST("placement: cpu float32 is honoured") {
+TEST("placement: accepts cpu with float32") {
   const auto placement = choose_placement("cpu", "float32");
   EXPECT(placement.device.is_cpu());
   EXPECT(placement.dtype == at::kFloat);

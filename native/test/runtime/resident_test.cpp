@@ -27,7 +27,7 @@ TEST("resident: a resident model is loaded once and kept") {
   EXPECT_EQ(Counted::alive, 1);
 }
 
-TEST("resident: a model that does not stay is unloaded with the last pointer to it") {
+TEST("resident: a model that is not resident is unloaded with the last pointer to it") {
   Counted::reset();
   const Resident<Counted> model([](const Control&) { return Counted(); }, false, Control());
   EXPECT_EQ(Counted::loads, 0);

@@ -235,7 +235,7 @@ TEST("cover: cover noise strength starts closer to the source, with fewer steps"
   EXPECT_EQ(steps_of(1.0), 1);
 }
 
-TEST("reference: another reference gives another song, for every item and after the cover switch") {
+TEST("reference: affects every item, and also the steps after a cover switches to text2music") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = plain_job({3, 4});
   job.samples = kSourceFrames * kSamplesPerFrame;

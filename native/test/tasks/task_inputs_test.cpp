@@ -180,7 +180,7 @@ TEST("postprocess: keeps audio outside the window, new audio inside, with a fade
   EXPECT(audio[0][0].item<float>() > 0.25f);
 }
 
-TEST("postprocess: attenuates only the new part above full scale") {
+TEST("postprocess: attenuates a new part that exceeds full scale, not the source") {
   const at::Tensor kept = at::full({2, 30}, 0.9f);
   at::Tensor audio = at::full({2, 30}, -4.0f);
   keep_outside(audio, kept, 10, 20, 0);

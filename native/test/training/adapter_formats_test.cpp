@@ -161,7 +161,7 @@ TEST("adapter saving: a LoKr is one LyCORIS file with w1 whole and the scalar fo
   EXPECT(file.shape(name + ".dora_scale") == (std::vector<int64_t>{32, 1}));
 }
 
-TEST("adapter saving: two whole factors store the dimension as alpha") {
+TEST("adapter saving: a LoKr with two whole factors stores its dimension as alpha") {
   AceStep model = tiny_ace_step({});
   const TrainableAdapter adapter(model.dit, Lokr{.dimension = 16, .alpha = 5, .weight_decompose = false}, 1);
   const std::string folder = fixture_directory();

@@ -51,7 +51,7 @@ TEST("preparation: a sample has the conditions of inference and the latents of i
   EXPECT(sample.metadata == some_job().metadata);
 }
 
-TEST("preparation: equal audio gives an equal file, other audio other noise") {
+TEST("preparation: equal audio gives equal files; different audio gets different noise") {
   Renderer renderer = load();
   const std::string directory = fixture_directory();
   const auto write = [&](const std::string& name, const PreparationJob& job) {

@@ -140,7 +140,7 @@ TEST("trained delta: LoKr has the shapes, alpha and scale of its design") {
   EXPECT_EQ(TrainedLokr(Lokr{.dimension = 2, .alpha = 0, .factor = 4}, weight, random).scale, 1.0);
 }
 
-TEST("trained delta: LoKr without materialising the product equals the product") {
+TEST("trained delta: applying the factors of a LoKr equals applying their Kronecker product") {
   const at::Tensor weight = random_tensor({kOut, kIn}, 1).to(at::kDouble);
   const at::Tensor x = random_tensor({2, 5, kIn}, 2).to(at::kDouble);
   for (const LokrDesign& design : lokr_designs()) {
@@ -177,7 +177,7 @@ TEST("trained delta: the gradient includes the norm of DoRA") {
   EXPECT(lokr.w2.whole.grad().abs().max().item<double>() > 1e-3);
 }
 
-TEST("trained delta: at first only the scalar has a gradient, then the factors") {
+TEST("trained delta: at the first step only LoKr's scalar has a gradient, later the factors too") {
   const at::Tensor weight = random_tensor({kOut, kIn}, 1), x = random_tensor({5, kIn}, 2);
   at::Generator random = generator();
   TrainedLokr lokr(Lokr{.dimension = 16, .use_scalar = true, .weight_decompose = false}, weight, random);

@@ -230,7 +230,7 @@ TEST("batches: the loss of unequal samples is weighted by length") {
   const at::Tensor gradient = flat_gradient(adapter);
   clear_gradients(adapter);
 
-  // The same random draws, one sample at a time.
+  // Loss with the same random draws, one sample at a time.
   double alone = 0;
   for (const Part& part : parts) {
     for (int64_t i = 0; i < part.batch.data.size(0); ++i) {

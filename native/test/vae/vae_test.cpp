@@ -189,7 +189,7 @@ TEST("vae: a bfloat16 training network matches float32") {
   EXPECT(relative_error(decode(at::kBFloat16), decode(at::kFloat)) < 0.1);
 }
 
-TEST("vae: a listener gets all of the result, its beginning before the rest is decoded") {
+TEST("vae: a listener gets the whole result, and its beginning before the rest is decoded") {
   const std::string directory = write_tiny_vae(WeightLayout::kWeightNorm);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const Vae vae = Vae::load(directory, {at::kCPU, dtype}, Control());
