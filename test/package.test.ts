@@ -435,7 +435,7 @@ describe("packages", () => {
     );
   });
 
-  it("report in one line what a libtorch misses of the system or CUDA @slow", () => {
+  it("report in one line which system or CUDA library a libtorch cannot find @slow", () => {
     const other = join(directory, "libtorch with faults");
     layLibtorch(other, PINNED);
     const at = join(other, "lib/libc10.so");

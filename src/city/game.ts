@@ -194,9 +194,9 @@ export interface BuildingDetails {
   readonly load: number;
   readonly capacity: number;
   readonly taxRate: number | null;
-  /** Points by cause. Their sum, limited to 1 to 100, is the happiness. Null unless it is a home. */
+  /** Points of happiness by cause; their sum, limited to 1 to 100, is the happiness. Null unless it is a home. */
   readonly happinessParts: Readonly<Record<string, number>> | null;
-  /** Points by cause. Land value moves towards their sum. Null unless it is a growable. */
+  /** Points of land value by cause; land value moves towards their sum. Null for service buildings. */
   readonly landValueParts: Readonly<Record<string, number>> | null;
 }
 

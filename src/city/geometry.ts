@@ -136,7 +136,7 @@ export function footprintRadius({ prefab: { width, length } }: Footprint): numbe
   return (Math.hypot(width, length) * CELL_METERS) / 2;
 }
 
-/** Converts a point to a footprint's own axes: x along its width, z along its length, from its centre. */
+/** Converts a point to coordinates of a footprint: from its centre, x along its width, z along its length. */
 export function intoFootprint({
   position: center,
   angleDegrees,
@@ -178,7 +178,7 @@ export function cornersOf({ position: { x, z }, angleDegrees, prefab }: Footprin
   ];
 }
 
-/** Point in a zone block, in cells from its stored position along depth and road. */
+/** Converts a place in a zone block, in cells from the block's stored position, to a point on the map. */
 export function placeInBlock(
   { position: { x, z }, angleRadians }: { readonly position: GroundPoint; readonly angleRadians: number },
   depthCells: number,
@@ -194,7 +194,7 @@ export function squareOf(meters: number, gridSize: number): number {
   return Math.floor((meters + gridSize / 2) / gridSize);
 }
 
-/** Difference of the keys of neighbouring columns: more than twice the number of rows of any map. */
+/** Difference between the keys of neighbouring columns; more than any map has rows, so that keys are unique. */
 const SQUARE_KEY_STEP = 2 ** 20;
 
 /** Map key of a grid square. */

@@ -155,7 +155,7 @@ export function zoneOf(prefab: { readonly service: Service; readonly subService:
   return ZONE_BY_TERM.get(prefab.subService) ?? ZONE_BY_TERM.get(prefab.service) ?? "Unzoned";
 }
 
-/** Zone by sub-service; for a service the first of its zones. */
+/** Zone of each sub-service, and the first zone of each service. */
 const ZONE_BY_TERM = new Map<Service | SubService, Zone>(
   ZONES.toReversed().flatMap((zone) => {
     const growth = ZONE_GROWTH[zone];

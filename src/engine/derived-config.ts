@@ -37,7 +37,7 @@ export function ditConfig(model: Shapes, name: string): ModelConfig {
     intermediate_size: at("decoder.layers.0.mlp.gate_proj.weight", 0),
     num_hidden_layers: layersBelow(model, "decoder."),
     ...attention,
-    // Only models with narrower encoders state their size.
+    // Published configs have encoder sizes only if the encoders are narrower than the decoder.
     ...(encoderSize === hiddenSize
       ? {}
       : {
@@ -97,7 +97,7 @@ export function vaeConfig({ names, shape }: Shapes): ModelConfig {
     blocks.push({ in: input, out: output, ratio: kernel / 2 });
   }
   const channels = blocks.at(-1)?.out ?? 0;
-  // Decoders start with the last ratio.
+  // A config lists ratios in the order of the encoder, which is the reverse of the decoder's.
   const inOrder = blocks.reverse();
   return {
     sampling_rate: SAMPLING_RATE,

@@ -52,7 +52,7 @@ export class Engine implements MusicEngine {
   readonly #gpus: readonly Gpu[];
   readonly #log: (message: string) => void;
   readonly #models: LoadedModels;
-  /** Contexts for `checkTextLength`, by checkpoint name. */
+  /** Tokenizer and context length of language models, by checkpoint name, for `checkTextLength`. */
   readonly #textContexts = new Map<string, Promise<TextContext>>();
   /** Running training, stopped when the engine closes. */
   readonly #training = new Set<Promise<unknown>>();

@@ -21,7 +21,7 @@ interface Slot {
   unloaded: Pick<Renderer, "name" | "isTurbo" | "isLegoSft" | "codebookSize"> | null;
 }
 
-/** Idle checks within the idle time of a model, and the longest interval between them. */
+/** Models are checked for idleness this often per idle time, and at least once in MAX_IDLE_CHECK_MS. */
 const IDLE_CHECKS = 4;
 const MAX_IDLE_CHECK_MS = 60_000;
 

@@ -49,7 +49,7 @@ function lowGround(heights: readonly number[]): number {
 }
 
 const COLUMNS = 4;
-/** Distance in cells from the first cell of a block to the block's stored position, in both directions. */
+/** The stored position of a block is this many cells from its first cell, along the road and away from it. */
 const CELLS_TO_ORIGIN = 4;
 /** Thin gap between cells. */
 const SEAM_METERS = 0.4;

@@ -64,7 +64,7 @@ export interface TestBridge {
   game: EmbeddedGame;
   city: SimulatedCity;
   savesDirectory: string;
-  /** Stops listening, awaits `whileAway`, then listens on `port`. */
+  /** Stops the server, awaits `whileAway`, and starts it again on `port`. */
   restart(port: number, whileAway: () => Promise<void>): Promise<void>;
 }
 

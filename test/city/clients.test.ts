@@ -42,7 +42,7 @@ const ZONES = [
 describe("the starter script on empty land", () => {
   const bridge = bridgeForEach();
 
-  it("builds and zones the published grid with the published anomalies", async () => {
+  it("gives the published numbers of nodes, zoned blocks and anomalies", async () => {
     const { client } = bridge;
     for (const road of latticeRoads())
       await client.run("build-road", { dryRun: false, roadPrefab: "Basic Road", ...road });

@@ -84,7 +84,7 @@ describe("carillon city", () => {
   async function everything(client: BridgeClient): Promise<Answer> {
     const states: Answer = {};
     for (const { path } of READ_ROUTES) states[path] = await client.state(path);
-    // The key identifies the process, so it differs after a restart.
+    // The key of map tiles identifies the server process, so it differs after a restart.
     delete states["/state/map-tiles"].key;
     return states;
   }

@@ -321,7 +321,7 @@ describe("commands over HTTP", () => {
     expect(fingerprint(bridge.city)).to.equal(before);
   });
 
-  it("disables broken assets once", async () => {
+  it("disables the broken assets; a second call changes nothing", async () => {
     const first = await bridge.client.run("disable-blocked-assets");
     expect(first).to.include({ ok: true, total: 1, disabled: 1 });
     expect(first.assets[0]).to.include({ wasEnabled: true, isEnabled: false });

@@ -110,7 +110,7 @@ describe("the city page", function () {
     await page.getByRole("button", { name: "Pause", pressed: true }).waitFor();
   });
 
-  it("shows the requests and roads of other clients, reads on request, in lists reachable by keyboard", async () => {
+  it("shows commands and roads of other clients, and read requests on demand, in lists reachable by keyboard", async () => {
     const roads = await count(SMALL_ROAD);
     await bridge.client.road(400, 300, 520, 300, { roadPrefab: "Basic Road" });
     await bridge.client.refusal("place-building", { buildingPrefab: "<img src=x onerror=alert(1)>" });

@@ -38,7 +38,7 @@ const KINDS: Readonly<Record<string, (path: string) => void>> = {
 };
 
 interface Endpoint {
-  /** Names created in the client's folder, each of the kind under test. */
+  /** Names at which the test puts the kind of file under test, in the client's folder. */
   files: readonly string[];
   /** Sends a request with the folder, or with the first file. */
   ask: (client: Client, folder: string, file: string) => ReturnType<Client["post"]>;

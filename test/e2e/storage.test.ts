@@ -167,7 +167,7 @@ describe("songs and uploads of a fleet", function () {
     await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
   });
 
-  it("need one storage for all servers: a server with another fails to start, with one line @slow", async () => {
+  it("need one storage for all servers: a server with a different one fails to start, with one line @slow", async () => {
     const [shared, elsewhere] = [temporaryDirectory(), temporaryDirectory()].map(
       (path) => pathToFileURL(path).href,
     );

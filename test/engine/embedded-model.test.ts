@@ -79,7 +79,7 @@ describe("the built-in model", () => {
     expect((await bytes(engine)).equals(song)).to.equal(true);
   });
 
-  it("plans a song from its caption, keeping set values, with codes of the right length", async () => {
+  it("plans a song from its caption, keeps the client's metadata, and writes codes for the whole duration", async () => {
     const { caption, lyrics, metadata } = request;
     const wishes = { caption, lyrics, metadata, detectLanguage: false, seeds: [7] };
     const plan = await engine.plan({ ...plainPlan, ...wishes }, {});

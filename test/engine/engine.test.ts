@@ -103,7 +103,7 @@ describe("engine on the built-in model", () => {
     expect(other.audioCodes).to.not.deep.equal(first.audioCodes);
   });
 
-  it("plans eight songs in one call, and in eight calls at a time, with the same plans as alone", async function () {
+  it("makes the same eight plans in one call, in eight simultaneous calls and one by one", async function () {
     if (testDevice !== "cpu") this.skip();
     this.timeout(120_000);
     const requests = [1, 2, 3, 4, 5, 6, 7, 8].map((seed) => ({
@@ -236,7 +236,7 @@ describe("engine on the built-in model", () => {
     expect(await codeOf(engine.plan({ ...plainPlan, sampling: wild }, {}))).to.equal("LM_OUTPUT");
   });
 
-  it("renders planned codes to stereo of the codes' length, the same for the same seed", async () => {
+  it("renders planned codes to stereo audio of their length, the same for the same seed", async () => {
     const { audioCodes } = await engine.plan(plainPlan, {});
     const request = { ...plainSongOf(2), audioCodes, seeds: [7, 8] };
     const first = await engine.render(request, {});

@@ -292,7 +292,7 @@ describe("ComfyUI files", () => {
     const whole = readFileSync(file);
     for (let round = 0; round < 300; round++) {
       const bytes = Buffer.from(whole);
-      // Each round changes other bytes, the same ones in every run.
+      // Each round changes different bytes; every run of the test changes the same ones.
       for (let change = 0; change <= round % 4; change++) {
         bytes[(round * 7919 + change * 104_729) % bytes.length] = (round * 31 + change * 17) % 256;
       }
@@ -305,7 +305,7 @@ describe("ComfyUI files", () => {
     }
   });
 
-  it("of one part cannot replace another", () => {
+  it("of one part are rejected as another part", () => {
     const { vae } = writeSplit(join(folder, "parts"));
     const error = refusal(() => new Checkpoints(join(folder, "absent")).renderer(vae));
     expect(error.message).to.contain(

@@ -38,16 +38,16 @@ const VALUES: Fields = {
   seed: 9,
 };
 
-/** Parameters without an effect on these songs: log output, files, callbacks, and names of the model in use. */
+/** Parameters whose effect this test cannot see: they write logs or files, call a URL, or name the default model. */
 const UNSEEN = new Set([
   ...["constrained_decoding_debug", "model", "loras", "lm_model_path", "callback_url"],
   "return_latents",
 ]);
 
-/** Values that are files of latents. */
+/** Parameters whose value is the path of a latents file. */
 const LATENTS = new Set(["src_latents_path", "ref_latents_path"]);
 
-/** Names that warnings use for parameters that name files. */
+/** Warnings name these path parameters by their form field. */
 const SHOWN_NAMES: Readonly<Record<string, string>> = {
   src_audio_path: "src_audio",
   reference_audio_path: "reference_audio",

@@ -5,7 +5,7 @@ import { isFacility } from "../state/buildings.js";
 import type { Anomaly } from "../state/listing.js";
 import type { RoadIndex } from "./road-index.js";
 
-/** Footprints are smaller by this much on each side, so that buildings beside a road are not reported. */
+/** Footprints are shrunk by this much on each side, so that buildings close beside a road are not reported. */
 const TOLERANCE_METERS = 1.5;
 
 /** Service buildings that overlap a road, in id order, each with the road segment of lowest id. */

@@ -22,7 +22,7 @@ export interface ZoneRules extends ZoneThresholds {
   readonly includeUnzonedHoles: boolean;
 }
 
-/** A finding. `describe` builds the row sent to the client, so that it is built only for the page that is sent. */
+/** A detected anomaly. `describe` builds its row; it is called only for rows on the requested page. */
 export interface Mottling {
   readonly type: string;
   describe(): Anomaly;
@@ -37,7 +37,7 @@ export function findMottledZones(city: SimulatedCity, rules: ZoneRules): Mottlin
   });
 }
 
-/** A block or cluster with more than one zone, and its anomaly types for mixed and for patchy zoning. */
+/** Zones of a block or cluster, and the names of the anomalies if they are mixed or patchy. */
 interface Mixture {
   readonly tally: ZoneTally;
   readonly mixed: string;

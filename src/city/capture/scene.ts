@@ -12,7 +12,7 @@ interface FilledShape {
   readonly color: number;
 }
 
-/** Computes shapes to fill. Works on copies because the city may change before it runs. */
+/** Returns shapes to fill. It has copies of the city's data, because the city may change before it is called. */
 type PaintStep = () => readonly FilledShape[];
 
 const SHAPES_PER_STEP = 64;
@@ -84,7 +84,7 @@ function paintedArea({ center, sizeMeters }: Frame) {
   return squareAround(center, sizeMeters / 2 + MARGIN_METERS);
 }
 
-/** Features by zone value. */
+/** Drawn feature of each zone value; null for zones that are not drawn. */
 const ZONE_FEATURES: readonly (Feature | null)[] = ZONES.map((zone): Feature | null => {
   if (zone === "Unzoned" || zone === "Distant") return null;
   return zone === "Industrial" || zone === "Office" ? `${zone}Zone` : zone;

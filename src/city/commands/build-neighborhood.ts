@@ -13,11 +13,11 @@ import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
 
 const MAX_BLOCKS = 144;
 
-/** Blocks that zones of lower weight take first. */
+/** Part of the grid in which all zones but the one of highest weight are placed first. */
 const PLACEMENTS = ["perimeter", "core", "corners"] as const;
 type Placement = (typeof PLACEMENTS)[number];
 
-/** Zone -> weight above 0. */
+/** Weight of each zone, above 0. */
 type ZoneMix = Readonly<Record<string, number>>;
 
 export const buildNeighborhood = defineCommand({

@@ -21,7 +21,7 @@ export interface Command<Shape extends z.core.$ZodLooseShape, Result> {
   readonly reply: (result: Result, fields: z.output<z.ZodObject<Shape>>, city: SimulatedCity) => JsonObject;
 }
 
-/** A command without its types, for the routes. */
+/** A command of any type, as the HTTP routes see it. */
 export interface CommandRoute {
   readonly path: string;
   readonly summary: string;
@@ -77,7 +77,7 @@ export interface GameCommandRoute extends Omit<CommandRoute, "run"> {
 interface GameCommand<Shape extends z.core.$ZodLooseShape>
   extends Pick<GameCommandRoute, "path" | "summary" | "label" | "needsCity"> {
   readonly fields: z.ZodObject<Shape>;
-  /** Returns the reply. */
+  /** Runs the command and returns the JSON of its reply. */
   readonly act: (game: EmbeddedGame, fields: z.output<z.ZodObject<Shape>>) => Promise<JsonObject>;
 }
 

@@ -36,7 +36,7 @@ export interface GridShape {
 export interface Grid {
   /** (cols + 1) x (rows + 1) points, row by row. */
   readonly crossings: readonly GroundPoint[];
-  /** Index pairs of crossings that a street connects: all rows, then all columns. */
+  /** Streets as pairs of indices into `crossings`: first all rows, then all columns. */
   readonly streets: readonly (readonly [number, number])[];
   /** cols x rows points, row by row. */
   readonly blockCenters: readonly GroundPoint[];

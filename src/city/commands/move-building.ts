@@ -7,7 +7,7 @@ import { defineCommand } from "./command.js";
 import { requireBuilding, requirePlaceable } from "./placement.js";
 import { refuseFaults, siteFaults } from "./site-faults.js";
 
-/** Share of its price that moving a building costs. */
+/** Cost of moving a building, as a share of its price. */
 const RELOCATION_SHARE = 0.2;
 
 export const moveBuilding = defineCommand({

@@ -23,7 +23,7 @@ export const SUGGESTION_RADIUS_METERS = 600;
 const SUGGESTIONS = 5;
 const STEP_METERS = 8;
 const SHORE_STEP_METERS = 16;
-/** Penalties in metres of distance: for a missing pipe, and for each home in the building's pollution. */
+/** Penalties, as metres of additional distance: for a missing pipe, and for each home that would be polluted. */
 const NO_PIPE_METERS = 200;
 const SMOKED_HOME_METERS = 10;
 const SMOKE_METERS = 120;
@@ -96,7 +96,7 @@ function roadSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): 
     const length = lengthOf(road);
     const along = { x: (end.x - start.x) / length, z: (end.z - start.z) / length };
     const away = (road.prefab.widthMeters + prefab.length * CELL_METERS) / 2;
-    // A building wider than the road's length is placed at its middle.
+    // A building that is wider than the road is long is placed at the road's middle.
     const first = Math.min(halfWidth, length / 2);
     for (let at = first; at <= length - first; at += STEP_METERS) {
       for (const side of [1, -1]) {

@@ -94,7 +94,7 @@ function levelFilter(value: string | number): Level | null {
   return found;
 }
 
-/** The six sliders first, level by level, then every sub-service: aggregate first, then levels. */
+/** Selected rows of the tax table: the six sliders by level, then each sub-service as a whole and by level. */
 function taxTargets(service: string | null, subService: string | null, level: Level | null): TaxTarget[] {
   const passes = (row: { service: string; subService: string }) =>
     (service === null || row.service === service) && (subService === null || row.subService === subService);

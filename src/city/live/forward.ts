@@ -13,10 +13,10 @@ import { sendBytes, sendJson } from "../wire/answers.js";
 const CONNECT_TIMEOUT_MS = 2000;
 /** Clients poll /health, so a game that hangs is reported before they give up. */
 const HEALTH_TIMEOUT_MS = 1500;
-/** The game may time out twice, after ten seconds each. */
+/** A game's bridge may run into its own time limit twice, ten seconds each, before it answers. */
 const ANSWER_TIMEOUT_MS = 25_000;
 const CAPTURE_TIMEOUT_MS = 35_000;
-/** For commands that build several things, on some bridges. */
+/** Time limit of commands that build many things, of which some bridges have more than the embedded city. */
 const COMPOSITE_TIMEOUT_MS = 130_000;
 const COMPOSITE = /^\/commands\/(build-grid|build-neighborhood|.*transit)/;
 

@@ -56,7 +56,7 @@ export function sumBy<K>(counts: ReadonlyMap<K, number>, keyOf: (fine: K) => str
 
 const FIRST_SET: ReadonlySet<string> = new Set(PROBLEMS_1);
 
-/** Names in bit order: the severity marker is the highest bit of the first set, so it stands before the second. */
+/** Problem names in bit order. The severity marker is the highest bit of the first set, so it comes between the sets. */
 export function problemNames({ names, severity }: Problems): string[] {
   if (names.length === 0) return [];
   const marker = severity === "major" ? ["MajorProblem"] : severity === "fatal" ? ["FatalProblem"] : [];

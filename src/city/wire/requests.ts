@@ -73,7 +73,7 @@ export function parseFields<S extends z.ZodType>(schema: S, body: Body): z.outpu
   throw new FieldError(`${path.join(".")} ${message}, not ${shorten(asSent(value))}`);
 }
 
-/** Text of a value for error messages. JSON.stringify would print Infinity, which 1e999 parses as, as null. */
+/** Text of a value for error messages. JSON.stringify would print null for Infinity, the parsed value of 1e999. */
 function asSent(value: unknown): string {
   if (value === undefined) return "nothing";
   return typeof value === "number" ? String(value) : JSON.stringify(value);

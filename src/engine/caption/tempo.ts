@@ -33,7 +33,7 @@ const MAX_FILLERS = 4;
 const MAX_RANGE_RATIO = 1.5;
 /** Width of the range above or below a stated bound. */
 const BOUND_RATIO = 1.25;
-/** Range of a bare number that is a tempo: lower numbers beside a key may count works. */
+/** Range in which a number without a unit can be a tempo. Lower numbers beside a key may be opus numbers. */
 const MIN_BARE_BPM = 50;
 const MAX_BARE_BPM = 220;
 
@@ -159,7 +159,7 @@ function standsAlone(
   return isBeforeKey || (isBehindKey && text.endsClause(end));
 }
 
-/** Whether a number counts works, as in "100 jazz classics". */
+/** Whether a number counts pieces of music, as in "100 jazz classics". */
 function countsWorks(text: TokenText, genre: number): boolean {
   const usual = USUAL.at(text, genre);
   return usual !== null && WORKS.at(text, usual.end) !== null;

@@ -54,7 +54,7 @@ export const BACKINGS = words(
     "guitar | guitars | kick | kicks | loop | loops | percussion | piano | rhythm | rhythms | riddim | strings | synths",
 );
 
-/** Nouns counted by a number: "100 jazz classics". */
+/** Pieces of music that a number may count: "100 jazz classics". */
 export const WORKS = words(
   "albums | anthems | artists | bands | classics | hits | loops | masterpieces | pieces | records | samples | singles | songs | standards | tracks | tunes",
 );

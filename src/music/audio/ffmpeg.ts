@@ -173,7 +173,7 @@ async function launch(
     throw isShortage(error) ? error : missing(error);
   });
   const exited = successOf(running, timeout);
-  // Awaited by the caller, but perhaps only after it rejects.
+  // Prevents an unhandled rejection: the caller may await it only after it has rejected.
   exited.catch(() => {});
   return { stdin: running.stdin, stdout: outputOf(running), exited };
 }
@@ -187,7 +187,7 @@ async function* outputOf({ stdout }: Running): AsyncGenerator<Buffer> {
   try {
     yield* stdout;
   } catch {
-    // `ended` rejects as well.
+    // The same error rejects `ended`, where it is handled.
   }
 }
 

@@ -101,7 +101,7 @@ async function ask(socketPath: string, { signal, ...program }: Program): Promise
   if (program.stdin === "ignore") asked.end();
   else asked.flushHeaders();
   const [response] = (await once(asked, "response")) as [IncomingMessage];
-  // Errors after the start of the response are reported by the response.
+  // From here on errors are reported by the response stream.
   asked.on("error", () => {});
   const { failure } = response.headers;
   if (failure !== undefined) {

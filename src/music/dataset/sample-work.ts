@@ -58,7 +58,7 @@ export abstract class BackgroundTasks<Result extends { message: string }, Detail
     const [oldest] = this.#tasks.keys();
     if (this.#tasks.size > KEPT_TASKS && oldest !== undefined) this.#tasks.delete(oldest);
     const finished = this.#run(task, work);
-    // Callers that await the result get the error; others need not handle it.
+    // Prevents an unhandled rejection if the caller does not await the result.
     this.#idle = finished.catch(() => {});
     return { taskId: task.id, total, finished };
   }

@@ -136,7 +136,7 @@ export class FleetQueue implements TaskQueue {
   }
 
   async #endWaiting(task: Task): Promise<void> {
-    // A worker that has just taken the task sees that it has ended.
+    // A worker that takes the task at this moment reads the record, and sees that the task has ended.
     await this.fleet.redis.attempt(() => this.fleet.queueOf(task.route ?? "").remove(task.id));
     await this.options.cleanUp(task).catch((err: unknown) => {
       this.log.error({ task: task.id, err }, "could not clean up after a task");
@@ -183,7 +183,7 @@ export class FleetQueue implements TaskQueue {
       const parsed = progressSchema.safeParse(progress === null ? null : parseJson(progress));
       return { progress: parsed.data ?? INITIAL_PROGRESS, position };
     }
-    // Not queued yet, or delayed.
+    // The task is not queued yet, or its job is delayed.
     return { progress: undefined, position: waiting };
   }
 

@@ -152,7 +152,7 @@ export class FleetStore {
       } while (cursor !== "0");
     }
     if (isIndexLost || moved.some((key) => CHANGE_KEYS.includes(key))) await this.#eval(FORGET_CHANGES, []);
-    // Later tasks must still sort after all others.
+    // If the counter was lost, continues it after the latest task, so that new tasks still sort last.
     if (moved.includes(keyOf("sequence"))) {
       const [, latest = "0"] = await this.redis.zrevrange(keyOf("tasks"), "0", "0", "WITHSCORES");
       await this.redis.incrby(keyOf("sequence"), latest);

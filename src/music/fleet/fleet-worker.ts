@@ -45,7 +45,7 @@ interface HeldTask {
   bull: FleetJob;
   token: string;
   route: string;
-  /** Ends of the tasks that were already running when this one was taken. */
+  /** Promises for the ends of the tasks that were already running when this one was taken. */
   others: Promise<void>[];
   ended: Promise<void>;
   /** Detached: another worker has the task, or it was requeued. Results of this run are ignored. */
@@ -145,7 +145,7 @@ export class FleetWorker {
     }
   }
 
-  /** Takes tasks; concurrent calls run one after the other. @param isCold also for models that must be loaded first */
+  /** Takes tasks; concurrent calls run one after the other. @param isCold also takes tasks of models that must be loaded first */
   #poll(isCold: boolean): void {
     if (this.#isTaking) {
       this.#pollsAgain = true;

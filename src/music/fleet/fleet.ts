@@ -126,7 +126,7 @@ export class Fleet {
   queueOf(route: string): Queue<FleetJobData, null, string> {
     const known = this.#queues.get(route);
     if (known !== undefined) return known;
-    // Options that BullMQ's script for stalled jobs reads, although only the worker's type has them.
+    // BullMQ's script for stalled jobs reads these options of the queue, although only the type of workers has them.
     const stalledOptions = { maxStalledCount: UNLIMITED, stalledInterval: this.#recoveryIntervalMs };
     const options: QueueOptions = { ...this.bullOptions(), skipMetasUpdate: true, ...stalledOptions };
     const queue = new Queue<FleetJobData, null, string>(route, options);

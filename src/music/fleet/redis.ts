@@ -41,7 +41,7 @@ export class FleetRedis extends Redis {
     }
   }
 
-  /** Sends several commands at once. Resolves with their results in order. @throws as `attempt`, the first error */
+  /** Sends several commands at once. Resolves with their results in order. @throws the first error, as `attempt` does */
   batch(build: (pipeline: Pipeline) => unknown): Promise<unknown[]> {
     return this.attempt(async () => {
       const pipeline = this.pipeline();

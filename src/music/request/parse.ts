@@ -124,7 +124,7 @@ function changedParameters(
   return keys.filter((key) => {
     const kind = UPLOAD_KEYS[key];
     if (kind !== undefined && uploads[kind] !== null) return true;
-    // Default of the published interface: clients send it with every request.
+    // True is the default of the published API, so clients send it with every request without choosing it.
     if (key === "useCotCaption" && parameters[key] === true) return false;
     return !isDeepStrictEqual(parameters[key], generationSchema.shape[key].parse(undefined));
   });

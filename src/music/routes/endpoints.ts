@@ -15,7 +15,7 @@ const { version } = createRequire(import.meta.url)("../../../package.json") as {
 
 let document: string | undefined;
 
-/** Made on the first request. It holds nothing specific to this server, so it needs no key. */
+/** Builds the OpenAPI document on the first request. It describes no data of this server, so it needs no key. */
 const openApi: Route = () => (_request, response) => {
   document ??= JSON.stringify(openApiDocument(version, ENDPOINTS));
   response.type("application/json").send(document);
@@ -62,7 +62,7 @@ export function endpoints(context: RouteContext): Router {
   const routes: Routes = Object.fromEntries([
     ...Object.entries(ENDPOINTS).map(([endpoint, { route }]) => [endpoint, route]),
     ...Object.entries(ALIASES).map(([alias, endpoint]) => [alias, ENDPOINTS[endpoint]?.route]),
-    // Compatible with other servers, where it removes any task.
+    // Other servers have this path, which removes a task in any state.
     ["DELETE /cleanup/:id", removalRoute(() => TASK_STATES)],
   ]);
   const refused = context.service.queue.isShared ? NOT_IN_FLEETS : {};

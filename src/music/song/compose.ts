@@ -100,7 +100,7 @@ async function sample(context: SongContext, lm: LanguageModelInfo, song: Composi
   const query = example?.caption ?? request.sampleQuery;
   const seed = planningSeed(request);
   const hints = parseQueryHints(query);
-  // An example's stated facts are not part of the request.
+  // The query is parsed here, because the request's facts do not include those of a built-in example.
   const known = withStatedFacts(song.metadata, statedFacts(query, song.metadata, true, warnings), seed);
   // Clients send "en" by default; with sample_query it counts as no preference.
   const preference = song.language === DEFAULT_LANGUAGE ? null : song.language;

@@ -48,10 +48,10 @@ export function notifyTabs(): void {
   tabs.postMessage("changed");
 }
 
-/** Calls `look` after changes in any tab. @returns the unsubscriber */
-export function watchChanges(look: () => void): () => void {
+/** Calls back after changes in other tabs. @returns the unsubscriber */
+export function watchChanges(onChange: () => void): () => void {
   const channel = new BroadcastChannel(CHANNEL);
-  channel.addEventListener("message", look);
+  channel.addEventListener("message", onChange);
   return () => channel.close();
 }
 

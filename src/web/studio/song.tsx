@@ -9,7 +9,7 @@ export interface Track {
   task: Task;
   /** Index among the task's songs. */
   index: number;
-  /** Start as a fraction, 0 to 1; absent: the beginning, or the position of the task's version that plays now. */
+  /** Start as a fraction, 0 to 1. Default: the position of another version of this task that plays now, else 0. */
   start?: number;
 }
 

@@ -199,7 +199,7 @@ describe("a town with all services over two years", () => {
 });
 
 describe("growth", () => {
-  it("gives free homes of a street to its grown children, each with a partner of the same age", () => {
+  it("lets grown children move into free homes in their street, each with a partner of the same age", () => {
     const city = newCity();
     homesOnly(city);
     settleByForce(city, 300);

@@ -52,7 +52,7 @@ describe("services of the embedded city", () => {
     expect(fireCover(city, home)).to.equal(1);
   });
 
-  it("are missed in homes with dead if there is no cemetery", () => {
+  it("report uncollected dead in homes if there is no cemetery", () => {
     const { city } = town();
     advance(city, 32 * CYCLE);
     for (const citizen of city.world.citizens.all()) Object.assign(citizen, { bornFrame: -5_000_000 });

@@ -124,7 +124,7 @@ describe("authentication", () => {
       );
     });
 
-    it("ends with DELETE, and refuses forged, expired and foreign use", async () => {
+    it("ends with DELETE, and refuses forged and expired cookies and requests from other sites", async () => {
       const Cookie = (await startSession("first key")).split(";")[0] as string;
       const [name, value = ""] = Cookie.split("=");
       const [, mac] = value.split(".");

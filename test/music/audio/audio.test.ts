@@ -17,7 +17,7 @@ describe("GET /v1/audio", () => {
   const content = Buffer.from("0123456789");
 
   before(async () => {
-    // Users may keep their songs below ~/.cache.
+    // The folder's name begins with a dot, because users may keep their songs below ~/.cache.
     directory = join(temporaryDirectory(), ".songs");
     server = await startLiveServer(directory);
     audioDirectory = server.service.audioFiles.directory;

@@ -125,7 +125,7 @@ describe("decoding recordings", () => {
     );
   });
 
-  it("opens no other file that a file names", async () => {
+  it("opens no other file that the recording refers to", async () => {
     const target = writeRecording(at("target.wav"), { seconds: 1 });
     const playlists = {
       "list.m3u8": `#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfile://${target}\n#EXT-X-ENDLIST\n`,
@@ -138,7 +138,7 @@ describe("decoding recordings", () => {
     }
   });
 
-  it("connects to no server that a file names", async () => {
+  it("connects to no server that the recording refers to", async () => {
     let connections = 0;
     const server = createServer((_request, response) => response.end()).on("connection", () => connections++);
     server.listen(0, "127.0.0.1");

@@ -111,7 +111,7 @@ describe("sidecar tables", () => {
     );
   });
 
-  it("return the written descriptions", () => {
+  it("return any quoted names and captions unchanged", () => {
     const cell = fc
       .string()
       .map((text) => text.trim())

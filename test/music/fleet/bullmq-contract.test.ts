@@ -51,7 +51,7 @@ describe("BullMQ", () => {
     }
   });
 
-  it("returns the job of a lost lock to the end of `wait` that is read first", async () => {
+  it("returns a job whose lock expired to the end of `wait` from which jobs are taken", async () => {
     const options = { connection: redis, prefix: "stalled" };
     // The queue passes these options to the script for stalled jobs, although its type lacks them.
     const stalled = { maxStalledCount: 10, stalledInterval: 1 };

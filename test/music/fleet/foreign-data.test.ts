@@ -206,7 +206,7 @@ describe("a fleet with foreign data in Redis", () => {
       await other.zadd("carillon:callbacks", 0, done);
       await gateway.queue.runCleanUp(async () => {});
       await gateway.fleet.tryAcquireLease("reconcile", 60_000);
-      // Moves jobs to the lists where they are after a worker requeued a task, and after a full disk.
+      // Fills the list of requeued jobs and the list of jobs delayed by a full disk.
       const busyKey = (name: string) => `carillon:queue:v1~busy~:${name}`;
       for (const list of ["wait", "delayed"]) {
         const [id = ""] = await other.zpopmax(busyKey("prioritized"));

@@ -412,7 +412,7 @@ describe("a live server under attack", () => {
 
   for (const [index, path] of POST_PATHS.entries()) {
     const tag = index < 2 ? "" : " @slow";
-    it(`answers ${path} for any part headers${tag}`, async () => {
+    it(`answers ${path} for any headers of multipart parts${tag}`, async () => {
       for (const charset of charsets) {
         await survives(
           await postParts(

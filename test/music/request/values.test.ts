@@ -735,7 +735,7 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("for analysis need a source, except analysis_only; of several flags, the cheapest analysis is made", () => {
+    it("for analysis need a source, except analysis_only; if several flags are set, only the cheapest analysis is made", () => {
       expect(refusal({ extract_codes_only: true })).to.match(/^extract_codes_only needs a source/);
       expect(refusal({ full_analysis_only: true })).to.match(/^full_analysis_only needs a source/);
       const source = { src_audio_path: "a.wav" };

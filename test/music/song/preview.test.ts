@@ -49,7 +49,7 @@ describe("Preview", () => {
     expect(await samplesOf(preview)).to.have.length(240 * SAMPLE_RATE * 2);
   });
 
-  it("frees previews of stalled readers, except the last two", async () => {
+  it("is freed after its task has ended although a reader stalls, except the two latest", async () => {
     const previews = new Previews();
     const readers: AsyncGenerator<Uint8Array>[] = [];
     const parts: WeakRef<ArrayBufferLike>[] = [];
@@ -75,7 +75,7 @@ describe("Preview", () => {
     expect((await readers[33]?.next())?.done).to.equal(false);
   });
 
-  it("is freed when its task ends, except the last two with readers", async () => {
+  it("is freed when its task ends, except the two latest that have readers", async () => {
     const previews = new Previews();
     const listener = new AbortController();
     const kept = ["unheard", "a", "b", "c"].map((id) => {

@@ -39,7 +39,7 @@ describe("recordings in the studio", function () {
     });
   }
 
-  it("have several parts replaced, selected at full width or zoomed", async () => {
+  it("can have several parts replaced, which are selected at any zoom", async () => {
     const page = await studio.open();
     await button(page, "More of a short song").last().click();
     await button(page, "Edit").click();

@@ -115,7 +115,7 @@ describe("adapters exported for other programs", () => {
     }
   });
 
-  it("replace an earlier export of another form", async () => {
+  it("replace an earlier export in another format", async () => {
     for (const [form, name] of [
       [{ comfy_single_file: true }, SINGLE_FILE],
       [{ fold_alpha: true }, WEIGHTS],

@@ -17,7 +17,7 @@ export interface SimBuildingPrefab extends BuildingPrefab {
   readonly upkeepPerWeek: number;
 }
 
-/** Capacities per level: a building holds `max(floor, cells * k + rnd(0..99)) / 100`, floor 100 homes or 200 jobs. */
+/** Hundredths of homes, jobs and visitors per cell, by level. `capacitiesOf` adds a random part and a minimum. */
 interface GrowableClass {
   readonly homes: readonly number[];
   readonly jobs: readonly number[];
@@ -221,7 +221,7 @@ interface GrowableFamily extends Partial<Omit<GrowableClass, "highDensity">> {
   readonly kinds: string;
   /** Display names, one per level. */
   readonly displayNames: string;
-  /** Known names of the game: level, footprint and kind. */
+  /** Growables whose name in the game is known: level, footprint and name ending. */
   readonly known: string;
 }
 

@@ -18,7 +18,7 @@ export interface SimNetworkPrefab extends NetworkPrefab {
   readonly capacityPerHour: number;
 }
 
-/** `elevatedName` if the name of the raised variant is irregular. */
+/** A row of the road table. `elevatedName` is set if the name of the raised variant does not follow the pattern. */
 type RoadRow = readonly [
   name: string,
   displayName: string,

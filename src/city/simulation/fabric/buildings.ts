@@ -153,7 +153,7 @@ function initialFlags(prefab: SimBuildingPrefab, flooded: boolean): number {
   return prefab.growable ? base : base | FLAG.Completed | FLAG.Active;
 }
 
-/** `max(floor, cells * k + rnd(0..99)) / 100`, truncated, per kind of place; civic buildings have fixed jobs. */
+/** Homes, jobs and visitors: `max(minimum, cells * perCell + random 0 to 99) / 100`, truncated; civic jobs are fixed. */
 export function capacitiesOf(
   prefab: SimBuildingPrefab,
   draw: () => number,

@@ -72,7 +72,7 @@ export function timeRoads(world: World, graph: RoadGraph = roadGraph(world)): vo
  * trips are short.
  */
 export class RoadTree {
-  /** Per node id: index of the root of its path, -1 for none; final once one of its roads was queried. */
+  /** Per node id: index of the nearest root, -1 for none. It may change until a road of the node has been queried. */
   readonly roots: Int32Array;
   readonly #graph: RoadGraph;
   readonly #seconds: Float64Array;

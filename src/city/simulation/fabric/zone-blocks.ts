@@ -227,7 +227,7 @@ function planBlocks(start: GroundPoint, end: GroundPoint, widthMeters: number): 
   ];
 }
 
-/** The left and right block seen from one end along direction d, `offset` metres further in. */
+/** Blocks on the left and right of a road, `offset` metres from one end in direction d. */
 function planPair(
   from: GroundPoint,
   d: GroundPoint,

@@ -15,7 +15,7 @@ const INCOME_PER_RESIDENT = 0.8;
 const INCOME_PER_WORKER = 1.09;
 const INCOME_PER_LEVEL = 0.04;
 
-/** Wages rise as a town becomes a city: up to this share is added to upkeep between this population and twice as many. */
+/** Wages rise with the population: from 0 at TOWN_CITIZENS to this share of the upkeep at twice as many. */
 const CITY_WAGES = 0.2;
 const TOWN_CITIZENS = 5_000;
 

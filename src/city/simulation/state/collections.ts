@@ -242,7 +242,7 @@ export class SquareGrid {
     return this.#indices[id] as number;
   }
 
-  /** Visits the entities within a square's side of a place, and some more, with their squared distances. */
+  /** Visits all entities within the side of a square of a place, and some farther ones, with squared distances. */
   visitAround({ x, z }: GroundPoint, visit: (index: number, squaredMeters: number) => void): void {
     const column = squareOf(x, this.#side) - this.#west;
     const row = squareOf(z, this.#side) - this.#north;

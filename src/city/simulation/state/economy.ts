@@ -116,7 +116,7 @@ export class Ledger {
   }
 }
 
-/** Income and expenses in money, not cents. */
+/** Total income and expenses, converted from cents to money. */
 export function flowsOf(amounts: Amounts): { readonly income: number; readonly expenses: number } {
   return { income: sumOf(amounts, INCOME_LINES) / 100, expenses: sumOf(amounts, EXPENSE_LINES) / 100 };
 }

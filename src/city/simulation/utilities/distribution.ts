@@ -103,7 +103,7 @@ export function canOperate(world: World, plant: SimBuilding): boolean {
   return !civic?.shore || isAtShore(world.terrain, plant);
 }
 
-/** Sets a problem at free ends of lines or pipes without supply. */
+/** Sets or clears a problem at dead ends of lines or pipes, depending on whether they have supply. */
 export function markDeadEnds(
   world: World,
   carries: SimNetworkPrefab["carries"],
