@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { stageMain } from "./release/main-package.mjs";
 import { platformName, stageAddons, stagePlatform } from "./release/platform-package.mjs";
 import { pack } from "./release/stage.mjs";
-import { PINNED, RELEASED } from "./setup/libtorch.mjs";
+import { PINNED, RELEASE_VERSIONS } from "./setup/libtorch.mjs";
 import { installPackages } from "./setup/packages.mjs";
 import { manifest, projectRoot, SetupError } from "./setup/run.mjs";
 import { buildTypeScript } from "./setup/typescript.mjs";
@@ -33,7 +33,7 @@ function release(options) {
   if (!options.includes("--main")) {
     if (process.platform !== "linux")
       throw new SetupError("packages with binaries can be built only on Linux");
-    const versions = stageOnly ? [PINNED] : RELEASED;
+    const versions = stageOnly ? [PINNED] : RELEASE_VERSIONS;
     const folders = [
       stagePlatform(join(STAGE, platforms[0])),
       stageAddons(join(STAGE, platforms[1]), versions, options.includes("--partial")),

@@ -150,7 +150,7 @@ describe("prebuilt core in set-up", () => {
   async function publish(version: string, isOfSources: boolean) {
     const folder = mkdtempSync(join(root, "package-"));
     const native = join(clone, "scripts/setup/native.mjs");
-    const source = `console.log((await import(${JSON.stringify(native)})).sourcesPrint())`;
+    const source = `console.log((await import(${JSON.stringify(native)})).sourcesHash())`;
     const print = spawnSync(process.execPath, ["--input-type=module", "-e", source], { encoding: "utf8" });
     const sources = isOfSources ? print.stdout.trim() : "other sources";
     writeFileSync(join(folder, "package.json"), JSON.stringify({ name, version, carillon: { sources } }));

@@ -25,7 +25,7 @@ import { parseArgs } from "node:util";
 import { Fleet } from "../../src/music/fleet/fleet.js";
 import { FleetQueue } from "../../src/music/fleet/fleet-queue.js";
 import { FleetWorker } from "../../src/music/fleet/fleet-worker.js";
-import { PAYLOAD_VERSION } from "../../src/music/fleet/workers.js";
+import { RECORD_VERSION } from "../../src/music/fleet/workers.js";
 import { EmbeddedQueue } from "../../src/music/queue/embedded-queue.js";
 import { LmdbTaskStore } from "../../src/music/queue/lmdb-store.js";
 import type { SongResult, Task } from "../../src/music/queue/store.js";
@@ -233,7 +233,7 @@ async function measureLatency(): Promise<void> {
   const fleet = await Fleet.open(`redis://127.0.0.1:${redisPort}`, "", log);
   const models = [{ name: "stub", slot: 1, is_loaded: true, is_turbo: true, tasks: null, fingerprint: "" }];
   const described = { version: "", device: "", free_memory_bytes: 0, models, lm_models: [] };
-  const describe = async () => ({ ...described, payload_versions: [PAYLOAD_VERSION] });
+  const describe = async () => ({ ...described, payload_versions: [RECORD_VERSION] });
   const worker = new FleetWorker(fleet, jobs, { ...limits, name: "worker", places: 1, describe }, log);
   const options = { capacity: 0, averageJobSeconds: 5, cleanUp: jobs.cleanUp };
   const shared = await overhead(new FleetQueue(fleet, options, log, worker));

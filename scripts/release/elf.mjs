@@ -30,7 +30,7 @@ function compareVersions(a, b) {
 }
 
 /** Sets the library search path to the library's own folder, by overwriting the path in the file. */
-export function searchOwnFolder(path) {
+export function setOwnFolderAsRunPath(path) {
   const runPath = /\((?:RUNPATH|RPATH)\).*\[(.*)\]/.exec(run("readelf", ["-dW", path]))?.[1];
   if (runPath === undefined || runPath === "$ORIGIN") return;
   const bytes = readFileSync(path);

@@ -15,9 +15,9 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { PINNED } from "../setup/libtorch.mjs";
-import { buildForRelease, sourcesPrint } from "../setup/native.mjs";
+import { buildForRelease, sourcesHash } from "../setup/native.mjs";
 import { projectRoot, run, SetupError, say } from "../setup/run.mjs";
-import { checkSymbolVersions, librariesNeeded, searchOwnFolder } from "./elf.mjs";
+import { checkSymbolVersions, librariesNeeded, setOwnFolderAsRunPath } from "./elf.mjs";
 import { commonFields, emptyFolder, writeManifest } from "./stage.mjs";
 
 const ADDON = "carillon.node";
@@ -73,7 +73,7 @@ function finish(directory, { carillon, ...fields }) {
   for (const name of binaries) {
     const path = join(directory, name);
     run("strip", ["--strip-unneeded", path]);
-    searchOwnFolder(path);
+    setOwnFolderAsRunPath(path);
     checkSymbolVersions(path);
   }
   copyFileSync(join(projectRoot, "LICENSE"), join(directory, "LICENSE"));
@@ -92,7 +92,7 @@ function finish(directory, { carillon, ...fields }) {
     libc: ["glibc"],
     files: [...binaries, ...(under ? ["licenses"] : [])],
     preferUnplugged: true,
-    carillon: { ...carillon, sources: sourcesPrint(), files: contentsOf(directory, binaries) },
+    carillon: { ...carillon, sources: sourcesHash(), files: contentsOf(directory, binaries) },
   });
 }
 

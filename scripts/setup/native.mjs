@@ -38,7 +38,7 @@ export const SANITIZED = {
 };
 
 /** Hash of the native sources. */
-export const sourcesPrint = () => fingerprint(["native", "CMakeLists.txt"]);
+export const sourcesHash = () => fingerprint(["native", "CMakeLists.txt"]);
 
 /** Builds the addon for packages, which runs with any build of that libtorch version. Returns its path and the libtorch. */
 export function buildForRelease(version) {

@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { provideLibtorch, wheelBuild } from "./libtorch.mjs";
-import { ADDON, sourcesPrint } from "./native.mjs";
+import { ADDON, sourcesHash } from "./native.mjs";
 import { manifest, projectRoot, say } from "./run.mjs";
 
 const PLATFORM = `@carillon/${process.platform}-${process.arch}`;
@@ -15,7 +15,7 @@ const FAIL_FAST = ["--fetch-retries=0", "--fetch-timeout=20000"];
 /** @returns whether src/libtorch/prebuilt.ts finds the core in node_modules; a core built here takes precedence */
 export function takePrebuilt() {
   if (process.env.CARILLON_PREBUILT === "0" || existsSync(join(projectRoot, ADDON.products[0]))) return false;
-  const print = sourcesPrint();
+  const print = sourcesHash();
   // The addons in the second package work with the CUDA libtorch that set-up installs.
   const hasGpu = wheelBuild() !== "cpu";
   const names = hasGpu ? [PLATFORM, `${PLATFORM}-cuda`] : [PLATFORM];

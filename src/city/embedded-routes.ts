@@ -44,7 +44,7 @@ import { growables } from "./state/growables.js";
 import { areas, coverage, layer, terrain, terrainGrid, zoneBlocks, zones } from "./state/land.js";
 import { mapTiles } from "./state/map-tiles.js";
 import { externalConnections, networks } from "./state/networks.js";
-import { budget, buildingInFull, segmentInFull, statistics, utilities } from "./state/planning.js";
+import { budget, buildingDetails, segmentDetails, statistics, utilities } from "./state/planning.js";
 import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./state/prefabs.js";
 import { problems } from "./state/problems.js";
 import { chirps, demand, economy, hash, saves, summary } from "./state/summary.js";
@@ -93,7 +93,7 @@ export const READ_ROUTES: readonly ReadRoute[] = [
 ];
 
 /** Read endpoints of a single building or segment. */
-const ENTITY_ROUTES: readonly ReadRoute[] = [buildingInFull, segmentInFull];
+const ENTITY_ROUTES: readonly ReadRoute[] = [buildingDetails, segmentDetails];
 
 /** Commands that need a loaded city. */
 export const COMMAND_ROUTES: readonly CommandRoute[] = [

@@ -137,7 +137,7 @@ export function footprintRadius({ prefab: { width, length } }: Footprint): numbe
 }
 
 /** Converts a point to coordinates of a footprint: from its centre, x along its width, z along its length. */
-export function intoFootprint({
+export function toFootprintCoordinates({
   position: center,
   angleDegrees,
 }: Footprint): (at: GroundPoint) => GroundPoint {
@@ -155,7 +155,7 @@ export function intoFootprint({
 export function footprintsOverlap(a: Footprint, b: Footprint, toleranceMeters: number): boolean {
   return [a, b].every((own) => {
     const other = own === a ? b : a;
-    const seen = cornersOf(other).map(intoFootprint(own));
+    const seen = cornersOf(other).map(toFootprintCoordinates(own));
     return (["x", "z"] as const).every((axis) => {
       const { width, length } = own.prefab;
       const half = ((axis === "x" ? width : length) * CELL_METERS) / 2 - toleranceMeters;
@@ -179,7 +179,7 @@ export function cornersOf({ position: { x, z }, angleDegrees, prefab }: Footprin
 }
 
 /** Converts a place in a zone block, in cells from the block's stored position, to a point on the map. */
-export function placeInBlock(
+export function pointInBlock(
   { position: { x, z }, angleRadians }: { readonly position: GroundPoint; readonly angleRadians: number },
   depthCells: number,
   alongCells: number,

@@ -14,7 +14,7 @@ import {
   type MusicEngine,
 } from "../index.js";
 import { checkPackages } from "../libtorch/prebuilt.js";
-import { requireProtection } from "../music/access/access.js";
+import { requireKeyIfReachable } from "../music/access/access.js";
 import { findFfmpeg, STATIC_PACKAGE } from "../music/audio/ffmpeg.js";
 import { AUDIO_PROFILES } from "../music/audio/formats.js";
 import { checkCitySettings, checkDevices, checkMusicSettings } from "./start-checks.js";
@@ -136,7 +136,7 @@ function callers(config: Config): Finding {
   const { apiHost, apiKey, isLocal, allowedHosts } = config;
   const what = "callers";
   try {
-    requireProtection(config);
+    requireKeyIfReachable(config);
   } catch (error) {
     return { what, state: "bad", found: messageOf(error), fix: "set SVC_API_KEY: clients send it as Bearer" };
   }

@@ -11,7 +11,7 @@ import { hasSeveralHosts } from "../http/origins.js";
 import { DOCS, type Page, pageRoutes } from "../http/page.js";
 import { mcpRoute } from "../mcp/http.js";
 import type { Logger } from "../system/log.js";
-import { Authenticator, checkHost, checkOrigin, requireProtection } from "./access/access.js";
+import { Authenticator, checkHost, checkOrigin, requireKeyIfReachable } from "./access/access.js";
 import { detailFor, errorHandler, HttpError, methodNotAllowed, notFound } from "./errors.js";
 import type { TaskQueue } from "./queue/task-queue.js";
 import { BodyReader } from "./request/body.js";
@@ -62,7 +62,7 @@ export interface MusicServer {
  */
 export async function startMusicServer(options: MusicServerOptions): Promise<MusicServer> {
   const { config, engine, queue, runner, log } = options;
-  requireProtection(config);
+  requireKeyIfReachable(config);
   const service = new MusicService(config, engine, queue, runner, log);
   const app = buildApp(service, config, log);
   let listener: Listener | undefined;
@@ -108,7 +108,7 @@ export interface MusicApplication extends Pick<MusicServer, "service" | "close">
 /** Like startMusicServer, without listening. The host server owns connections and their limits. */
 export async function startMusicApplication(options: MusicServerOptions): Promise<MusicApplication> {
   const { config, engine, queue, runner, log } = options;
-  requireProtection(config);
+  requireKeyIfReachable(config);
   const service = new MusicService(config, engine, queue, runner, log);
   const app = buildApp(service, config, log);
   const opened = service.open();
@@ -238,7 +238,7 @@ export async function startWorkerServer(
   options: MusicServerOptions,
 ): Promise<Pick<MusicServer, "url" | "close">> {
   const { config, queue, runner, log } = options;
-  requireProtection(config);
+  requireKeyIfReachable(config);
   const { engine } = runner;
   if (engine === null) throw new Error("A fleet worker needs an engine");
   const telemetry = new Telemetry({ queue, engine }, log);

@@ -6,7 +6,7 @@ import type { Caller } from "./access/concurrency-limit.js";
 import type { Callbacks } from "./callbacks/callbacks.js";
 import { HttpError, RequestError } from "./errors.js";
 import type { acceptedTask } from "./openapi/answers.js";
-import { type Origin, SubmissionTakenError, type TaskQueue } from "./queue/task-queue.js";
+import { SubmissionTakenError, type TaskOrigin, type TaskQueue } from "./queue/task-queue.js";
 import type { SubmissionKey } from "./request/idempotency.js";
 import type { GenerationRequest } from "./request/schema.js";
 import { checkTextLength } from "./song/song-context.js";
@@ -39,7 +39,7 @@ export class Submissions {
   async submit(
     request: GenerationRequest,
     caller: Caller,
-    { submission = null, retakeOf }: Pick<Origin, "submission" | "retakeOf"> = {},
+    { submission = null, retakeOf }: Pick<TaskOrigin, "submission" | "retakeOf"> = {},
   ): Promise<AcceptedTask> {
     await this.queue.assertRoom();
     await checkTextLength(this.engine, request).catch((error: unknown) => {

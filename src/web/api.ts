@@ -115,7 +115,7 @@ async function answerOf<T>(response: Response): Promise<T> {
 }
 
 /** The city as last read from the bridge. */
-export interface Picture {
+export interface CityData {
   readonly terrain: TerrainGrid | null;
   /** Null if the bridge does not list zone cells. */
   readonly zoneBlocks: readonly ZoneBlockRow[] | null;
@@ -135,7 +135,7 @@ export interface TrafficRow {
   readonly speedKmh: number;
 }
 
-export const EMPTY_PICTURE: Picture = {
+export const EMPTY_CITY_DATA: CityData = {
   terrain: null,
   zoneBlocks: null,
   segments: [],
@@ -303,7 +303,7 @@ export async function readBuildings() {
 }
 
 /** Text that says how many buildings the map shows if it cannot show all, otherwise "". */
-export function omission({ buildings, buildingTotal }: Picture): string {
+export function omissionNotice({ buildings, buildingTotal }: CityData): string {
   if (buildings.length >= buildingTotal) return "";
   return `The map shows ${buildings.length} of ${buildingTotal} buildings.`;
 }

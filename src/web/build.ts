@@ -3,9 +3,9 @@
  * built after confirmation. Roads and buildings can be undone; other zones can be painted over a zone.
  */
 import { command, type Place, type Reply, read } from "./api.js";
-import { inFigures } from "./charts.js";
+import { formatFigure } from "./charts.js";
 import { serviceLook, ZONE_NAMES } from "./colors.js";
-import type { Sketch } from "./map.js";
+import type { DrawOverMap } from "./map.js";
 import { button, byId, element } from "./panel.js";
 
 type ToolName = "road" | "zone" | "service";
@@ -117,7 +117,7 @@ export class BuildTools {
     if (this.#tool && this.#corners.length === 1) this.#onChange();
   }
 
-  readonly sketch: Sketch = (context, pixelsPerMeter) => {
+  readonly sketch: DrawOverMap = (context, pixelsPerMeter) => {
     const isOpen = this.#corners.length === 1 && this.#tool !== "service";
     const [from, to] = isOpen ? [this.#corners[0], this.#hovered] : this.#corners;
     if (!from) return;
@@ -160,7 +160,7 @@ export class BuildTools {
     this.#onChange();
     const reply = await command(plan.name, { ...plan.body, dryRun: true });
     const cost = reply.cost ?? reply.constructionCost;
-    const price = cost === undefined ? [] : [`Cost: ${inFigures(cost)}`];
+    const price = cost === undefined ? [] : [`Cost: ${formatFigure(cost)}`];
     this.#say(
       [...linesOf(reply), ...price],
       button("Build", () => void this.#attempt(() => this.#build(plan))),
@@ -241,7 +241,7 @@ function linesOf({ message, warnings = [] }: Reply): string[] {
 }
 
 function perUnit(cost: number | undefined, unit: string): string {
-  return cost === undefined ? "" : ` (${inFigures(cost)}${unit})`;
+  return cost === undefined ? "" : ` (${formatFigure(cost)}${unit})`;
 }
 
 function fillByService(

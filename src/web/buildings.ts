@@ -36,7 +36,7 @@ export function drawFootprints(
 }
 
 /** Draws buildings with roofs, heights and trees. @param darkness 0 at noon, 1 at midnight; lights windows above 0.5 */
-export function drawSolids(
+export function drawDetailedBuildings(
   context: CanvasRenderingContext2D,
   buildings: readonly BuildingRow[],
   colorOf: ColorOf,

@@ -1,7 +1,7 @@
 /** Small line charts over the latest weeks, with the last values as text. */
 import type { Sample } from "./api.js";
 import { DEMAND_COLORS } from "./colors.js";
-import { element, keyOf } from "./panel.js";
+import { element, legendEntry } from "./panel.js";
 
 interface Line {
   readonly label: string;
@@ -66,7 +66,7 @@ function figureOf({ title, lines, hasPeaks }: Chart, weeks: readonly Sample[]): 
   svg.setAttribute("role", "img");
   const last = weeks.at(-1);
   const words = last
-    ? lines.map(({ label, value }) => `${label} ${inFigures(value(last))}`).join(", ")
+    ? lines.map(({ label, value }) => `${label} ${formatFigure(value(last))}`).join(", ")
     : "no week yet";
   svg.setAttribute("aria-label", `${title} over ${weeks.length} weeks: ${words}`);
   for (const { color, value } of lines) {
@@ -82,11 +82,11 @@ function figureOf({ title, lines, hasPeaks }: Chart, weeks: readonly Sample[]): 
     svg.append(line);
   }
   const keys = lines.map(({ label, color, value }) =>
-    keyOf(color, `${label} ${last ? inFigures(value(last)) : "–"}`),
+    legendEntry(color, `${label} ${last ? formatFigure(value(last)) : "–"}`),
   );
   return element("figure", {}, element("figcaption", {}, ...keys), svg);
 }
 
-export function inFigures(value: number): string {
+export function formatFigure(value: number): string {
   return Math.round(value).toLocaleString("en");
 }

@@ -1,6 +1,6 @@
 /** Details of the selected entity, with its commands. Destructive commands ask first. */
 import { command, readIfOffered } from "./api.js";
-import { inFigures } from "./charts.js";
+import { formatFigure } from "./charts.js";
 import { button, byId, element, inPlainWords } from "./panel.js";
 
 export type Selection =
@@ -168,7 +168,7 @@ function hasValue(value: unknown): boolean {
 
 function inWords(value: unknown): string {
   if (typeof value === "boolean") return value ? "yes" : "no";
-  if (typeof value === "number") return inFigures(value);
+  if (typeof value === "number") return formatFigure(value);
   return Array.isArray(value) ? value.join(", ") : String(value);
 }
 

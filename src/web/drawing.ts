@@ -1,5 +1,13 @@
 /** Drawing functions of the map's layers. The context is in metres, with y to the north. */
-import type { BuildingRow, LayerData, Picture, Place, SegmentRow, TerrainGrid, ZoneBlockRow } from "./api.js";
+import type {
+  BuildingRow,
+  CityData,
+  LayerData,
+  Place,
+  SegmentRow,
+  TerrainGrid,
+  ZoneBlockRow,
+} from "./api.js";
 import { type Colors, scaleColor, ZONE_COLORS } from "./colors.js";
 import type { Selection } from "./details.js";
 
@@ -192,7 +200,7 @@ const MARKED_GROUND_PIXELS = 10;
 export function drawMark(
   context: CanvasRenderingContext2D,
   selection: Selection,
-  { buildings, segments }: Pick<Picture, "buildings" | "segments">,
+  { buildings, segments }: Pick<CityData, "buildings" | "segments">,
   color: string,
   pixelsPerMeter: number,
 ): void {

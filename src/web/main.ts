@@ -1,11 +1,11 @@
 /** The city page: polls the bridge and shows the city. */
 import {
   BuildingTiles,
-  EMPTY_PICTURE,
+  type CityData,
+  EMPTY_CITY_DATA,
   type Health,
   type LayerData,
-  omission,
-  type Picture,
+  omissionNotice,
   type Place,
   type ProblemRow,
   read,
@@ -42,7 +42,7 @@ const controls = new Controls(order);
 const details = new Details(order, (selection) => map.mark(selection));
 const data = new DataChoice(() => void reportFailure(showLayer));
 const tiles = new BuildingTiles();
-let picture: Picture = EMPTY_PICTURE;
+let picture: CityData = EMPTY_CITY_DATA;
 let landIsStale = true;
 /** Whether something was built since the city was read. */
 let cityIsStale = true;
@@ -121,7 +121,7 @@ async function showLayer(): Promise<void> {
   if (chosen === data.chosen) show({ ...picture, layer });
 }
 
-function show(next: Picture): void {
+function show(next: CityData): void {
   picture = next;
   layers.offer("land", picture.terrain !== null);
   layers.offer("zones", picture.zoneBlocks !== null);
@@ -132,7 +132,7 @@ function show(next: Picture): void {
 async function reportFailure(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
-    byId("status").textContent = omission(picture);
+    byId("status").textContent = omissionNotice(picture);
     return true;
   } catch (error) {
     byId("status").textContent = inWords(error);

@@ -2,8 +2,8 @@
  * The map: paints all layers on a canvas that is larger than the view, from which the view is copied. The canvas is
  * repainted when the view leaves it, when zooming ends, or when the city has changed.
  */
-import { type BuildingRow, EMPTY_PICTURE, type Picture, type Place, type SegmentRow } from "./api.js";
-import { drawFootprints, drawSolids, drawSymbols } from "./buildings.js";
+import { type BuildingRow, type CityData, EMPTY_CITY_DATA, type Place, type SegmentRow } from "./api.js";
+import { drawDetailedBuildings, drawFootprints, drawSymbols } from "./buildings.js";
 import { colors, GROWABLE_COLORS, onColorsChanged, RUIN_COLOR, serviceLook } from "./colors.js";
 import type { Selection } from "./details.js";
 import {
@@ -47,7 +47,7 @@ const NIGHT_OPACITY = 0.5;
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** Draws over the map, in metres. `pixelsPerMeter` converts widths in pixels. */
-export type Sketch = (context: CanvasRenderingContext2D, pixelsPerMeter: number) => void;
+export type DrawOverMap = (context: CanvasRenderingContext2D, pixelsPerMeter: number) => void;
 
 export class CityMap {
   readonly view: View;
@@ -56,7 +56,7 @@ export class CityMap {
   readonly #context: CanvasRenderingContext2D;
   readonly #painted = document.createElement("canvas").getContext("2d") as CanvasRenderingContext2D;
   #frame: Frame | null = null;
-  #picture: Picture = EMPTY_PICTURE;
+  #picture: CityData = EMPTY_CITY_DATA;
   #roads = new Map<number, SegmentRow>();
   #land: HTMLCanvasElement | null = null;
   #selection: Selection | null = null;
@@ -88,7 +88,7 @@ export class CityMap {
   onSelect: (selection: Selection) => void = () => {};
   /** Called with the clicked place. If it returns true, nothing is selected. */
   onPlace: (place: Place) => boolean = () => false;
-  sketch: Sketch = () => {};
+  sketch: DrawOverMap = () => {};
 
   /** Selects the entity at a place. */
   pick({ x, z }: Place): void {
@@ -103,10 +103,10 @@ export class CityMap {
     this.#requestFrame();
   }
 
-  show(picture: Picture): void {
+  show(picture: CityData): void {
     const { traffic, ...still } = picture;
     const isSame = Object.entries(still).every(
-      ([name, value]) => this.#picture[name as keyof Picture] === value,
+      ([name, value]) => this.#picture[name as keyof CityData] === value,
     );
     if (picture.terrain !== this.#picture.terrain) this.#land = null;
     this.#picture = picture;
@@ -246,7 +246,7 @@ export class CityMap {
       abandoned ? RUIN_COLOR : (GROWABLE_COLORS[service] ?? serviceLook(service).color);
     if (pixelsPerMeter < BUILDINGS_FROM) drawDensity(context, buildings, colorOf);
     else if (pixelsPerMeter < SOLIDS_FROM) drawFootprints(context, buildings, colorOf, palette.outline);
-    else drawSolids(context, buildings, colorOf, palette, this.#darkness);
+    else drawDetailedBuildings(context, buildings, colorOf, palette, this.#darkness);
     drawLines("water");
     drawLines("power");
     this.#paintNight();

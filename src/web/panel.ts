@@ -175,7 +175,7 @@ export class Layers {
       this.#boxes.set(name as LayerName, box);
       const own = keys.length === 1 ? keys.map(({ color }) => swatch(color())) : [];
       const legend =
-        keys.length === 1 ? [] : keys.map(({ color, label, symbol }) => keyOf(color(), label, symbol));
+        keys.length === 1 ? [] : keys.map(({ color, label, symbol }) => legendEntry(color(), label, symbol));
       list.append(
         element(
           "li",
@@ -205,7 +205,7 @@ function swatch(color: string, symbol = ""): HTMLElement {
 }
 
 /** Legend entry. */
-export function keyOf(color: string, label: string, symbol = ""): HTMLElement {
+export function legendEntry(color: string, label: string, symbol = ""): HTMLElement {
   return element("span", { className: "key" }, swatch(color, symbol), label);
 }
 

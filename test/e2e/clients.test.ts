@@ -46,10 +46,10 @@ async function makeSong(url: string, client: PublicClient): Promise<[SongRecord[
 function testClient(client: PublicClient, server: () => LiveServer): void {
   it(`${client.name} makes and downloads its songs`, async () => {
     const url = server().url + (client.base ?? "");
-    await client.asks(new Client(url), client.headers);
+    await client.sendOtherRequests(new Client(url), client.headers);
     const [songs, item] = await makeSong(url, client);
     expect(item.status, item.error).to.equal(1);
-    client.reads(songs, item);
+    client.checkFields(songs, item);
     for (const song of songs) {
       const audio = await fetch(url + (client.download?.(song) ?? song.file), { headers: client.headers });
       expect(audio.status).to.equal(200);

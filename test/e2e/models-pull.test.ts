@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { HubServer } from "../models/hub-server.js";
+import { FakeHub } from "../models/hub-server.js";
 import { mainRepository } from "../models/repositories.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { canMountDisks, type ProcessLimits, spawnCli } from "./served-process.js";
@@ -17,11 +17,11 @@ const WEIGHTS_BYTES = 3_000_000;
 const CUT_BYTES = 1_000_000;
 
 describe("carillon models", () => {
-  let server: HubServer;
+  let server: FakeHub;
   let checkpoints: string;
 
   before(async () => {
-    server = await HubServer.start();
+    server = await FakeHub.start();
   });
 
   beforeEach(() => {

@@ -16,11 +16,11 @@ export interface PublicClient {
   encoding: "json" | "multipart";
   song: Record<string, unknown>;
   /** Sends the client's other requests. */
-  asks: (client: Client, headers: Record<string, string>) => Promise<void>;
+  sendOtherRequests: (client: Client, headers: Record<string, string>) => Promise<void>;
   /** Path from which the client downloads a song; the song's `file` by default. */
   download?: (song: SongRecord) => string;
   /** Checks the fields of a finished task that the client reads. */
-  reads: (songs: readonly SongRecord[], item: TaskStatusItem) => void;
+  checkFields: (songs: readonly SongRecord[], item: TaskStatusItem) => void;
 }
 
 /**
@@ -91,7 +91,7 @@ const acestepShell: PublicClient = {
     key_scale: "C Major",
     time_signature: "4/4",
   },
-  asks: async (client, headers) => {
+  sendOtherRequests: async (client, headers) => {
     expect((await client.get("/health")).status).to.equal(200);
     // The client's random mode. The model decides the length, so the task is cancelled.
     const random = await client.post("/release_task", { sample_mode: true, thinking: true }, headers);
@@ -126,7 +126,7 @@ const acestepShell: PublicClient = {
     expect(head).to.equal("data:audio/mpeg");
     expect(Buffer.from(data, "base64").length).to.be.above(1000);
   },
-  reads: ([song]) => {
+  checkFields: ([song]) => {
     expect(song?.file).to.match(/^\/v1\/audio\?path=.+\.mp3$/);
     expect(song?.metas).to.include({ bpm: 90, keyscale: "C Major", timesignature: "4", duration: 10 });
     expect(song?.seed_value).to.equal("42");
@@ -154,11 +154,11 @@ const studioPage: PublicClient = {
     repainting_end: "-1",
     src_audio: new Blob([]),
   },
-  asks: async (client, headers) => {
+  sendOtherRequests: async (client, headers) => {
     const { headers: answered } = await client.get("/health", headers);
     expect(answered.get("access-control-allow-origin")).to.equal("null");
   },
-  reads: (songs, item) => {
+  checkFields: (songs, item) => {
     expect(songs).to.have.length(2);
     expect(songs[0]).to.include({ prompt: "piano", lyrics: "[Instrumental]" });
     expect(songs[0]?.metas).to.include.keys("bpm", "keyscale", "duration");
@@ -192,7 +192,7 @@ const daw: PublicClient = {
     repaint_mode: "balanced",
     repaint_strength: "0.5",
   },
-  asks: async (client, headers) => {
+  sendOtherRequests: async (client, headers) => {
     const inventory = await client.get("/v1/model_inventory", headers);
     expect(inventory.body.data.models).to.satisfy((models: { is_loaded: boolean }[]) =>
       models.some((model) => model.is_loaded),
@@ -228,7 +228,7 @@ const daw: PublicClient = {
     const stems = await client.post("/release_task", { task_type: "stem_separation" }, headers);
     expect(stems.status).to.equal(400);
   },
-  reads: ([song], item) => {
+  checkFields: ([song], item) => {
     expect(item.progress_text).to.be.a("string");
     expect(song).to.include({ stage: "succeeded", progress: 1, dit_model: "carillon-nano", prompt: "drums" });
     expect(song?.metas).to.include({ bpm: 120, duration: 10 });
@@ -259,14 +259,14 @@ const plugin: PublicClient = {
     audio_cover_strength: 1,
     audio_code_string: "",
   },
-  asks: async (client) => {
+  sendOtherRequests: async (client) => {
     expect((await client.get("/health")).body.data.status).to.equal("ok");
     // The client shows `error`, or only the status if there is none.
     const refused = await client.post("/release_task", { task_type: "cover", prompt: "strings" });
     expect(refused.status).to.equal(400);
     expect(refused.body.error).to.be.a("string").that.includes("src_audio_path");
   },
-  reads: ([song]) => {
+  checkFields: ([song]) => {
     expect(song?.file).to.match(/\.wav$/);
     expect(song?.dit_model).to.equal("carillon-nano");
     expect(song?.warnings?.join()).to.include("acestep-v15-turbo");
@@ -300,13 +300,13 @@ const wrangler: PublicClient = {
     full_analysis_only: false,
     audio_format: "mp3",
   },
-  asks: async (client) => {
+  sendOtherRequests: async (client) => {
     const { data } = (await client.get("/v1/models")).body;
     expect(data.map(({ id }: { id: string }) => id.split("/").at(-1))).to.deep.equal(["carillon-nano"]);
     const formatted = await client.post("/format_input", { lyrics: "la la la" });
     expect(formatted.status).to.equal(200);
   },
-  reads: ([song]) => {
+  checkFields: ([song]) => {
     expect(existsSync(pathOf(song as SongRecord))).to.equal(true);
     expect(song?.prompt).to.be.a("string").and.not.equal("");
     expect(song?.metas).to.include({ duration: 10 });
@@ -338,7 +338,7 @@ const stepUi: PublicClient = {
     audio_duration: 10,
     instruction: "Fill the audio semantic mask based on the given conditions:",
   },
-  asks: async (client, headers) => {
+  sendOtherRequests: async (client, headers) => {
     expect((await client.get("/health")).body.data.status).to.equal("ok");
     // The limits of the client's sliders.
     await isAdjusted(
@@ -352,7 +352,7 @@ const stepUi: PublicClient = {
     expect(refused.status).to.equal(400);
     expect(refused.body.detail).to.include("audio2audio");
   },
-  reads: ([song], item) => {
+  checkFields: ([song], item) => {
     expect(item.task_id).to.be.a("string");
     expect(song?.file).to.match(/^\/v1\/audio\?path=.+\.mp3$/);
     expect(song?.metas).to.include({ duration: 10 });
@@ -413,13 +413,13 @@ const hotStep: PublicClient = {
     ...{ fade_in: 0, fade_out: 0, chunk_mask_mode: "auto", repaint_mode: "balanced", repaint_strength: 0.5 },
     ...{ get_lrc: false, get_scores: false, score_scale: 0.5, use_tiled_decode: true, disable_tqdm: false },
   },
-  asks: async (client, headers) => {
+  sendOtherRequests: async (client, headers) => {
     expect((await client.get("/v1/stats", { "x-api-key": "" })).status).to.equal(401);
     const id = await client.submit({ prompt: "never made", audio_duration: 600, ai_token: "k1" });
     const cancelled = await client.post("/cancel_task", { job_id: id }, headers);
     expect(cancelled.body.data).to.deep.equal({ job_id: id, status: "cancelled" });
   },
-  reads: ([song]) => {
+  checkFields: ([song]) => {
     expect(song?.file).to.match(/\.flac$/);
     expect(song?.seed_value).to.match(/^\d+$/);
     expect(song?.generation_info).to.match(/Steps:\s*1\b/);
@@ -445,7 +445,7 @@ const mcpServer: PublicClient = {
     batch_size: 1,
     audio_format: "mp3",
   },
-  asks: async (client) => {
+  sendOtherRequests: async (client) => {
     const busy = await client.submit({ prompt: "blocks the queue", audio_duration: 60, batch_size: 1 });
     const id = await client.submit(shortSong);
     const { item, records } = await client.query(id);
@@ -454,7 +454,7 @@ const mcpServer: PublicClient = {
     expect(records[0]).to.include({ status: 0, stage: "queued", file: "", error: null });
     for (const task_id of [busy, id]) await client.post("/cancel_task", { task_id });
   },
-  reads: () => {},
+  checkFields: () => {},
   download: ({ file }) => `/v1/audio?path=${encodeURIComponent(file)}`,
 };
 

@@ -22,7 +22,7 @@ const sha256 = (content: Buffer) => createHash("sha256").update(content).digest(
 const blobSha1 = (content: Buffer) =>
   createHash("sha1").update(`blob ${content.length}\0`).update(content).digest("hex");
 
-export class HubServer {
+export class FakeHub {
   /** File downloads, without the one-byte requests for the size. */
   readonly downloads: DownloadRequest[] = [];
   readonly repositories: Record<string, Repository> = {};
@@ -54,7 +54,7 @@ export class HubServer {
   }
 
   /** Starts the server, which stops at the end of the test file. */
-  static async start(): Promise<HubServer> {
+  static async start(): Promise<FakeHub> {
     const servers = [createServer(), createServer()] as const;
     for (const server of servers) {
       server.listen(0, "127.0.0.1");
@@ -63,7 +63,7 @@ export class HubServer {
     after(() => {
       for (const server of servers) server.close().closeAllConnections();
     });
-    return new HubServer(...servers);
+    return new FakeHub(...servers);
   }
 
   get url(): string {

@@ -11,7 +11,7 @@ import { Hub } from "../../src/models/hub.js";
 import { type PullProgress, pullModel } from "../../src/models/pull.js";
 import { namedModel } from "../../src/music/models/models.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { HubServer } from "./hub-server.js";
+import { FakeHub } from "./hub-server.js";
 import { languageModelRepository, mainRepository } from "./repositories.js";
 
 const MAIN = "ACE-Step/Ace-Step1.5";
@@ -19,11 +19,11 @@ const WEIGHTS = "model.safetensors";
 const CUT_BYTES = 300_000;
 
 describe("pulling a model", () => {
-  let server: HubServer;
+  let server: FakeHub;
   let directory: string;
 
   before(async () => {
-    server = await HubServer.start();
+    server = await FakeHub.start();
   });
 
   beforeEach(() => {

@@ -1,5 +1,5 @@
 import type { Building, NetSegment } from "../game.js";
-import { CELL_METERS, intoFootprint, type Line, position, squareAround } from "../geometry.js";
+import { CELL_METERS, type Line, position, squareAround, toFootprintCoordinates } from "../geometry.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { isFacility } from "../state/buildings.js";
 import type { Anomaly } from "../state/listing.js";
@@ -27,7 +27,7 @@ export function findBuildingOverlaps(city: SimulatedCity, roads: RoadIndex): Ano
 function roadUnder(building: Building, roads: RoadIndex): NetSegment | undefined {
   const halfWidth = halfExtent(building.prefab.width);
   const halfLength = halfExtent(building.prefab.length);
-  const inside = intoFootprint(building);
+  const inside = toFootprintCoordinates(building);
   return roads
     .near(squareAround(building.position, Math.hypot(halfWidth, halfLength)))
     .find(({ start, end }) => {

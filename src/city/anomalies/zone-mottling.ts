@@ -23,14 +23,14 @@ export interface ZoneRules extends ZoneThresholds {
 }
 
 /** A detected anomaly. `describe` builds its row; it is called only for rows on the requested page. */
-export interface Mottling {
+export interface ZoneAnomaly {
   readonly type: string;
   describe(): Anomaly;
 }
 
 /** Blocks in id order, then clusters in the order of their first blocks. */
-export function findMottledZones(city: SimulatedCity, rules: ZoneRules): Mottling[] {
-  return mixturesOf(city).flatMap(({ tally, mixed, patchy, describe }): Mottling[] => {
+export function findMottledZones(city: SimulatedCity, rules: ZoneRules): ZoneAnomaly[] {
+  return mixturesOf(city).flatMap(({ tally, mixed, patchy, describe }): ZoneAnomaly[] => {
     if (isMixed(tally, rules)) return [{ type: mixed, describe: () => describe(mixed, tally.minorityCells) }];
     if (!rules.includeUnzonedHoles || !isPatchy(tally, rules)) return [];
     return [{ type: patchy, describe: () => describe(patchy, tally.unzonedCells) }];

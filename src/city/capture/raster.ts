@@ -66,7 +66,7 @@ export class Raster {
 }
 
 /** A line with a width of at least one pixel, so that it stays visible when zoomed out. */
-export function stripe(start: GroundPoint, end: GroundPoint, widthMeters: number): Shape {
+export function thickLine(start: GroundPoint, end: GroundPoint, widthMeters: number): Shape {
   const length = distance(start, end) || 1;
   const across = {
     x: (-(end.z - start.z) / length) * (widthMeters / 2),

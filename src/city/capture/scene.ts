@@ -1,11 +1,11 @@
 /** Paints the captured map, layer by layer in painting order. */
 import type { Building, NetworkPrefab, ZoneBlock } from "../game.js";
-import { BLOCK_COLUMNS, boxAround, boxesTouch, cornersOf, placeInBlock, squareAround } from "../geometry.js";
+import { BLOCK_COLUMNS, boxAround, boxesTouch, cornersOf, pointInBlock, squareAround } from "../geometry.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { isGrowable, isRuin } from "../state/buildings.js";
 import { type GrowableService, type Layer, ZONES } from "../terms.js";
 import { colorOf, type Feature, groundColor, scaleColor, waterColor } from "./palette.js";
-import { type Frame, Raster, type Shape, stripe } from "./raster.js";
+import { type Frame, Raster, type Shape, thickLine } from "./raster.js";
 
 interface FilledShape {
   readonly shape: Shape;
@@ -119,8 +119,8 @@ function zoneShapes(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows" 
   const fill = (zone: number, column: number, row: number, columns: number, rows: number) => {
     const thing = ZONE_FEATURES[zone];
     if (!thing) return [];
-    // placeInBlock counts from the stored position, four columns and four rows from the first cell.
-    const at = (c: number, r: number) => placeInBlock(block, c - BLOCK_COLUMNS, r - BLOCK_COLUMNS);
+    // pointInBlock counts from the stored position, four columns and four rows from the first cell.
+    const at = (c: number, r: number) => pointInBlock(block, c - BLOCK_COLUMNS, r - BLOCK_COLUMNS);
     const [far, end] = [column + columns, row + rows];
     return [{ shape: [at(column, row), at(far, row), at(far, end), at(column, end)], color: colorOf(thing) }];
   };
@@ -156,7 +156,7 @@ function networkSteps(city: SimulatedCity, raster: Raster): PaintStep[] {
   return paintSteps([...below, ...above], ({ prefab, start, end }) => {
     const least = raster.metersPerPixel * (prefab.service === "Road" ? 1.2 : 1.5);
     const width = prefab.service === "Road" ? prefab.widthMeters * 0.75 : 3;
-    return [{ shape: stripe(start, end, Math.max(width, least)), color: colorOf(networkFeature(prefab)) }];
+    return [{ shape: thickLine(start, end, Math.max(width, least)), color: colorOf(networkFeature(prefab)) }];
   });
 }
 

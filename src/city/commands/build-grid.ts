@@ -2,7 +2,7 @@ import { z } from "zod";
 import { fieldText, groundPoint, number } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { GRID_FIELDS, gridFrom, planGrid, requireGrid } from "./grid.js";
-import { builtFields, builtMessage, carryOut, planNetwork } from "./network-plan.js";
+import { buildUnlessDryRun, builtFields, builtMessage, planNetwork } from "./network-plan.js";
 
 const MAX_BLOCKS = 400;
 
@@ -22,7 +22,7 @@ export const buildGrid = defineCommand({
     const { ends, links } = planGrid(world, fields, prefab, grid);
     const plan = planNetwork(world, ends, links, "The grid");
     const { bounds, blockCenters } = grid;
-    return { ...carryOut(world, plan, fields), bounds, blockCenters };
+    return { ...buildUnlessDryRun(world, plan, fields), bounds, blockCenters };
   },
   reply: (result, { dryRun, roadPrefab, cols, rows, spacing }) => ({
     ok: true,

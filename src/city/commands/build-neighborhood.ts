@@ -6,7 +6,7 @@ import { flag, groundPoint, number, optionalGroundPoint, optionalNumber } from "
 import { defineCommand } from "./command.js";
 import { connectGrid, connectionFields, MAX_CONNECTION_METERS } from "./connection.js";
 import { cellsOf, GRID_FIELDS, gridAround, planGrid, requireGrid } from "./grid.js";
-import { builtFields, builtMessage, carryOut, planNetwork } from "./network-plan.js";
+import { buildUnlessDryRun, builtFields, builtMessage, planNetwork } from "./network-plan.js";
 import { requireWithin } from "./requirements.js";
 import { setZone } from "./set-zone.js";
 import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
@@ -61,7 +61,7 @@ export const buildNeighborhood = defineCommand({
     const connection = isConnected ? connectGrid(world, prefab, ends, connectTo, connectMaxDistance) : null;
     const wanted = connection?.link ? [...links, connection.link] : links;
     const plan = planNetwork(world, ends, wanted, "The neighborhood");
-    const built = carryOut(world, plan, fields);
+    const built = buildUnlessDryRun(world, plan, fields);
     const { bounds, blockCenters } = grid;
     const zones = zonesOfBlocks(cols, rows, zoneMix, fields.commercialPlacement);
     return {

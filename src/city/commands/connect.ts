@@ -4,7 +4,7 @@ import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js"
 import { defineCommand } from "./command.js";
 import { connectionFields, connectToService, MAX_CONNECTION_METERS } from "./connection.js";
 import { DEFAULT_SNAP_METERS } from "./grid.js";
-import { builtMessage, carryOut, planEnd, planNetwork } from "./network-plan.js";
+import { buildUnlessDryRun, builtMessage, planEnd, planNetwork } from "./network-plan.js";
 import { requirePrefab, requireSnapDistance, requireWithin } from "./requirements.js";
 
 export const connect = defineCommand({
@@ -28,7 +28,7 @@ export const connect = defineCommand({
     const connection = connectToService(world, prefab, end, toService, maxDistance);
     const { link } = connection;
     const plan = planNetwork(world, link ? [end] : [], link ? [link] : [], "The connection");
-    const built = carryOut(world, plan, fields);
+    const built = buildUnlessDryRun(world, plan, fields);
     return { ...built, ...connectionFields(connection, built.segmentIds) };
   },
   reply: (result, { dryRun, roadPrefab }) => ({

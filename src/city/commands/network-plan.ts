@@ -130,7 +130,7 @@ export function buildPlan(world: World, { ends, links, cost }: NetworkPlan, name
 }
 
 /** Builds a plan unless `dryRun` is set. Returns the result in both cases. */
-export function carryOut(
+export function buildUnlessDryRun(
   world: World,
   plan: NetworkPlan,
   { dryRun, name }: { readonly dryRun: boolean; readonly name: string },

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { DOWN, setProblem } from "../simulation/fabric/buildings.js";
+import { RUIN_FLAGS, setProblem } from "../simulation/fabric/buildings.js";
 import { FLAG, flagNames } from "../terms.js";
 import { fieldText, flag, number } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
@@ -13,7 +13,7 @@ export const setBuildingActive = defineCommand({
   act: ({ world }, { id, active }) => {
     const building = requireBuilding(world, id);
     const before = building.flags;
-    const usable = (before & FLAG.Completed) !== 0 && (before & (DOWN | FLAG.Flooded)) === 0;
+    const usable = (before & FLAG.Completed) !== 0 && (before & (RUIN_FLAGS | FLAG.Flooded)) === 0;
     building.switchedOff = !active;
     building.flags = active && usable ? before | FLAG.Active : before & ~FLAG.Active;
     setProblem(building, "TurnedOff", building.switchedOff, world.frame);

@@ -2,7 +2,14 @@ import { z } from "zod";
 import { CommandRefusedError } from "../refusal.js";
 import { requireFunds } from "../simulation/life/finance.js";
 import { announce } from "../simulation/life/messages.js";
-import { areaAt, areaIndex, isBesideOwned, MAX_AREAS, TILES, tileAt } from "../simulation/state/areas.js";
+import {
+  areaAt,
+  areaIndex,
+  isBesideOwned,
+  MAX_AREAS,
+  TILES_PER_SIDE,
+  tileAt,
+} from "../simulation/state/areas.js";
 import { areaRow } from "../state/land.js";
 import { flag, number, optionalNumber } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
@@ -23,8 +30,8 @@ export const unlockArea = defineCommand({
   act: ({ world }, { dryRun, ignoreMaxAreaCount, x, z, ...tile }) => {
     const tileX = tile.tileX ?? tileAt(x);
     const tileZ = tile.tileZ ?? tileAt(z);
-    requireWholeWithin("tileX", tileX, 0, TILES - 1);
-    requireWholeWithin("tileZ", tileZ, 0, TILES - 1);
+    requireWholeWithin("tileX", tileX, 0, TILES_PER_SIDE - 1);
+    requireWholeWithin("tileZ", tileZ, 0, TILES_PER_SIDE - 1);
     const index = areaIndex(tileX, tileZ);
     const area = areaAt(world, index);
     if (area.owned) throw refusal(`Area ${tileX}, ${tileZ} is owned already`);

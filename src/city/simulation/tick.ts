@@ -4,7 +4,7 @@
  */
 import { FLAG } from "../terms.js";
 import { ROAD_COVERAGES } from "./catalogue/building-prefabs.js";
-import { DOWN, updateSeverity } from "./fabric/buildings.js";
+import { RUIN_FLAGS, updateSeverity } from "./fabric/buildings.js";
 import { updateBusiness } from "./life/business.js";
 import {
   abandon,
@@ -18,7 +18,7 @@ import {
 import { updateDemand } from "./life/demand.js";
 import { closeWeek } from "./life/finance.js";
 import { continueConstruction, growOnBlock, updateLevel } from "./life/growth.js";
-import { spanOf } from "./life/individual-differences.js";
+import { spanFrames } from "./life/individual-differences.js";
 import { complain, praise, reportAbandoned, reportBurnedDown, reportCity, wish } from "./life/messages.js";
 import { updateResidents } from "./life/residents.js";
 import { rollServiceLoad, survey } from "./life/services.js";
@@ -62,7 +62,7 @@ export function tick(world: World): void {
 
 function visitBuilding(world: World, building: SimBuilding): void {
   if (building.prefab.growable && checkZone(world, building)) return;
-  if ((building.flags & DOWN) !== 0) decay(world, building);
+  if ((building.flags & RUIN_FLAGS) !== 0) decay(world, building);
   else if ((building.flags & FLAG.Completed) === 0) continueConstruction(world, building);
   else if (building.prefab.growable) visitGrowable(world, building);
   else visitCivic(world, building);
@@ -75,7 +75,7 @@ function visitGrowable(world: World, building: SimBuilding): void {
     return;
   }
   if (!building.switchedOff) prosper(world, building);
-  updateSeverity(building, world.frame, spanOf(world, building, "patience"));
+  updateSeverity(building, world.frame, spanFrames(world, building, "patience"));
   complain(world, building);
   const reason = reasonToAbandon(world, building);
   if (reason) {
@@ -100,7 +100,7 @@ function visitCivic(world: World, building: SimBuilding): void {
   updateStores(world, building);
   checkSupplies(world, building);
   payUpkeep(world, building);
-  updateSeverity(building, world.frame, spanOf(world, building, "patience"));
+  updateSeverity(building, world.frame, spanFrames(world, building, "patience"));
 }
 
 /** A highway that ends before the map edge has a problem. */

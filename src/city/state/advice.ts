@@ -2,15 +2,15 @@
 import type { Position } from "../game.js";
 import { middle, position } from "../geometry.js";
 import { LIST, type ReadRoute } from "../read-route.js";
-import { DOWN } from "../simulation/fabric/buildings.js";
-import { AGE, ageOf } from "../simulation/fabric/citizens.js";
+import { RUIN_FLAGS } from "../simulation/fabric/buildings.js";
+import { AGE_LIMITS, ageOf } from "../simulation/fabric/citizens.js";
 import { demandBarOf } from "../simulation/life/demand.js";
 import { LOAN_OFFERS } from "../simulation/life/finance.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import type { Zone } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import { type LimitRule, paginate } from "./listing.js";
-import { buildNear, type Remedy, remediesFor, taxes, widen, zoneNear } from "./remedies.js";
+import { buildNear, changeTaxRate, type Remedy, remediesFor, widenRoad, zoneNear } from "./remedies.js";
 
 const ADVICE_LIMIT: LimitRule = { fallback: 20, max: 100 };
 /** Number of homes that are examined, spread evenly over the list of homes. */
@@ -84,7 +84,9 @@ function fromWishes(city: SimulatedCity): Advice[] {
 /** Causes of lost happiness in homes, except problems of buildings and missing services, which have their own entries. */
 function fromHomes(city: SimulatedCity): Advice[] {
   const wished = city.missingServices().map(({ service }) => service);
-  const homes = city.world.buildings.all().filter(({ homes, flags }) => homes > 0 && (flags & DOWN) === 0);
+  const homes = city.world.buildings
+    .all()
+    .filter(({ homes, flags }) => homes > 0 && (flags & RUIN_FLAGS) === 0);
   const step = Math.max(1, Math.ceil(homes.length / SAMPLED_HOMES));
   const sample = homes.filter((_, i) => i % step === 0);
   const causes = new Map<string, { lost: number; worst: number; place: Position }>();
@@ -183,7 +185,7 @@ function fromMoney(city: SimulatedCity): Advice[] {
       value,
       unit: "weeks",
       place: { x: 0, y: city.surfaceHeight(0, 0), z: 0 },
-      commands: [taxes(city, "", "ResidentialLow", 1), ...(value < 26 ? loan : [])],
+      commands: [changeTaxRate(city, "", "ResidentialLow", 1), ...(value < 26 ? loan : [])],
     },
   ];
 }
@@ -249,7 +251,9 @@ const NOTABLE_LOSS = 0.02;
 function fromAges(city: SimulatedCity): Advice[] {
   const { world } = city;
   const home = world.buildings.all().find(({ householdIds }) => householdIds.length > 0);
-  const retired = world.citizens.all().filter((citizen) => ageOf(citizen, world.frame) >= AGE.retired).length;
+  const retired = world.citizens
+    .all()
+    .filter((citizen) => ageOf(citizen, world.frame) >= AGE_LIMITS.retired).length;
   const births = world.statistics.samples.slice(-WEEKS_PER_YEAR).reduce((sum, week) => sum + week.births, 0);
   const value = retired - births;
   if (!home || value < NOTABLE_LOSS * world.citizens.size) return [];
@@ -281,7 +285,7 @@ function fromRoads(city: SimulatedCity): Advice[] {
     .map(({ segment, load }) => {
       const value = (100 * load.volumePerHour) / load.capacityPerHour;
       const message = `${segment.name || segment.prefab.displayName} carries ${value.toFixed(0)} % of its capacity at ${load.speedKmh.toFixed(0)} km/h.`;
-      const commands = widen(city, segment.id);
+      const commands = widenRoad(city, segment.id);
       return {
         topic: "traffic",
         message,

@@ -2,7 +2,7 @@
 import type { Building } from "../game.js";
 import { position } from "../geometry.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
-import { flowsOf } from "../simulation/state/economy.js";
+import { totalsOf } from "../simulation/state/economy.js";
 import { FLAG, type Level } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import { isGrowable } from "./buildings.js";
@@ -138,7 +138,7 @@ function figuresOf(city: SimulatedCity) {
   return {
     citizens: city.citizenCount,
     balance: ledger.balanceCents / 100,
-    flows: flowsOf(ledger.totals),
+    flows: totalsOf(ledger.totals),
     week: { ...statistics.week },
   };
 }

@@ -75,7 +75,7 @@ function total(networks: readonly UtilityNetwork[], carries: UtilityNetwork["car
 }
 
 /** GET /state/buildings/{id}: all details of a building. */
-export const buildingInFull: ReadRoute = {
+export const buildingDetails: ReadRoute = {
   path: "/state/buildings/:id",
   label: "Read building",
   read: ({ city, id }) => {
@@ -93,7 +93,7 @@ export const buildingInFull: ReadRoute = {
 };
 
 /** GET /state/segments/{id}: all details of a segment and its neighbours. */
-export const segmentInFull: ReadRoute = {
+export const segmentDetails: ReadRoute = {
   path: "/state/segments/:id",
   label: "Read segment",
   read: ({ city, id }) => {

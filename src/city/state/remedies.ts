@@ -34,8 +34,8 @@ const REMEDIES: Readonly<Record<string, Remedies>> = {
   Water: builds("Water Tower"),
   Sewage: builds("Inland Water Treatment Plant 01"),
   Heating: builds("Boiler Station"),
-  taxes: (city) => [taxes(city, "Residential", "ResidentialLow", -2)],
-  TaxesTooHigh: (city) => [taxes(city, "", "ResidentialLow", -2)],
+  taxes: (city) => [changeTaxRate(city, "Residential", "ResidentialLow", -2)],
+  TaxesTooHigh: (city) => [changeTaxRate(city, "", "ResidentialLow", -2)],
   unemployment: (city, place) => zoneNear(city, place, "Industrial"),
   shopping: (city, place) => zoneNear(city, place, "CommercialLow"),
   NoWorkers: (city, place) => zoneNear(city, place, "ResidentialLow"),
@@ -76,7 +76,12 @@ function cheapestFor(kind: string): string {
 }
 
 /** Command that changes a tax rate by some percentage points. */
-export function taxes(city: SimulatedCity, service: string, like: SubService, points: number): Remedy {
+export function changeTaxRate(
+  city: SimulatedCity,
+  service: string,
+  like: SubService,
+  points: number,
+): Remedy {
   const rate = Math.min(Math.max(city.taxRate(like, 1) + points, 0), MAX_TAX_RATE);
   return { command: "set-tax-rate", fields: { service, rate } };
 }
@@ -100,7 +105,7 @@ export function zoneNear(city: SimulatedCity, place: GroundPoint, zone: Zone): R
 }
 
 /** Command that upgrades a segment to the next wider road; none for the widest. */
-export function widen(city: SimulatedCity, segmentId: number): Remedy[] {
+export function widenRoad(city: SimulatedCity, segmentId: number): Remedy[] {
   const prefab = city.segment(segmentId)?.prefab;
   const own = prefab && findNetworkPrefab(prefab.name)?.capacityPerHour;
   const wider = ["Medium Road", "Large Road"].find(

@@ -71,9 +71,9 @@ const METRES = new Phrases(
     phrases.map((phrase) => [phrase, beats] as const),
   ),
 );
-const NO_METRES = Phrases.of(lexicon.NO_METRES);
+const WORDS_AFTER_NO_METRE = Phrases.of(lexicon.WORDS_AFTER_NO_METRE);
 const DIRECTIONS = Phrases.of(lexicon.DIRECTIONS);
-const DANCERS = Phrases.of(lexicon.DANCERS);
+const WORDS_BEFORE_DANCE_VERB = Phrases.of(lexicon.WORDS_BEFORE_DANCE_VERB);
 const FRACTION_METRES = /^(?:[2-7]|9|12)$/;
 
 /** Parses a metre: "6/8", "3/4-Takt", "waltz". */
@@ -81,8 +81,8 @@ function readMetre(text: TokenText, start: number, found: MentionedFacts): numbe
   const named = METRES.at(text, start);
   if (named !== null) {
     const isOther =
-      NO_METRES.at(text, named.end) !== null ||
-      (DANCERS.before(text, start) !== null && DIRECTIONS.at(text, named.end) !== null);
+      WORDS_AFTER_NO_METRE.at(text, named.end) !== null ||
+      (WORDS_BEFORE_DANCE_VERB.before(text, start) !== null && DIRECTIONS.at(text, named.end) !== null);
     if (!isOther && !isNegated(text, start))
       found.metres.push(statementAt(text, start, named.end, named.value));
     return named.end;
@@ -94,7 +94,7 @@ function readMetre(text: TokenText, start: number, found: MentionedFacts): numbe
     return null;
   const isOfMore =
     ["/", "of", "'"].includes(text.tokens[end]?.text ?? "") ||
-    NO_METRES.at(text, end) !== null ||
+    WORDS_AFTER_NO_METRE.at(text, end) !== null ||
     text.tokens[start - 1]?.text === "/";
   if (
     isOfMore ||

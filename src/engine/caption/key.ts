@@ -14,10 +14,10 @@ import * as lexicon from "./words.js";
 const MODES = new Phrases(lexicon.MODES.flatMap((mode) => mode.words.map((word) => [word, mode] as const)));
 const SCALE_WORDS = Phrases.of(lexicon.SCALE_WORDS);
 const KEY_LABELS = Phrases.of(lexicon.KEY_LABELS);
-const NO_KEYS = Phrases.of(lexicon.NO_KEYS);
-const NAMED_BY_LETTER = Phrases.of(lexicon.NAMED_BY_LETTER);
-const TUNINGS = Phrases.of(lexicon.TUNINGS);
-const TRANSPOSING = Phrases.of(lexicon.TRANSPOSING);
+const WORDS_AFTER_NO_KEY = Phrases.of(lexicon.WORDS_AFTER_NO_KEY);
+const WORDS_BEFORE_NO_NOTE = Phrases.of(lexicon.WORDS_BEFORE_NO_NOTE);
+const TUNING_WORDS = Phrases.of(lexicon.TUNING_WORDS);
+const TRANSPOSING_INSTRUMENTS = Phrases.of(lexicon.TRANSPOSING_INSTRUMENTS);
 const ACCIDENTALS = new Phrases([
   ...lexicon.SHARPS.map((word) => [word, "#"] as const),
   ...lexicon.FLATS.map((word) => [word, "b"] as const),
@@ -49,8 +49,8 @@ export function readKey(text: TokenText, start: number, found: MentionedFacts): 
   const noteStart = label === null ? start : label.end;
   const key = keyAt(text, noteStart, label !== null || isLabelled(text, start));
   if (key === null) return null;
-  if (NO_KEYS.at(text, skipHyphen(text, key.end)) !== null) return null;
-  if (NAMED_BY_LETTER.before(text, noteStart) !== null) return null;
+  if (WORDS_AFTER_NO_KEY.at(text, skipHyphen(text, key.end)) !== null) return null;
+  if (WORDS_BEFORE_NO_NOTE.before(text, noteStart) !== null) return null;
   if (!isNegated(text, start)) {
     found.keys.push(statementAt(text, noteStart, key.end, key.keyScale));
     text.keyStarts.add(start).add(noteStart);
@@ -206,7 +206,7 @@ function majorKeyAt(
   isLabelled: boolean,
 ): { keyScale: string; end: number } | null {
   const [first] = notesAt(text, start);
-  if (TUNINGS.before(text, start) !== null || isOfInstrument(text, start)) return null;
+  if (TUNING_WORDS.before(text, start) !== null || isOfInstrument(text, start)) return null;
   if (!isLabelled || first === undefined || isInProgression(text, start, first.end)) return null;
   const hasAccidental = first.note.length > 1;
   const isLetter = first.namings.includes("letter") && /^[A-G]/.test(text.tokens[start]?.raw ?? "");
@@ -223,5 +223,5 @@ function majorKeyAt(
 /** Whether the note is the key of an instrument: "clarinet in A". */
 function isOfInstrument(text: TokenText, start: number): boolean {
   const label = IN_WORDS.before(text, start);
-  return label !== null && TRANSPOSING.before(text, label.start) !== null;
+  return label !== null && TRANSPOSING_INSTRUMENTS.before(text, label.start) !== null;
 }

@@ -19,11 +19,11 @@ const TEMPO_LABELS = Phrases.of(lexicon.TEMPO_LABELS);
 const UPPER_BOUNDS = Phrases.of(lexicon.UPPER_BOUNDS);
 const bounds = [...lexicon.UPPER_BOUNDS, ...lexicon.LOWER_BOUNDS];
 const BOUNDS = Phrases.of(bounds);
-const PLACES = Phrases.of(lexicon.PLACES);
-const BACKINGS = Phrases.of(lexicon.BACKINGS);
-const FILLERS = Phrases.of([...lexicon.FILLERS, ...bounds]);
-const WORKS = Phrases.of(lexicon.WORKS);
-const AT_WORDS = Phrases.of(lexicon.AT_WORDS);
+const AMBIGUOUS_LOWER_BOUNDS = Phrases.of(lexicon.AMBIGUOUS_LOWER_BOUNDS);
+const BACKING_INSTRUMENTS = Phrases.of(lexicon.BACKING_INSTRUMENTS);
+const TEMPO_FILLERS = Phrases.of([...lexicon.TEMPO_FILLERS, ...bounds]);
+const COUNTED_PIECES = Phrases.of(lexicon.COUNTED_PIECES);
+const WORDS_BEFORE_TEMPO = Phrases.of(lexicon.WORDS_BEFORE_TEMPO);
 const RANGE_WORDS = Phrases.of(lexicon.RANGE_WORDS);
 const KEY_LINKS = Phrases.of(lexicon.KEY_LINKS);
 const OTHER_UNITS = Phrases.of(lexicon.OTHER_UNITS);
@@ -104,9 +104,9 @@ function boundedBy(text: TokenText, start: number, bpm: number): TempoRange {
 /** Bound before a number, such as "under". In "rapping over 90 bpm drums" the word "over" is a place, not a bound. */
 function boundBefore(text: TokenText, start: number): Place | null {
   const bound = BOUNDS.before(text, start);
-  if (bound === null || PLACES.at(text, bound.start) === null) return bound;
+  if (bound === null || AMBIGUOUS_LOWER_BOUNDS.at(text, bound.start) === null) return bound;
   const unit = TEMPO_UNITS.at(text, skipHyphen(text, start + 1));
-  return unit !== null && BACKINGS.at(text, unit.end) !== null ? null : bound;
+  return unit !== null && BACKING_INSTRUMENTS.at(text, unit.end) !== null ? null : bound;
 }
 
 /** The number at a token; null if it is part of a word or of another number: "TR808", "6/8". */
@@ -126,7 +126,7 @@ function isNameBeforeNumber(text: TokenText, at: number): boolean {
 
 function skipFillers(text: TokenText, start: number): number {
   let at = start;
-  for (let step = 0; step < MAX_FILLERS; step++) at = FILLERS.at(text, at)?.end ?? at;
+  for (let step = 0; step < MAX_FILLERS; step++) at = TEMPO_FILLERS.at(text, at)?.end ?? at;
   return at;
 }
 
@@ -148,7 +148,8 @@ function standsAlone(
   if (text.isGlued(end) && text.isWord(end)) return false;
   const link = KEY_LINKS.at(text, end);
   const isBeforeKey = text.keyStarts.has(end) || (link !== null && text.keyStarts.has(link.end));
-  const at = AT_WORDS.before(text, start) ?? AT_WORDS.before(text, fillerBefore(text, start));
+  const at =
+    WORDS_BEFORE_TEMPO.before(text, start) ?? WORDS_BEFORE_TEMPO.before(text, fillerBefore(text, start));
   const isClear = isBeforeKey || text.endsClause(end);
   if (at !== null) return isClear || text.tokens[at.start]?.text === "@";
   if (isClear && suits(range, usualBefore(text, start))) return true;
@@ -162,7 +163,7 @@ function standsAlone(
 /** Whether a number counts pieces of music, as in "100 jazz classics". */
 function countsWorks(text: TokenText, genre: number): boolean {
   const usual = USUAL.at(text, genre);
-  return usual !== null && WORKS.at(text, usual.end) !== null;
+  return usual !== null && COUNTED_PIECES.at(text, usual.end) !== null;
 }
 
 /** Pace or genre before a token, possibly with a link word between. */
@@ -179,7 +180,7 @@ function suits({ min, max }: TempoRange, usual: { value: Usual } | null): boolea
 }
 
 function fillerBefore(text: TokenText, at: number): number {
-  return FILLERS.before(text, at)?.start ?? at;
+  return TEMPO_FILLERS.before(text, at)?.start ?? at;
 }
 
 interface Usual {
@@ -190,12 +191,12 @@ interface Usual {
 const rangesOf = (kind: Usual["kind"], entries: readonly { range: TempoRange; words: string[] }[]) =>
   entries.flatMap(({ range, words }) => words.map((phrase): [string, Usual] => [phrase, { kind, range }]));
 const USUAL = new Phrases([...rangesOf("paces", lexicon.PACES), ...rangesOf("genres", lexicon.GENRES)]);
-const NO_PACES = Phrases.of(lexicon.NO_PACES);
-const NO_PACES_BEFORE = Phrases.of(lexicon.NO_PACES_BEFORE);
+const WORDS_AFTER_NO_PACE = Phrases.of(lexicon.WORDS_AFTER_NO_PACE);
+const WORDS_BEFORE_NO_PACE = Phrases.of(lexicon.WORDS_BEFORE_NO_PACE);
 const AMBIGUOUS_PACES = Phrases.of(lexicon.AMBIGUOUS_PACES);
 const AMBIGUOUS_GENRES = Phrases.of(lexicon.AMBIGUOUS_GENRES);
 const DETERMINERS = Phrases.of(lexicon.DETERMINERS);
-const MUSIC = Phrases.of(lexicon.MUSIC);
+const WORDS_AFTER_GENRE = Phrases.of(lexicon.WORDS_AFTER_GENRE);
 
 export function readPace(text: TokenText, start: number, found: MentionedFacts): number | null {
   const usual = USUAL.at(text, start);
@@ -209,14 +210,17 @@ export function readPace(text: TokenText, start: number, found: MentionedFacts):
 /** A pace word that describes something else than the song: "slow attack", "comida rápida", "dancing on my grave". */
 function isOtherPace(text: TokenText, start: number, end: number): boolean {
   if (AMBIGUOUS_PACES.at(text, start)?.end === end && !text.beginsClause(start)) return true;
-  return NO_PACES.at(text, skipHyphen(text, end)) !== null || NO_PACES_BEFORE.before(text, start) !== null;
+  return (
+    WORDS_AFTER_NO_PACE.at(text, skipHyphen(text, end)) !== null ||
+    WORDS_BEFORE_NO_PACE.before(text, start) !== null
+  );
 }
 
 /** A genre word in its other sense: "a house on the hill", "my empty house", but not "a house track". */
 function isThing(text: TokenText, start: number, end: number): boolean {
   if (AMBIGUOUS_GENRES.at(text, start)?.end !== end) return false;
   const isNamed = DETERMINERS.before(text, start) !== null || DETERMINERS.before(text, start - 1) !== null;
-  return isNamed && MUSIC.at(text, end) === null && USUAL.at(text, end) === null;
+  return isNamed && WORDS_AFTER_GENRE.at(text, end) === null && USUAL.at(text, end) === null;
 }
 
 /** Null if paces contradict each other, as with a slow verse and a fast chorus. */

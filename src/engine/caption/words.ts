@@ -27,7 +27,7 @@ export const TEMPO_LABELS = words(
 );
 
 /** Filler words between a label and its number, or before a bare number. */
-export const FILLERS = words(
+export const TEMPO_FILLERS = words(
   ': | = | - | ~ | ( | " | of | is | should be | at | around | about | approx | approximately | roughly | near | circa | ca | ca. | c. | the | exactly | steady | ' +
     "set to | von | ist | um | bei | etwa | rund | de | est | à | environ | autour de | es | alrededor de | a | di | è | intorno a | é | " +
     "cerca de | por volta de | は | が | 为 | 為 | 是 | 约 | 約 | 大约 | 은 | 는 | 약 | bpm",
@@ -46,21 +46,23 @@ export const LOWER_BOUNDS = words(
 );
 
 /** Lower bounds that can also mean a place: "over drums". */
-export const PLACES = words("over | über");
+export const AMBIGUOUS_LOWER_BOUNDS = words("over | über");
 
 /** Nouns after which "over" means a place: "over 90 bpm drums". */
-export const BACKINGS = words(
+export const BACKING_INSTRUMENTS = words(
   "backing | bass | bassline | beat | beats | break | breakbeat | breakbeats | breaks | chords | claps | drum loop | drums | drumming | groove | " +
     "guitar | guitars | kick | kicks | loop | loops | percussion | piano | rhythm | rhythms | riddim | strings | synths",
 );
 
 /** Pieces of music that a number may count: "100 jazz classics". */
-export const WORKS = words(
+export const COUNTED_PIECES = words(
   "albums | anthems | artists | bands | classics | hits | loops | masterpieces | pieces | records | samples | singles | songs | standards | tracks | tunes",
 );
 
 /** Words before a bare number that is a tempo: "at 120". */
-export const AT_WORDS = words("at | @ | around | at around | at about | at roughly | um | bei | à | 在");
+export const WORDS_BEFORE_TEMPO = words(
+  "at | @ | around | at around | at about | at roughly | um | bei | à | 在",
+);
 
 /** Words between the ends of a range: "110 to 120". */
 export const RANGE_WORDS = words(
@@ -149,12 +151,12 @@ export const KEY_LABELS = words(
 );
 
 /** Words before the note of a tuning: "tuned to D". */
-export const TUNINGS = words(
+export const TUNING_WORDS = words(
   "tuning in | tuning to | tuned in | tuned to | tune to | tuning of | tuning | gestimmt in | accordé en | afinado en",
 );
 
 /** Words after a key that give it another meaning: "a minor key", "E major label debut", "la mayor parte". */
-export const NO_KEYS = words(
+export const WORDS_AFTER_NO_KEY = words(
   "chord | chords | triad | triads | seventh | sevenths | third | thirds | sixth | sixths | 7 | 7th | 9 | akkord | akkorde | accord | accords | " +
     "acorde | acordes | accordo | accordi | parte | 和弦 | コード | 코드 | " +
     "label | labels | league | leagues | record | studio | studios | network | deal | deals | hit | hits | star | stars | debut | debüt | city | cities | " +
@@ -164,12 +166,12 @@ export const NO_KEYS = words(
     "查 | リーグ | レーベル | デビュー | 리그 | 레이블 | 데뷔",
 );
 /** Words before a letter that is not a note: "vitamin D major deficiency", "press key E". */
-export const NAMED_BY_LETTER = words(
+export const WORDS_BEFORE_NO_NOTE = words(
   "vitamin | plan | grade | group | class | team | category | hepatitis | series | division | size | cup | exit | appendix | " +
     "press key | press the key | hit key | hit the key | gruppe | groupe | grupo | gruppo",
 );
 /** Transposing instruments: "clarinet in A" does not state the song's key. */
-export const TRANSPOSING = words(
+export const TRANSPOSING_INSTRUMENTS = words(
   "clarinet | clarinets | horn | horns | trumpet | trumpets | cornet | saxophone | sax | klarinette | klarinetten | trompete | trompeten | hörner | " +
     "clarinette | cor | trompette | clarinete | trompeta | trompa | trompete | clarinetto | corno | tromba",
 );
@@ -189,13 +191,15 @@ export const METRE_WORDS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Words after a metre that give it another meaning: "polka dots", "the jig is up", "3/4 of the people", "4/4 stars". */
-export const NO_METRES = words(
+export const WORDS_AFTER_NO_METRE = words(
   "dot | dots | dotted | - dot | - dots | - dotted | is up | was up | " +
     "stars | sleeve | sleeves | length | full | empty | inch | inches | cup | cups | mile | miles | hour | hours | year | years | view | views | shot | shots | " +
     "- length | - sleeve | - sleeves | der | des | d' | de la | de los | de las | dei | delle | della | stunde | stunden | 的",
 );
 /** A dance word between one of these and a direction is a movement: "they waltz into the bar". */
-export const DANCERS = words("they | we | you | i | he | she | it | to | who | couples | people");
+export const WORDS_BEFORE_DANCE_VERB = words(
+  "they | we | you | i | he | she | it | to | who | couples | people",
+);
 export const DIRECTIONS = words("into | out | away | off | through | past");
 
 /** Words before a heart rate: "pulse of 120". */
@@ -229,14 +233,14 @@ export const PACES = tempos(`
 `);
 
 /** Nouns that a pace word before them describes, so that it is not the tempo: "slow attack". */
-export const NO_PACES = words(
+export const WORDS_AFTER_NO_PACE = words(
   "build | build-up | building | attack | release | decay | fade | fade-in | fade-out | motion | burn | burning | burner | cooker | swell | " +
     "swells | arpeggio | arpeggios | arps | hats | hi-hats | runs | tremolo | vibrato | lfo | filter | evolving | reverb | delay | food | lane | cars | " +
     "asleep | fashion | friends | money | autos",
 );
 
 /** Nouns that a pace word after them describes: "comida rápida". */
-export const NO_PACES_BEFORE = words("comida | restauration | alimentation");
+export const WORDS_BEFORE_NO_PACE = words("comida | restauration | alimentation");
 /** Tempo marks that are also words; they count only at the start of a clause. */
 export const AMBIGUOUS_PACES = words("grave | presto | largo");
 
@@ -249,7 +253,7 @@ export const DETERMINERS = words(
     "une | un | mon | ma",
 );
 /** Nouns before which such a word is a genre after all: "a house track". */
-export const MUSIC = words(
+export const WORDS_AFTER_GENRE = words(
   "music | track | tracks | beat | beats | groove | grooves | song | songs | tune | tunes | anthem | anthems | banger | bangers | mix | jam | number | " +
     "piece | ballad | riff | riffs | guitar | guitars | drums | drum | band | bands | opera | vibe | vibes | style | feel | sound | loop | loops | instrumental | " +
     "for | vocal | vocals | bass | bassline | piano | classic | classics | production | - track | - beat | - groove | - song | - musik | - stück",

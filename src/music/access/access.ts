@@ -20,7 +20,7 @@ const PREFLIGHT_HEADERS = {
 const EXPOSED_HEADERS = "Content-Length, Content-Range, Accept-Ranges, Content-Disposition, Retry-After";
 
 /** @throws ConfigError if other machines can reach the service and no key is set */
-export function requireProtection({ apiHost, apiKey, isLocal, allowsNoKey }: Config): void {
+export function requireKeyIfReachable({ apiHost, apiKey, isLocal, allowsNoKey }: Config): void {
   if (isLocal || apiKey !== "" || allowsNoKey) return;
   throw new ConfigError(
     "SVC_API_KEY",

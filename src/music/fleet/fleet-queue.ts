@@ -10,10 +10,10 @@ import { retryAfterSeconds } from "../queue/rules.js";
 import type { Task } from "../queue/store.js";
 import {
   type LiveState,
-  type Origin,
   type QueueEvents,
   QueueFullError,
   type QueueStatistics,
+  type TaskOrigin,
   type TaskQueue,
 } from "../queue/task-queue.js";
 import { acceptedTask, INITIAL_PROGRESS, logFields } from "../queue/task-run.js";
@@ -24,7 +24,7 @@ import { scheduleCallback, takeCallbacks } from "./fleet-callbacks.js";
 import type { FleetWorker } from "./fleet-worker.js";
 import { type FleetEvent, parseJson, progressSchema } from "./messages.js";
 import { keyOf } from "./redis.js";
-import { adapterRoute, isRoute } from "./workers.js";
+import { adapterQueueName, isTaskQueueName } from "./workers.js";
 
 /** Interval of checks whether a cancelled task has ended, in case the message is lost. */
 const CANCEL_POLL_MS = 1_000;
@@ -90,7 +90,7 @@ export class FleetQueue implements TaskQueue {
     return new QueueFullError(retryAfterSeconds(await this.#averageJobSeconds(), Math.max(places, 1)));
   }
 
-  async submit(asked: GenerationRequest, origin: Origin = {}): Promise<{ task: Task; position: number }> {
+  async submit(asked: GenerationRequest, origin: TaskOrigin = {}): Promise<{ task: Task; position: number }> {
     const { fleet } = this;
     if (fleet.sharedStore?.fault) throw new HttpError(503, `SVC_STORAGE: ${fleet.sharedStore.fault}`);
     const { request, model, route: plainRoute } = await fleet.workers.route(asked);
@@ -100,7 +100,7 @@ export class FleetQueue implements TaskQueue {
     const { position, createdAtMs } = place;
     const loaded = await readAdapters(fleet.quarantine, model, place.adapters);
     const adapters = request.loras === null ? taskAdaptersIn(loaded) : [];
-    const route = adapters.length === 0 ? plainRoute : adapterRoute(plainRoute);
+    const route = adapters.length === 0 ? plainRoute : adapterQueueName(plainRoute);
     const task = { ...acceptedTask(request, origin, place), id, createdAtMs, route, adapters };
     if (isOutstanding(task)) await this.scheduleCallback(id, CALLBACK_HOLD_MS);
     await fleet.store.add(task).catch(async (error: unknown) => {
@@ -177,7 +177,7 @@ export class FleetQueue implements TaskQueue {
     if (route === null || (running === null && queued === null))
       return { progress: undefined, position: undefined };
     this.#open.add(id);
-    const position = isRoute(route) ? await this.#positionOf(route, id) : undefined;
+    const position = isTaskQueueName(route) ? await this.#positionOf(route, id) : undefined;
     if (position !== undefined) return { progress: undefined, position };
     if (running !== null) {
       const parsed = progressSchema.safeParse(progress === null ? null : parseJson(progress));

@@ -11,7 +11,13 @@ import { makeCallbackDue } from "./fleet-callbacks.js";
 import type { Quarantine } from "./quarantine.js";
 import { type FleetRedis, FleetUnreachableError, keyOf, PREFIX } from "./redis.js";
 import { parseSummary, SummaryMirror } from "./summary-mirror.js";
-import { DROP, FORGET_CHANGES, REMOVE, RESERVE, WRITE } from "./task-scripts.js";
+import {
+  DISCARD_CHANGES_SCRIPT,
+  REMOVE_IDS_SCRIPT,
+  REMOVE_TASK_SCRIPT,
+  RESERVE_PLACE_SCRIPT,
+  WRITE_TASK_SCRIPT,
+} from "./task-scripts.js";
 
 const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
 /** Finished tasks cached for reads while Redis is unreachable. */
@@ -52,7 +58,7 @@ export class FleetStore {
 
   /** Reserves a place in the queue. Null if the queue is full. */
   async reserve(id: string, client: string, capacity: number, model: string) {
-    const reserved = (await this.#eval(RESERVE, [capacity, client, id, model])) as
+    const reserved = (await this.#eval(RESERVE_PLACE_SCRIPT, [capacity, client, id, model])) as
       | []
       | [number, number, number, number, string?];
     if (reserved.length === 0) return null;
@@ -122,7 +128,7 @@ export class FleetStore {
   /** Removes ids without a record from all indices. */
   async drop(ids: readonly string[]): Promise<void> {
     for (let begin = 0; begin < ids.length; begin += BATCH) {
-      await this.#eval(DROP, ids.slice(begin, begin + BATCH));
+      await this.#eval(REMOVE_IDS_SCRIPT, ids.slice(begin, begin + BATCH));
     }
   }
 
@@ -151,7 +157,8 @@ export class FleetStore {
         for (const key of keys) await this.restore(key.slice(keyOf("task", "").length));
       } while (cursor !== "0");
     }
-    if (isIndexLost || moved.some((key) => CHANGE_KEYS.includes(key))) await this.#eval(FORGET_CHANGES, []);
+    if (isIndexLost || moved.some((key) => CHANGE_KEYS.includes(key)))
+      await this.#eval(DISCARD_CHANGES_SCRIPT, []);
     // If the counter was lost, continues it after the latest task, so that new tasks still sort last.
     if (moved.includes(keyOf("sequence"))) {
       const [, latest = "0"] = await this.redis.zrevrange(keyOf("tasks"), "0", "0", "WITHSCORES");
@@ -193,7 +200,7 @@ export class FleetStore {
     const [summary] = await this.#summaries([id]);
     if (summary === undefined || !hasEnded(summary.state)) return undefined;
     this.#remembered.delete(id);
-    const isRemoved = await this.#eval(REMOVE, [id, summary.submissionKey ?? ""]);
+    const isRemoved = await this.#eval(REMOVE_TASK_SCRIPT, [id, summary.submissionKey ?? ""]);
     return isRemoved === 1 ? summary : undefined;
   }
 
@@ -272,7 +279,7 @@ export class FleetStore {
     const summary = summaryOf(task, hasEnded(task.state) ? record.length : 0);
     const { id, sequence, state } = task;
     const ends = hasEnded(state) && current !== null && !hasEnded(current.task.state);
-    return this.#eval(WRITE, [
+    return this.#eval(WRITE_TASK_SCRIPT, [
       current?.head ?? "",
       record,
       id,

@@ -13,7 +13,7 @@ import type { TaskProgress } from "../song/progress.js";
 import type { Fleet, FleetJob, FleetJobData } from "./fleet.js";
 import type { FleetEvent } from "./messages.js";
 import { keyOf } from "./redis.js";
-import { type Announcement, HEARTBEAT_MS, routesOf } from "./workers.js";
+import { type Announcement, HEARTBEAT_MS, queuesOfWorker } from "./workers.js";
 
 /** Lease renewals per lease time. */
 const RENEWALS_PER_LEASE = 4;
@@ -113,7 +113,7 @@ export class FleetWorker {
         running: this.running,
         is_draining: this.#isDraining,
       };
-      this.#routes = routesOf(announcement);
+      this.#routes = queuesOfWorker(announcement);
       // A draining worker advertises no models.
       await this.fleet.workers.announce(this.#isDraining ? { ...announcement, models: [] } : announcement);
       this.#poll(true);

@@ -13,7 +13,7 @@ import { type FleetEvent, MessageReader } from "./messages.js";
 import { Quarantine } from "./quarantine.js";
 import { connectRedis, type FleetRedis, isDataFault, keyOf } from "./redis.js";
 import type { SharedStore } from "./shared-store.js";
-import { isRoute, PAYLOAD_VERSION, Workers } from "./workers.js";
+import { isTaskQueueName, RECORD_VERSION, Workers } from "./workers.js";
 
 /**
  * A worker that does not renew its lease for this time loses the task, which goes to the front of its queue. The next
@@ -178,7 +178,7 @@ export class Fleet {
     const options = { jobId: id, priority: turn, removeOnComplete: true, removeOnFail: true };
     const queue = this.queueOf(route);
     await this.redis.attempt(
-      () => queue.add("song", { version: PAYLOAD_VERSION }, options),
+      () => queue.add("song", { version: RECORD_VERSION }, options),
       () => queue.remove(id),
     );
   }
@@ -231,9 +231,9 @@ export class Fleet {
     const routes = await this.redis.attempt(() => this.redis.smembers(key));
     await this.quarantine.moveEntries(
       key,
-      routes.filter((route) => !isRoute(route)).map((route) => [route]),
+      routes.filter((route) => !isTaskQueueName(route)).map((route) => [route]),
     );
-    return routes.filter(isRoute);
+    return routes.filter(isTaskQueueName);
   }
 
   /** Quarantines locks and leases without an expiry, which would never be released. */
@@ -262,7 +262,7 @@ export class Fleet {
     const routeOf = new Map(ids.map((id, index) => [id, routes[index] ?? ""]));
     const held = new Set<string>();
     for (const route of new Set(routeOf.values())) {
-      if (isRoute(route)) for (const id of await this.#heldIn(route)) held.add(id);
+      if (isTaskQueueName(route)) for (const id of await this.#heldIn(route)) held.add(id);
     }
     const missing = ids.filter((id) => !held.has(id));
     const locks = await this.redis.batch((pipeline) => {
@@ -273,7 +273,7 @@ export class Fleet {
 
   /** Key of a task's lock. A task without a queue has no lock. */
   #lockKey(route: string, id: string): string {
-    return isRoute(route) ? this.jobKey(route, id, ":lock") : keyOf("none");
+    return isTaskQueueName(route) ? this.jobKey(route, id, ":lock") : keyOf("none");
   }
 
   /** Ids of a queue's jobs. Foreign locks, which would hold jobs forever, are removed. */

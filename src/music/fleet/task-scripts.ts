@@ -15,7 +15,7 @@ end`;
  * Reserves a place for a new task. Returns its sequence, its turn (see `FairTurns`), its position, Redis's time, and
  * the adapters of its model; empty if the queue is full.
  */
-export const RESERVE = `${INTEGER}
+export const RESERVE_PLACE_SCRIPT = `${INTEGER}
 local p, capacity, client, id, model = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 local waiting = redis.call('ZCARD', p .. ':state:queued')
 if capacity > 0 and waiting >= capacity then return {} end
@@ -36,7 +36,7 @@ return {sequence, turn, waiting + 1, nowMs, redis.call('HGET', p .. ':adapters',
  * learn of it even if its worker dies right after. The record is written last, so that the script can run again after
  * an error.
  */
-export const WRITE = `${RECORD_CHANGE}${INTEGER}
+export const WRITE_TASK_SCRIPT = `${RECORD_CHANGE}${INTEGER}
 local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local state, summary, favorite, ended, submission, route = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local turn, channel, ends = tonumber(ARGV[12]), ARGV[13], ARGV[14]
@@ -64,7 +64,7 @@ redis.call('SET', key, record)
 if ends == '1' then redis.call('PUBLISH', channel, cjson.encode({type = 'ended', id = id})) end
 return 1`;
 
-export const REMOVE = `${RECORD_CHANGE}
+export const REMOVE_TASK_SCRIPT = `${RECORD_CHANGE}
 local p, id, submission = ARGV[1], ARGV[2], ARGV[3]
 if not redis.call('ZSCORE', p .. ':ended', id) then return 0 end
 for _, key in ipairs({'tasks', 'favorites', 'state:succeeded', 'state:failed'}) do redis.call('ZREM', p .. ':' .. key, id) end
@@ -77,7 +77,7 @@ redis.call('ZREM', p .. ':ended', id)
 return 1`;
 
 /** Removes ids without a record from the indices. */
-export const DROP = `${RECORD_CHANGE}
+export const REMOVE_IDS_SCRIPT = `${RECORD_CHANGE}
 local p = ARGV[1]
 for i = 2, #ARGV do
   local id = ARGV[i]
@@ -92,7 +92,7 @@ for i = 2, #ARGV do
 end`;
 
 /** Makes every process read all summaries again. */
-export const FORGET_CHANGES = `
+export const DISCARD_CHANGES_SCRIPT = `
 local p, time = ARGV[1], redis.call('TIME')
 local ms = time[1] .. string.format('%03d', math.floor(time[2] / 1000))
 redis.call('DEL', p .. ':changes')

@@ -13,9 +13,9 @@ import { type FleetRedis, keyOf, PREFIX } from "./redis.js";
  * Version of task records. It is part of queue names: a worker takes only tasks of versions that it can read, so an
  * older worker leaves newer tasks to others. Update workers before gateways.
  */
-export const PAYLOAD_VERSION = 2;
+export const RECORD_VERSION = 2;
 /** Versions that this process can run. Version 1 has at most one adapter per task. */
-export const READABLE_VERSIONS: readonly number[] = [1, PAYLOAD_VERSION];
+export const READABLE_VERSIONS: readonly number[] = [1, RECORD_VERSION];
 /** Interval and expiry of announcements. */
 export const HEARTBEAT_MS = 2_000;
 const EXPIRY_MS = 8_000;
@@ -70,29 +70,29 @@ const announcementSchema: z.ZodType<Announcement> = z.object({
 });
 
 /** Whether the text is the name of a task queue. */
-export function isRoute(text: string): boolean {
+export function isTaskQueueName(text: string): boolean {
   return /^v\d+~[^:~]+~[^:~]*(~adapter)?$/.test(text);
 }
 
 /** Name of the queue of a model, or of a model and a language model if the request names one: `v2~MODEL~LM`. */
-function routeOf(model: string, languageModel: string | null, version = PAYLOAD_VERSION): string {
+function routeOf(model: string, languageModel: string | null, version = RECORD_VERSION): string {
   // BullMQ allows no colons in queue names.
   return [`v${version}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
 }
 
 /** The queue of tasks with loaded adapters, which only workers with the model in slot 1 take. */
-export function adapterRoute(route: string): string {
+export function adapterQueueName(route: string): string {
   return `${route}~adapter`;
 }
 
 /** The queues that a worker takes from, models in memory first. */
-export function routesOf({ models, lm_models, payload_versions }: Announcement) {
+export function queuesOfWorker({ models, lm_models, payload_versions }: Announcement) {
   const warmFirst = [...models].sort((a, b) => Number(b.is_loaded) - Number(a.is_loaded));
   return warmFirst.flatMap(({ name, slot, is_loaded: isWarm }) =>
     payload_versions.flatMap((version) =>
       [null, ...lm_models].flatMap((lm) => {
         const route = routeOf(name, lm, version);
-        const routes = slot === 1 ? [route, adapterRoute(route)] : [route];
+        const routes = slot === 1 ? [route, adapterQueueName(route)] : [route];
         return routes.map((route) => ({ route, isWarm }));
       }),
     ),
@@ -184,7 +184,7 @@ export class Workers {
 
   /** Workers that can read this process's records. */
   get #compatible(): readonly Announcement[] {
-    return this.#known.filter(({ payload_versions }) => payload_versions.includes(PAYLOAD_VERSION));
+    return this.#known.filter(({ payload_versions }) => payload_versions.includes(RECORD_VERSION));
   }
 
   /** Models of all workers, the default model first. */

@@ -17,11 +17,11 @@ import {
 import type { StoredTask, Task, TaskState, TaskStore } from "./store.js";
 import {
   type LiveState,
-  type Origin,
   type QueueEvents,
   QueueFullError,
   type QueueStatistics,
   TaskAborted,
+  type TaskOrigin,
   type TaskQueue,
   type TaskRunner,
 } from "./task-queue.js";
@@ -184,7 +184,10 @@ export class EmbeddedQueue implements TaskQueue {
     }
   }
 
-  async submit(request: GenerationRequest, origin: Origin = {}): Promise<{ task: Task; position: number }> {
+  async submit(
+    request: GenerationRequest,
+    origin: TaskOrigin = {},
+  ): Promise<{ task: Task; position: number }> {
     this.#assertRoom();
     this.#admitting++;
     const sequence = this.#nextSequence++;

@@ -50,8 +50,8 @@ export interface QueueEvents {
   ended: [task: Task];
 }
 
-/** Origin of a task: the client's request. */
-export interface Origin {
+/** TaskOrigin of a task: the client's request. */
+export interface TaskOrigin {
   submission?: SubmissionKey | null;
   requestId?: string | undefined;
   /** Client that submitted the task; clients take turns, see `FairTurns`. */
@@ -113,7 +113,7 @@ export interface TaskQueue {
    * Accepts a task. `position` counts the waiting tasks including this one.
    * @throws as assertRoom; SubmissionTakenError; HttpError if no worker can run it
    */
-  submit(request: GenerationRequest, origin?: Origin): Promise<{ task: Task; position: number }>;
+  submit(request: GenerationRequest, origin?: TaskOrigin): Promise<{ task: Task; position: number }>;
   /** The id of the task that was submitted with this idempotency key. */
   submittedAs(key: string): Promise<string | undefined>;
   /**

@@ -5,7 +5,7 @@ import { v4 as uuid } from "uuid";
 import type { GenerationRequest } from "../request/schema.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { SongResult, Task } from "./store.js";
-import { type Origin, TaskAborted, type TaskRunner } from "./task-queue.js";
+import { TaskAborted, type TaskOrigin, type TaskRunner } from "./task-queue.js";
 
 /** Maximum delay of `setTimeout`. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -132,7 +132,7 @@ async function waitAtMost(seconds: number, promise: Promise<unknown>): Promise<v
 
 export function acceptedTask(
   request: GenerationRequest,
-  { submission, requestId, client, retakeOf }: Origin,
+  { submission, requestId, client, retakeOf }: TaskOrigin,
   place: { sequence: number; turn: number; position: number },
 ): Task {
   const { sequence, turn, position } = place;

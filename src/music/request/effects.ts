@@ -364,10 +364,10 @@ function nameOf(key: Key): string {
   return NAMES[key] ?? namesOf(generationSchema.shape[key])[0];
 }
 
-export type Unused = ReadonlyMap<Key, string>;
+export type UnusedParameters = ReadonlyMap<Key, string>;
 
 /** Parameters set by the client that have no effect with any model. */
-export function unusedAtSubmission(chosen: readonly Key[], facts: SubmissionFacts): Unused {
+export function unusedAtSubmission(chosen: readonly Key[], facts: SubmissionFacts): UnusedParameters {
   const { analysis } = facts;
   if (analysis === null) return unusedBy(chosen, (key) => USES[key].atSubmission, facts);
   const reason = `not used by ${ANALYSES[analysis]}, which makes no music`;
@@ -375,12 +375,12 @@ export function unusedAtSubmission(chosen: readonly Key[], facts: SubmissionFact
 }
 
 /** Parameters set by the client whose effect is known only after rendering. */
-export function undecidedAtSubmission(chosen: readonly Key[], unused: Unused): Key[] {
+export function undecidedAtSubmission(chosen: readonly Key[], unused: UnusedParameters): Key[] {
   return chosen.filter((key) => USES[key].afterSong !== undefined && !unused.has(key));
 }
 
 /** Parameters among `chosen` without effect in any song. */
-export function unusedInSongs(chosen: readonly Key[], songs: readonly SongFacts[]): Unused {
+export function unusedInSongs(chosen: readonly Key[], songs: readonly SongFacts[]): UnusedParameters {
   const [first = new Map(), ...others] = songs.map((song) =>
     unusedBy(chosen, (key) => USES[key].afterSong, song),
   );
@@ -391,7 +391,7 @@ function unusedBy<Facts>(
   chosen: readonly Key[],
   rulesOf: (key: Key) => readonly Rule<Facts>[] | undefined,
   facts: Facts,
-): Unused {
+): UnusedParameters {
   const unused = new Map<Key, string>();
   for (const key of chosen) {
     const reason = rulesOf(key)
@@ -403,7 +403,7 @@ function unusedBy<Facts>(
 }
 
 /** Warnings about parameters without effect, one line per reason. */
-export function warningsOf(unused: Unused): string[] {
+export function warningsOf(unused: UnusedParameters): string[] {
   const byReason = new Map<string, Key[]>();
   for (const [key, reason] of unused) byReason.set(reason, [...(byReason.get(reason) ?? []), key]);
   return [...byReason].map(([reason, keys]) => {

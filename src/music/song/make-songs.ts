@@ -33,7 +33,7 @@ import {
   type SongContext,
   withinModelLimits,
 } from "./song-context.js";
-import { lrcOf, metasOf, type SongInputs, summary } from "./song-record.js";
+import { generationInfo, lrcOf, metasOf, type SongInputs } from "./song-record.js";
 import { titleOf } from "./title.js";
 
 /** Output file of song `index`: its name in the record, and its path. */
@@ -262,7 +262,7 @@ function describe(
     caption: song.renderCaption,
     vocalLanguage: song.language,
     metas,
-    generationInfo: summary(request, inputs, job),
+    generationInfo: generationInfo(request, inputs, job),
     ditModel,
     peaks,
     ...(makesStems(request.taskType) && request.trackName !== "" && { trackName: request.trackName }),

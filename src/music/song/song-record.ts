@@ -34,7 +34,7 @@ export interface SongInputs {
 const NOISE = "Philox4x32-10";
 
 /** Text of `generation_info`; older clients parse the "Name: value" lines. @param totalSeconds of all `count` songs */
-export function summary(
+export function generationInfo(
   request: GenerationRequest,
   { song, rendered, metas, isTempoMeasured }: SongInputs,
   { totalSeconds, count }: { totalSeconds: number; count: number },

@@ -8,7 +8,7 @@ import { type LibraryQuery, type Live, PAGE_SIZE } from "./live.js";
 import { Ordering } from "./ordering.js";
 import type { Attempt } from "./part.js";
 import { setPlaylist, usePlaylists } from "./playlists.js";
-import { expiryText, ruleOf, useRetention } from "./retention.js";
+import { expiryText, retentionText, useRetention } from "./retention.js";
 import { Selection } from "./selection.js";
 import { nameOf, type Track } from "./song.js";
 import { VirtualList } from "./virtual-list.js";
@@ -78,7 +78,7 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
         <h2 id="library-title" tabIndex={-1} ref={heading}>
           {t("Songs")} <span class="faint">{total > 0 ? total : ""}</span>
         </h2>
-        {retention && total > 0 && <p class="faint retention">{ruleOf(retention)}</p>}
+        {retention && total > 0 && <p class="faint retention">{retentionText(retention)}</p>}
         <input
           type="search"
           dir="auto"

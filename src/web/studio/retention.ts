@@ -27,7 +27,7 @@ async function forecast(ids: readonly string[]): Promise<Retention> {
 }
 
 /** Text about the space used, and when songs are deleted. */
-export function ruleOf({ bytes, max_bytes: max, max_age_seconds: age }: Retention): string {
+export function retentionText({ bytes, max_bytes: max, max_age_seconds: age }: Retention): string {
   const room =
     max === null
       ? t("{size}. Songs are kept until you delete them.", { size: byteSize(bytes) })

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
 import { setBuildingEmptying } from "../../../src/city/commands/set-building-emptying.js";
 import { setTaxRate } from "../../../src/city/commands/set-tax-rate.js";
-import { AGE, ageOf } from "../../../src/city/simulation/fabric/citizens.js";
+import { AGE_LIMITS, ageOf } from "../../../src/city/simulation/fabric/citizens.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { restoreSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
@@ -204,7 +204,7 @@ describe("growth", () => {
     homesOnly(city);
     settleByForce(city, 300);
     const { citizens, households, frame } = city.world;
-    const children = citizens.all().filter((citizen) => ageOf(citizen, frame) < AGE.adult);
+    const children = citizens.all().filter((citizen) => ageOf(citizen, frame) < AGE_LIMITS.adult);
     const parentsOf = new Map(children.map(({ id, householdId }) => [id, householdId]));
     for (const citizen of citizens.all()) {
       Object.assign(citizen, { bornFrame: frame - (parentsOf.has(citizen.id) ? 80 : 200) * WEEK });

@@ -4,7 +4,7 @@ import { placeBuilding } from "../../../src/city/commands/place-building.js";
 import { takeLoan } from "../../../src/city/commands/take-loan.js";
 import { CommandRefusedError } from "../../../src/city/refusal.js";
 import type { Coverage } from "../../../src/city/simulation/catalogue/building-prefabs.js";
-import { AGE, ageOf } from "../../../src/city/simulation/fabric/citizens.js";
+import { AGE_LIMITS, ageOf } from "../../../src/city/simulation/fabric/citizens.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { CYCLES_PER_WEEK, FRAMES_PER_CYCLE } from "../../../src/city/simulation/state/calendar.js";
 import type { SimBuilding } from "../../../src/city/simulation/state/entities.js";
@@ -256,7 +256,7 @@ export function lastYear(city: SimulatedCity) {
 
 /** Percentage of adults who finished a school. */
 function educatedPercent({ world }: SimulatedCity): number {
-  const adults = world.citizens.all().filter((citizen) => ageOf(citizen, world.frame) >= AGE.adult);
+  const adults = world.citizens.all().filter((citizen) => ageOf(citizen, world.frame) >= AGE_LIMITS.adult);
   return (100 * adults.filter(({ education }) => education > 0).length) / Math.max(adults.length, 1);
 }
 

@@ -9,9 +9,9 @@ import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
 import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
 import { FleetUnreachableError } from "../../../src/music/fleet/redis.js";
-import { PAYLOAD_VERSION } from "../../../src/music/fleet/workers.js";
+import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
 import type { Task } from "../../../src/music/queue/store.js";
-import { Bench } from "../queue/bench.js";
+import { ManualRunner } from "../queue/manual-runner.js";
 import { RedisServer } from "./redis-server.js";
 
 const log = pino({ level: "silent" });
@@ -23,7 +23,7 @@ const DAY_MS = 24 * 60 * 60_000;
 interface Member {
   fleet: Fleet;
   queue: FleetQueue;
-  bench: Bench;
+  runner: ManualRunner;
 }
 
 describe("a fleet", () => {
@@ -35,15 +35,15 @@ describe("a fleet", () => {
     places = 1,
   ): Promise<Member> {
     const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
-    const bench = new Bench();
+    const runner = new ManualRunner();
     const limits = { places, jobTimeoutSeconds: 0, averageWindow: 3 };
     const description = announced(worker ?? {});
     const name = `worker ${members.length}`;
     const options = { ...limits, name, describe: async () => description };
-    const own = worker === null ? null : new FleetWorker(fleet, bench, options, log);
-    const cleanUp = (task: Task) => bench.cleanUp(task);
+    const own = worker === null ? null : new FleetWorker(fleet, runner, options, log);
+    const cleanUp = (task: Task) => runner.cleanUp(task);
     const queue = new FleetQueue(fleet, { capacity: 0, averageJobSeconds: 5, cleanUp }, log, own);
-    const member = { fleet, queue, bench };
+    const member = { fleet, queue, runner };
     members.push(member);
     queue.start();
     const isKnown = async () => (await fleet.workers.refresh()).some((other) => other.name === name);
@@ -58,7 +58,7 @@ describe("a fleet", () => {
       free_memory_bytes: 1,
       models: [model("stub")],
       lm_models: [] as string[],
-      payload_versions: [PAYLOAD_VERSION],
+      payload_versions: [RECORD_VERSION],
       ...change,
     };
   }
@@ -117,9 +117,9 @@ describe("a fleet", () => {
     await untilKnown(gateway, 2);
     const submit = async (change: object) => (await gateway.queue.submit({ ...request, ...change })).task;
     const forB = await submit({ model: "vendor/b", lmModelPath: "lm-2" });
-    expect((await b.bench.startedAtLeast(1)).task.id).to.equal(forB.id);
+    expect((await b.runner.startedAtLeast(1)).task.id).to.equal(forB.id);
     const forA = await submit({ model: "a", lmModelPath: "lm-1" });
-    expect((await a.bench.startedAtLeast(1)).task.id).to.equal(forA.id);
+    expect((await a.runner.startedAtLeast(1)).task.id).to.equal(forA.id);
     expect(forA.request.model).to.equal("a");
 
     const noModel = await refusal(submit({ model: "c" }));
@@ -134,23 +134,23 @@ describe("a fleet", () => {
     const first = await join({});
     const other = await join({ models: [{ ...model("stub"), fingerprint: "other files" }] });
     const tasks = [await other.queue.submit(request), await other.queue.submit(request)];
-    expect((await first.bench.startedAtLeast(1)).task.id).to.equal(tasks[0]?.task.id);
+    expect((await first.runner.startedAtLeast(1)).task.id).to.equal(tasks[0]?.task.id);
     const { workers } = await first.queue.statistics();
     expect(workers?.map(({ models }) => models.length)).to.deep.equal([1, 0]);
     await die(first);
     // This key normally expires once no worker renews it.
     await server.forget("carillon:checkpoint:stub");
-    expect((await other.bench.startedAtLeast(1)).task.id).to.be.oneOf(tasks.map(({ task }) => task.id));
+    expect((await other.runner.startedAtLeast(1)).task.id).to.be.oneOf(tasks.map(({ task }) => task.id));
   });
 
   it("prefers a worker with the model in memory", async () => {
     const cold = await join({ models: [model("stub", false)] });
     const warm = await join({ models: [model("stub", true)] });
     const { task } = await cold.queue.submit(request);
-    expect((await warm.bench.startedAtLeast(1)).task.id).to.equal(task.id);
+    expect((await warm.runner.startedAtLeast(1)).task.id).to.equal(task.id);
     // The worker with the loaded model is busy.
     const second = await cold.queue.submit(request);
-    expect((await cold.bench.startedAtLeast(1)).task.id).to.equal(second.task.id);
+    expect((await cold.runner.startedAtLeast(1)).task.id).to.equal(second.task.id);
   });
 
   it("rejects tasks with 503 if no worker is there or can read their record version", async () => {
@@ -158,7 +158,7 @@ describe("a fleet", () => {
     expect(await refusal(gateway.queue.submit(request)))
       .to.be.instanceOf(HttpError)
       .and.include({ status: 503 });
-    await join({ payload_versions: [PAYLOAD_VERSION - 1] });
+    await join({ payload_versions: [RECORD_VERSION - 1] });
     expect(await refusal(gateway.queue.submit(request)))
       .to.be.instanceOf(HttpError)
       .and.include({ status: 503 });
@@ -167,15 +167,15 @@ describe("a fleet", () => {
   it("leaves tasks of a newer version to workers that can read them", async () => {
     const first = await join({});
     const held = await first.queue.submit(request);
-    await first.bench.startedAtLeast(1);
+    await first.runner.startedAtLeast(1);
     const { task } = await first.queue.submit(request);
-    const old = await join({ payload_versions: [PAYLOAD_VERSION - 1] });
+    const old = await join({ payload_versions: [RECORD_VERSION - 1] });
     await leave(first);
     const current = await join({});
-    expect((await current.bench.startedAtLeast(1)).task.id).to.equal(held.task.id);
-    current.bench.started[0]?.succeed();
-    expect((await current.bench.startedAtLeast(2)).task.id).to.equal(task.id);
-    expect(old.bench.started).to.deep.equal([]);
+    expect((await current.runner.startedAtLeast(1)).task.id).to.equal(held.task.id);
+    current.runner.started[0]?.succeed();
+    expect((await current.runner.startedAtLeast(2)).task.id).to.equal(task.id);
+    expect(old.runner.started).to.deep.equal([]);
   });
 
   it("reruns a dead worker's task on another one from the same request, up to a limit", async () => {
@@ -189,45 +189,45 @@ describe("a fleet", () => {
     const first = await next();
     const asked = { ...request, seeds: [17] };
     const { task } = await gateway.queue.submit(asked);
-    const started = await first.bench.startedAtLeast(1);
+    const started = await first.runner.startedAtLeast(1);
     expect(started.task).to.include({ interruptions: 0 });
     await die(first);
     const second = await next();
-    const again = await second.bench.startedAtLeast(1);
+    const again = await second.runner.startedAtLeast(1);
     expect(again.task).to.include({ id: task.id, interruptions: 1 });
     expect(again.task.request).to.deep.equal(started.task.request);
     // Results of the first worker are ignored.
     started.succeed();
     await die(second);
     const third = await next();
-    expect((await third.bench.startedAtLeast(1)).task.interruptions).to.equal(2);
+    expect((await third.runner.startedAtLeast(1)).task.interruptions).to.equal(2);
     await die(third);
     const last = await next();
     const failed = await untilEnded(gateway, task.id);
     expect(failed).to.include({ state: "failed", interruptions: 3 });
     expect(failed.error).to.include("stopped 3 times");
-    expect(last.bench.started).to.deep.equal([]);
+    expect(last.runner.started).to.deep.equal([]);
   });
 
   it("runs a previously interrupted task alone on a worker", async () => {
     const doomed = await join({});
     const { queue } = await join();
     const suspect = (await queue.submit(request)).task;
-    await doomed.bench.startedAtLeast(1);
-    const { bench } = await join({}, 2);
+    await doomed.runner.startedAtLeast(1);
+    const { runner } = await join({}, 2);
     await queue.submit(request);
-    const company = await bench.startedAtLeast(1);
+    const company = await runner.startedAtLeast(1);
     await die(doomed);
     while ((await queue.get(suspect.id))?.interruptions !== 1) await sleep(10);
     const late = (await queue.submit(request)).task;
-    expect(bench.started).to.have.length(1);
+    expect(runner.started).to.have.length(1);
     company.succeed();
-    const alone = await bench.startedAtLeast(2);
+    const alone = await runner.startedAtLeast(2);
     expect(alone.task.id).to.equal(suspect.id);
     expect(await queue.live(late.id)).to.include({ position: 1 });
     alone.succeed();
-    expect((await bench.startedAtLeast(3)).task.id).to.equal(late.id);
-    bench.started[2]?.succeed();
+    expect((await runner.startedAtLeast(3)).task.id).to.equal(late.id);
+    runner.started[2]?.succeed();
   });
 
   it("queues an accepted task whose gateway died before queueing it", async () => {
@@ -245,15 +245,15 @@ describe("a fleet", () => {
       result: null,
       error: null,
     });
-    expect(worker.bench.started).to.deep.equal([]);
+    expect(worker.runner.started).to.deep.equal([]);
     await worker.fleet.reconcile(0);
-    expect((await worker.bench.startedAtLeast(1)).task.id).to.equal("stray");
+    expect((await worker.runner.startedAtLeast(1)).task.id).to.equal("stray");
   });
 
   it("requeues a task whose job is missing from all lists of BullMQ", async () => {
     const worker = await join({});
     await worker.queue.submit(request);
-    const running = await worker.bench.startedAtLeast(1);
+    const running = await worker.runner.startedAtLeast(1);
     const { task } = await worker.queue.submit(request);
     const { redis } = worker.fleet;
     await redis.zrem(worker.fleet.queueOf(task.route as string).toKey("prioritized"), task.id);
@@ -263,21 +263,21 @@ describe("a fleet", () => {
     await other.fleet.reconcile(0);
     expect(await other.queue.live(task.id)).to.include({ position: 1 });
     running.succeed();
-    expect((await worker.bench.startedAtLeast(2)).task.id).to.equal(task.id);
-    worker.bench.started[1]?.succeed();
+    expect((await worker.runner.startedAtLeast(2)).task.id).to.equal(task.id);
+    worker.runner.started[1]?.succeed();
     await untilEnded(other, task.id);
     expect(await other.queue.get(running.task.id)).to.include({ state: "succeeded", interruptions: 0 });
-    expect(worker.bench.started).to.have.length(2);
+    expect(worker.runner.started).to.have.length(2);
   });
 
   it("rejects new tasks while Redis is down, shows ended ones, and records later what ended meanwhile", async () => {
     const gateway = await join();
     const worker = await join({});
     const done = (await gateway.queue.submit(request)).task.id;
-    (await worker.bench.startedAtLeast(1)).succeed();
+    (await worker.runner.startedAtLeast(1)).succeed();
     await untilEnded(gateway, done);
     const { task } = await gateway.queue.submit(request);
-    const job = await worker.bench.startedAtLeast(2);
+    const job = await worker.runner.startedAtLeast(2);
     const ends: string[] = [];
     gateway.queue.events.on("ended", ({ id }) => ends.push(id));
     await server.kill();
@@ -289,7 +289,7 @@ describe("a fleet", () => {
     await server.start();
     while (!ends.includes(task.id)) await sleep(10);
     expect(await gateway.queue.get(task.id)).to.include({ state: "succeeded", interruptions: 0 });
-    expect(worker.bench.started).to.have.length(2);
+    expect(worker.runner.started).to.have.length(2);
     expect(ends).to.deep.equal([task.id]);
   });
 
@@ -336,7 +336,7 @@ describe("a fleet", () => {
     try {
       Date.now = () => now() - 3 * DAY_MS;
       const { task } = await worker.queue.submit(request);
-      const job = await worker.bench.startedAtLeast(1);
+      const job = await worker.runner.startedAtLeast(1);
       Date.now = () => now() + 3 * DAY_MS;
       job.succeed();
       const { createdAtMs, startedAtMs = 0, endedAtMs = 0 } = await untilEnded(worker, task.id);
@@ -351,7 +351,7 @@ describe("a fleet", () => {
   it("uses the BullMQ keys that this version of BullMQ has", async () => {
     const worker = await join({});
     const running = (await worker.queue.submit(request)).task;
-    await worker.bench.startedAtLeast(1);
+    await worker.runner.startedAtLeast(1);
     const waiting = (await worker.queue.submit(request)).task;
     const { fleet } = worker;
     const route = running.route as string;
@@ -371,7 +371,7 @@ describe("a fleet", () => {
     const secret = { ...request, prompt: "secret words" };
     const submission = { key: "idempotency", digest: "d" };
     const { task } = await worker.queue.submit(secret, { client: "key 1", submission });
-    await worker.bench.startedAtLeast(1);
+    await worker.runner.startedAtLeast(1);
     const keys = await worker.fleet.redis.keys("*");
     expect(keys.join("\n")).to.include(task.id).and.not.include("secret");
     const job = await worker.fleet.queueOf(task.route as string).getJob(task.id);

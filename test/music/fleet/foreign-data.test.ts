@@ -8,11 +8,11 @@ import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetAdapters } from "../../../src/music/fleet/fleet-adapters.js";
 import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
 import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
-import { PAYLOAD_VERSION } from "../../../src/music/fleet/workers.js";
+import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
 import { hasEnded } from "../../../src/music/queue/catalog.js";
 import { DamagedRecordError, type Task } from "../../../src/music/queue/store.js";
 import type { AdapterStorage } from "../../../src/music/storage/adapter-storage.js";
-import { Bench } from "../queue/bench.js";
+import { ManualRunner } from "../queue/manual-runner.js";
 import { RedisServer } from "./redis-server.js";
 
 const request = { prompt: "a song", lyrics: "", model: "stub", lmModelPath: null } as Task["request"];
@@ -22,7 +22,7 @@ const GARBAGE = "garbage \u0000:~ {";
 interface Member {
   fleet: Fleet;
   queue: FleetQueue;
-  bench: Bench;
+  runner: ManualRunner;
   calls: Calls;
 }
 
@@ -35,7 +35,7 @@ describe("a fleet with foreign data in Redis", () => {
 
   async function join(model: string | null): Promise<Member> {
     const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
-    const bench = new Bench();
+    const runner = new ManualRunner();
     const limits = { places: 2, jobTimeoutSeconds: 0, averageWindow: 3 };
     const one = {
       name: model ?? "",
@@ -47,14 +47,14 @@ describe("a fleet with foreign data in Redis", () => {
     };
     const description = {
       ...{ version: "0.0.0", device: "cpu", free_memory_bytes: 1, models: [one] },
-      ...{ lm_models: [], payload_versions: [PAYLOAD_VERSION] },
+      ...{ lm_models: [], payload_versions: [RECORD_VERSION] },
     };
     const name = `worker ${members.length}`;
     const options = { ...limits, name, describe: async () => description };
-    const worker = model === null ? null : new FleetWorker(fleet, bench, options, log);
-    const cleanUp = (task: Task) => bench.cleanUp(task);
+    const worker = model === null ? null : new FleetWorker(fleet, runner, options, log);
+    const cleanUp = (task: Task) => runner.cleanUp(task);
     const queue = new FleetQueue(fleet, { capacity: 0, averageJobSeconds: 5, cleanUp }, log, worker);
-    const member = { fleet, queue, bench, calls: new Calls(fleet) };
+    const member = { fleet, queue, runner, calls: new Calls(fleet) };
     members.push(member);
     queue.start();
     while (model !== null && !(await fleet.workers.refresh()).some((known) => known.name === name))
@@ -107,7 +107,7 @@ describe("a fleet with foreign data in Redis", () => {
     }
     const { task } = await gateway.queue.submit(request);
     const ended = new Promise((resolve) => gateway.queue.events.once("ended", resolve));
-    (await worker.bench.startedAtLeast(1)).succeed();
+    (await worker.runner.startedAtLeast(1)).succeed();
     await ended;
     expect(await gateway.queue.get(task.id)).to.include({ state: "succeeded" });
     const dropped = lines.filter((line) => line.includes("dropped foreign messages"));
@@ -174,7 +174,7 @@ describe("a fleet with foreign data in Redis", () => {
       let made = 0;
       const make = async (origin = {}): Promise<string> => {
         const { task } = await gateway.queue.submit(request, origin);
-        const job = await worker.bench.startedAtLeast(++made);
+        const job = await worker.runner.startedAtLeast(++made);
         job.succeed();
         return task.id;
       };
@@ -188,13 +188,13 @@ describe("a fleet with foreign data in Redis", () => {
       await untilEnded(gateway, done);
       await gateway.queue.update(done, (task) => ({ ...task, favorite: true }));
       const failing = await gateway.queue.submit(request);
-      (await worker.bench.startedAtLeast(++made)).fail(new Error("no song"));
+      (await worker.runner.startedAtLeast(++made)).fail(new Error("no song"));
       await untilEnded(gateway, failing.task.id);
       const busyTasks: string[] = [];
       for (let index = 0; index < 4; index++) {
         busyTasks.push((await gateway.queue.submit({ ...request, model: "busy" })).task.id);
       }
-      (await busy.bench.startedAtLeast(2)).context.report({
+      (await busy.runner.startedAtLeast(2)).context.report({
         value: 0.5,
         stage: "s",
         text: "t",
@@ -249,7 +249,7 @@ describe("a fleet with foreign data in Redis", () => {
 
       // Every accepted task is made, or reported as lost.
       await gateway.fleet.reconcile(0);
-      for (let index = 0; index < busyTasks.length; index++) busy.bench.started[index]?.succeed();
+      for (let index = 0; index < busyTasks.length; index++) busy.runner.started[index]?.succeed();
       for (const id of busyTasks) {
         while (
           !(await gateway.queue.get(id).then(
@@ -258,7 +258,7 @@ describe("a fleet with foreign data in Redis", () => {
           ))
         ) {
           await sleep(20);
-          for (const job of busy.bench.started) job.succeed();
+          for (const job of busy.runner.started) job.succeed();
         }
       }
       for (const line of lines) expect(line.length).to.be.lessThan(2000);

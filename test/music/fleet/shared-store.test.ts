@@ -9,10 +9,10 @@ import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
 import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
 import { SharedStore } from "../../../src/music/fleet/shared-store.js";
-import { PAYLOAD_VERSION } from "../../../src/music/fleet/workers.js";
+import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
 import type { Task } from "../../../src/music/queue/store.js";
 import { directoryTokens } from "../../../src/music/storage/store-token.js";
-import { Bench } from "../queue/bench.js";
+import { ManualRunner } from "../queue/manual-runner.js";
 import { temporaryDirectory } from "../tasks.js";
 import { RedisServer } from "./redis-server.js";
 
@@ -74,7 +74,7 @@ describe("the store of a fleet", () => {
     mkdirSync(directory);
     const { fleet } = await enter(directory, "file:///mount");
     const gateway = await enter(directory, "file:///mount");
-    const bench = new Bench();
+    const runner = new ManualRunner();
     const model = { name: "stub", slot: 1, is_loaded: true, is_turbo: true, tasks: null, fingerprint: "f" };
     const described = {
       version: "0.0.0",
@@ -84,15 +84,15 @@ describe("the store of a fleet", () => {
       lm_models: [],
     };
     const options = { name: "worker", places: 1, jobTimeoutSeconds: 0, averageWindow: 3 };
-    const describe = async () => ({ ...described, payload_versions: [PAYLOAD_VERSION] });
-    const worker = new FleetWorker(fleet, bench, { ...options, describe }, log);
+    const describe = async () => ({ ...described, payload_versions: [RECORD_VERSION] });
+    const worker = new FleetWorker(fleet, runner, { ...options, describe }, log);
     const limits = { capacity: 0, averageJobSeconds: 5, cleanUp: async () => {} };
     const working = new FleetQueue(fleet, limits, log, worker);
     const queue = new FleetQueue(gateway.fleet, limits, log);
     working.start();
     while ((await gateway.fleet.workers.refresh()).length === 0) await sleep(5);
     await queue.submit(request);
-    (await bench.startedAtLeast(1)).succeed();
+    (await runner.startedAtLeast(1)).succeed();
 
     // Imitates a lost mount, which leaves the empty directory beneath it.
     renameSync(directory, `${directory}.away`);
@@ -107,14 +107,14 @@ describe("the store of a fleet", () => {
     const { task } = await queue.submit(request);
     fleet.events.emit("reconnected");
     while ((await gateway.fleet.workers.refresh())[0]?.models.length !== 0) await sleep(5);
-    expect(bench.started).to.have.length(1);
+    expect(runner.started).to.have.length(1);
 
     rmSync(directory, { recursive: true });
     renameSync(`${directory}.away`, directory);
     await fleet.sharedStore?.check();
     fleet.events.emit("reconnected");
-    expect((await bench.startedAtLeast(2)).task.id).to.equal(task.id);
-    bench.started[1]?.succeed();
+    expect((await runner.startedAtLeast(2)).task.id).to.equal(task.id);
+    runner.started[1]?.succeed();
     await working.stop(1);
   });
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { lockDirectory } from "../../../src/system/directory-lock.js";
-import { HubServer } from "../../models/hub-server.js";
+import { FakeHub } from "../../models/hub-server.js";
 import { languageModelRepository, mainRepository } from "../../models/repositories.js";
 import { type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
@@ -13,12 +13,12 @@ const WEIGHTS = "acestep-v15-turbo/model.safetensors";
 
 describe("/v1/models/pull", () => {
   const checkpoints = temporaryDirectory();
-  let hub: HubServer;
+  let hub: FakeHub;
   let server: LiveServer;
   let client: Client;
 
   before(async () => {
-    hub = await HubServer.start();
+    hub = await FakeHub.start();
     hub.repositories["ACE-Step/Ace-Step1.5"] = mainRepository();
     hub.repositories["ACE-Step/acestep-5Hz-lm-0.6B"] = languageModelRepository();
     server = await startLiveServer(temporaryDirectory(), {

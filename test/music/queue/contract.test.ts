@@ -5,13 +5,13 @@ import { pino } from "pino";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
 import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
-import { PAYLOAD_VERSION } from "../../../src/music/fleet/workers.js";
+import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import type { Task } from "../../../src/music/queue/store.js";
 import { QueueFullError, type TaskQueue } from "../../../src/music/queue/task-queue.js";
 import { RedisServer } from "../fleet/redis-server.js";
 import { embeddedQueue, makeResult, temporaryDirectory } from "../tasks.js";
-import { Bench } from "./bench.js";
+import { ManualRunner } from "./manual-runner.js";
 
 interface Limits {
   capacity?: number;
@@ -21,7 +21,7 @@ interface Limits {
 
 /** A queue implementation. Its tasks persist across `open` calls until `clear`. */
 interface Kind {
-  open(bench: Bench, limits: Required<Limits>): Promise<{ queue: TaskQueue; close(): Promise<void> }>;
+  open(runner: ManualRunner, limits: Required<Limits>): Promise<{ queue: TaskQueue; close(): Promise<void> }>;
   clear(): Promise<void>;
   /** Stops the processes that the queue needs. */
   end(): Promise<void>;
@@ -46,9 +46,9 @@ function embedded(): Kind {
       directory = temporaryDirectory();
     },
     end: async () => {},
-    open: async (bench, limits) => {
+    open: async (runner, limits) => {
       const store = LmdbTaskStore.open(directory);
-      return { queue: embeddedQueue(store, bench, limits), close: () => store.close() };
+      return { queue: embeddedQueue(store, runner, limits), close: () => store.close() };
     },
   };
 }
@@ -62,13 +62,13 @@ function redis(): Kind {
       await server.clear();
     },
     end: async () => server?.kill(),
-    open: async (bench, { capacity, workers, jobTimeoutSeconds }) => {
+    open: async (runner, { capacity, workers, jobTimeoutSeconds }) => {
       const fleet = await Fleet.open((server as RedisServer).url, "", log);
       const model = { name: "stub", slot: 1, is_loaded: true, is_turbo: true, tasks: null, fingerprint: "" };
       const described = { version: "0.0.0", device: "cpu", free_memory_bytes: 1, models: [model] };
       const worker = new FleetWorker(
         fleet,
-        bench,
+        runner,
         {
           name: "worker",
           places: workers,
@@ -77,12 +77,12 @@ function redis(): Kind {
           describe: async () => ({
             ...described,
             lm_models: [],
-            payload_versions: [PAYLOAD_VERSION],
+            payload_versions: [RECORD_VERSION],
           }),
         },
         log,
       );
-      const options = { capacity, averageJobSeconds: 5, cleanUp: (task: Task) => bench.cleanUp(task) };
+      const options = { capacity, averageJobSeconds: 5, cleanUp: (task: Task) => runner.cleanUp(task) };
       const queue = new FleetQueue(fleet, options, log, worker);
       return { queue, close: () => fleet.close() };
     },
@@ -91,14 +91,14 @@ function redis(): Kind {
 
 for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Redis": redis() })) {
   describe(`a queue, ${name}`, () => {
-    let bench: Bench;
+    let runner: ManualRunner;
     let queue: TaskQueue;
     let closeParts: () => Promise<void>;
 
     async function open(limits: Limits = {}): Promise<void> {
-      bench = new Bench();
+      runner = new ManualRunner();
       const all = { capacity: 2, workers: 1, jobTimeoutSeconds: 0, ...limits };
-      ({ queue, close: closeParts } = await kind.open(bench, all));
+      ({ queue, close: closeParts } = await kind.open(runner, all));
       await queue.open(() => {});
       queue.start();
       // A fleet's queue accepts tasks once its worker has announced itself.
@@ -135,34 +135,34 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
 
     it("runs tasks in order of acceptance and stores each result", async () => {
       const ids = [await submit()];
-      const first = await bench.startedAtLeast(1);
+      const first = await runner.startedAtLeast(1);
       ids.push(await submit(), await submit());
       expect((await queue.get(ids[0] as string))?.state).to.equal("running");
       first.succeed(makeResult({ prompt: "the first" }));
-      (await bench.startedAtLeast(2)).succeed();
-      (await bench.startedAtLeast(3)).succeed();
+      (await runner.startedAtLeast(2)).succeed();
+      (await runner.startedAtLeast(3)).succeed();
       await untilEnded(ids[2] as string);
-      expect(bench.started.map((job) => job.task.id)).to.deep.equal(ids);
+      expect(runner.started.map((job) => job.task.id)).to.deep.equal(ids);
       expect((await queue.get(ids[0] as string))?.result?.prompt).to.equal("the first");
       expect(await counts()).to.deep.equal({ total: 3, queued: 0, running: 0, succeeded: 3, failed: 0 });
     });
 
     it("counts positions from 1 and updates them as tasks start", async () => {
       expect((await queue.submit(request)).position).to.equal(1);
-      const running = await bench.startedAtLeast(1);
+      const running = await runner.startedAtLeast(1);
       const second = await queue.submit(request);
       const third = await queue.submit(request);
       expect([second.position, third.position]).to.deep.equal([1, 2]);
       expect((await queue.live(third.task.id)).position).to.equal(2);
       running.succeed();
-      await bench.startedAtLeast(2);
+      await runner.startedAtLeast(2);
       expect((await queue.live(third.task.id)).position).to.equal(1);
       expect((await queue.live(second.task.id)).position).to.equal(undefined);
     });
 
     it("rejects tasks beyond its capacity with a retry time and stores nothing of them", async () => {
       await submit();
-      await bench.startedAtLeast(1);
+      await runner.startedAtLeast(1);
       const answers = await Promise.allSettled(Array.from({ length: 10 }, () => queue.submit(request)));
       const refused = answers.flatMap((answer) => (answer.status === "rejected" ? [answer.reason] : []));
       expect(refused).to.have.length(8);
@@ -176,38 +176,38 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
     it("runs as many jobs at once as it has workers", async () => {
       await reopen({ workers: 2, capacity: 0 });
       for (let i = 0; i < 3; i++) await submit();
-      await bench.startedAtLeast(2);
+      await runner.startedAtLeast(2);
       expect(await counts()).to.include({ running: 2, queued: 1 });
     });
 
     it("alternates between clients, and runs the tasks of a client in order of acceptance", async () => {
       await reopen({ capacity: 0 });
       const first = await submit("a");
-      await bench.startedAtLeast(1);
+      await runner.startedAtLeast(1);
       const a = [await submit("a"), await submit("a"), await submit("a")] as const;
       const b = [await submit("b"), await submit("b")] as const;
       expect((await queue.live(b[0])).position).to.equal(1);
-      for (let count = 1; count <= 6; count++) (await bench.startedAtLeast(count)).succeed();
+      for (let count = 1; count <= 6; count++) (await runner.startedAtLeast(count)).succeed();
       await untilEnded(a[2]);
-      const order = bench.started.map((job) => job.task.id);
+      const order = runner.started.map((job) => job.task.id);
       expect(order).to.deep.equal([first, b[0], a[0], b[1], a[1], a[2]]);
     });
 
     it("records a failure as one line with its progress, and runs the next task", async () => {
       const id = await submit();
-      const job = await bench.startedAtLeast(1);
+      const job = await runner.startedAtLeast(1);
       job.context.report({ value: 0.6, stage: "Generating music", text: "DiT diffusion", previewSeconds: 0 });
       while ((await queue.live(id)).progress?.value !== 0.6) await sleep(5);
       job.fail(new Error("out of memory\n    at secret.ts:1"));
       expect(await untilEnded(id)).to.include({ state: "failed", error: "out of memory", progress: 0.6 });
       expect((await queue.live(id)).progress).to.equal(undefined);
       await submit();
-      await bench.startedAtLeast(2);
+      await runner.startedAtLeast(2);
     });
 
     it("cancels a waiting and a running task", async () => {
       const running = await submit();
-      await bench.startedAtLeast(1);
+      await runner.startedAtLeast(1);
       const waiting = await submit();
       expect(await queue.cancel(waiting)).to.equal(true);
       expect(await queue.cancel(running)).to.equal(true);
@@ -216,7 +216,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       for (const id of [running, waiting]) {
         expect(await queue.get(id)).to.include({ state: "failed", error: "Cancelled by user" });
       }
-      expect(bench.started).to.have.length(1);
+      expect(runner.started).to.have.length(1);
       expect(await counts()).to.deep.equal({ total: 2, queued: 0, running: 0, succeeded: 0, failed: 2 });
     });
 
@@ -233,13 +233,13 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
         await submit(),
         await submit(),
       ];
-      const first = await bench.startedAtLeast(1);
+      const first = await runner.startedAtLeast(1);
       first.context.report({ value: 0.5, stage: "Generating music", text: "", previewSeconds: 0 });
       first.succeed();
-      (await bench.startedAtLeast(2)).fail(new Error("broken"));
-      await bench.startedAtLeast(3);
+      (await runner.startedAtLeast(2)).fail(new Error("broken"));
+      await runner.startedAtLeast(3);
       await queue.cancel(cancelled);
-      await bench.startedAtLeast(4);
+      await runner.startedAtLeast(4);
       const ends = [`${done} succeeded`, `${failed} failed`, `${cancelled} failed`];
       while (!ends.every((end) => events.includes(end))) await sleep(5);
       expect(events.filter((line) => !line.endsWith("queued"))).to.have.members(ends);
@@ -247,7 +247,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect([...stages]).to.include(`${done} Generating music`);
       await queue.stop(0);
       expect((await queue.get(stopped))?.state).to.equal("queued");
-      expect(bench.ends).to.deep.equal([
+      expect(runner.ends).to.deep.equal([
         { id: done, state: "succeeded" },
         { id: failed, state: "failed" },
         { id: cancelled, state: "failed" },
@@ -263,19 +263,19 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
 
     it("requeues a running job on stop and starts it first next time", async () => {
       const first = await submit();
-      await bench.startedAtLeast(1);
+      await runner.startedAtLeast(1);
       const second = await submit();
       await queue.stop(0);
       expect(await queue.get(first)).to.include({ state: "queued", interruptions: 0 });
       await closeParts();
       await open({ workers: 2 });
-      await bench.startedAtLeast(2);
-      expect(bench.started.map((job) => job.task.id)).to.deep.equal([first, second]);
+      await runner.startedAtLeast(2);
+      expect(runner.started.map((job) => job.task.id)).to.deep.equal([first, second]);
     });
 
     it("lets a running job finish within the grace period, and ignores results of one that ignores the abort", async () => {
       const id = await submit();
-      const job = await bench.startedAtLeast(1);
+      const job = await runner.startedAtLeast(1);
       const stopped = queue.stop(60);
       job.succeed();
       await stopped;
@@ -284,20 +284,20 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       await closeParts();
       await open();
       const unresponsive = await submit();
-      const running = await bench.startedAtLeast(1);
-      bench.ignoresAbort = true;
+      const running = await runner.startedAtLeast(1);
+      runner.ignoresAbort = true;
       await queue.stop(0);
       running.succeed();
       await sleep(20);
       expect((await queue.get(unresponsive))?.state).to.equal("queued");
-      expect(bench.ends).to.deep.equal([]);
+      expect(runner.ends).to.deep.equal([]);
     });
 
     it("lists tasks by state, favourite and search words, newest first", async () => {
       await reopen({ capacity: 0 });
       const ids = [await submit(), await submit(), await submit()] as const;
-      (await bench.startedAtLeast(1)).succeed();
-      await bench.startedAtLeast(2);
+      (await runner.startedAtLeast(1)).succeed();
+      await runner.startedAtLeast(2);
       await queue.update(ids[0], (task) => ({ ...task, title: "Harbour", favorite: true }));
       const page = (filter: object) => queue.page({ ...everything, ...filter });
       expect(await page({})).to.deep.equal({ total: 3, ids: [ids[2], ids[1], ids[0]] });
@@ -334,7 +334,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await queue.submittedAs("another")).to.equal(undefined);
       expect(await queue.remove(task.id)).to.equal(undefined);
       const audioFiles = [{ name: "song.mp3", bytes: 7 }];
-      (await bench.startedAtLeast(1)).succeed(makeResult({ audioFiles }));
+      (await runner.startedAtLeast(1)).succeed(makeResult({ audioFiles }));
       await untilEnded(task.id);
       const [finished] = await queue.finished();
       expect(finished).to.include({ id: task.id, state: "succeeded", audioBytes: 7 });

@@ -5,18 +5,18 @@ import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import { JobStatistics } from "../../../src/music/queue/rules.js";
 import type { Task } from "../../../src/music/queue/store.js";
 import { embeddedQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
-import { Bench } from "./bench.js";
+import { ManualRunner } from "./manual-runner.js";
 
 const request = { prompt: "a song" } as Task["request"];
 
 describe("EmbeddedQueue", () => {
   let store: LmdbTaskStore;
-  let bench: Bench;
+  let runner: ManualRunner;
   let queue: EmbeddedQueue;
 
   async function openQueue(options: Partial<QueueOptions> = {}): Promise<void> {
-    bench = new Bench();
-    queue = embeddedQueue(store, bench, options);
+    runner = new ManualRunner();
+    queue = embeddedQueue(store, runner, options);
     await queue.open(() => {});
     queue.start();
   }
@@ -52,9 +52,9 @@ describe("EmbeddedQueue", () => {
     const done = makeTask({ sequence: 3, state: "succeeded", finishedAtMs: 1, result: makeResult() });
     for (const task of [once, often, done]) await store.add(task);
     await openQueue();
-    expect((await bench.startedAtLeast(1)).task).to.include({ id: once.id, interruptions: 1 });
+    expect((await runner.startedAtLeast(1)).task).to.include({ id: once.id, interruptions: 1 });
     expect((await store.get(often.id))?.error).to.include("stopped 10 times");
-    expect(bench.ends).to.deep.equal([{ id: often.id, state: "failed" }]);
+    expect(runner.ends).to.deep.equal([{ id: often.id, state: "failed" }]);
     expect((await queue.statistics()).counts).to.deep.equal({
       total: 3,
       queued: 0,
@@ -83,9 +83,9 @@ describe("EmbeddedQueue", () => {
       await openQueue();
       await new Promise((resolve) => setImmediate(resolve));
       expect((await queue.live(interrupted.id)).position).to.equal(1);
-      expect(bench.started).to.have.length(0);
+      expect(runner.started).to.have.length(0);
       freeBytes = 2 ** 30;
-      (await bench.startedAtLeast(1)).succeed();
+      (await runner.startedAtLeast(1)).succeed();
       expect((await untilSettled(interrupted.id)).state).to.equal("succeeded");
       expect((await queue.statistics()).counts).to.deep.equal({
         total: 1,
@@ -99,7 +99,7 @@ describe("EmbeddedQueue", () => {
     it("records the end of a job once there is room", async () => {
       await openQueue();
       const { task } = await queue.submit(request);
-      const job = await bench.startedAtLeast(1);
+      const job = await runner.startedAtLeast(1);
       freeBytes = 0;
       job.succeed();
       expect(await queue.cancel(task.id).catch((error: unknown) => error)).to.be.instanceOf(StoreError);
@@ -111,7 +111,7 @@ describe("EmbeddedQueue", () => {
     it("rejects a cancellation that it cannot record", async () => {
       await openQueue();
       await queue.submit(request);
-      await bench.startedAtLeast(1);
+      await runner.startedAtLeast(1);
       const waiting = [await queue.submit(request), await queue.submit(request)].map(({ task }) => task.id);
       freeBytes = 0;
       const refusal = await queue.cancel(waiting[0] as string).catch((error: unknown) => error);
@@ -126,14 +126,14 @@ describe("EmbeddedQueue", () => {
 
   it("requeues a job that ignores the abort, and ignores its result", async () => {
     const { task } = await queue.submit(request);
-    const job = await bench.startedAtLeast(1);
-    bench.ignoresAbort = true;
+    const job = await runner.startedAtLeast(1);
+    runner.ignoresAbort = true;
     await queue.stop(0);
     expect((await store.get(task.id))?.state).to.equal("queued");
     job.succeed();
     await new Promise((resolve) => setImmediate(resolve));
     expect((await store.get(task.id))?.state).to.equal("queued");
-    expect(bench.ends).to.deep.equal([]);
+    expect(runner.ends).to.deep.equal([]);
   });
 
   it("starts other tasks before one that was interrupted twice, also after a restart", async () => {
@@ -143,7 +143,7 @@ describe("EmbeddedQueue", () => {
     for (const task of [suspect, other]) await store.add(task);
     for (let life = 0; life < 2; life++) {
       await openQueue();
-      expect((await bench.startedAtLeast(1)).task.id).to.equal(other.id);
+      expect((await runner.startedAtLeast(1)).task.id).to.equal(other.id);
       await queue.stop(0);
     }
   });
@@ -153,10 +153,10 @@ describe("EmbeddedQueue", () => {
     const others = [makeTask({ sequence: 2 }), makeTask({ sequence: 3 })];
     for (const task of [suspect, ...others]) await store.add(task);
     await openQueue({ workers: 2, capacity: 5 });
-    const alone = await bench.startedAtLeast(1);
+    const alone = await runner.startedAtLeast(1);
     expect(alone.task.id).to.equal(suspect.id);
-    expect(bench.started).to.have.length(1);
+    expect(runner.started).to.have.length(1);
     alone.succeed();
-    await bench.startedAtLeast(3);
+    await runner.startedAtLeast(3);
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { DEFAULT_LANGUAGE, generationSchema } from "../../../src/music/request/schema.js";
 import { type Fields, namesOf } from "../../../src/parameters.js";
-import { DRAWN, parse } from "./request-parsing.js";
+import { parse, RANDOM_SEED } from "./request-parsing.js";
 import { COMPANIONS, SAMPLES } from "./samples.js";
 
 const parameterNames = Object.values(generationSchema.shape).map((schema) => namesOf(schema));
@@ -33,7 +33,7 @@ describe("generation requests", () => {
       audioCodes: null,
       inferenceSteps: 8,
       guidanceScale: 7,
-      seeds: [DRAWN, DRAWN],
+      seeds: [RANDOM_SEED, RANDOM_SEED],
       batchSize: 2,
       shift: 3,
       inferMethod: "ode",
@@ -177,7 +177,7 @@ describe("generation requests", () => {
 
     it("draws random seeds for an empty list", () => {
       for (const seed of [[], ""]) {
-        expect(parse({ use_random_seed: false, seed }).seeds).to.deep.equal([DRAWN, DRAWN]);
+        expect(parse({ use_random_seed: false, seed }).seeds).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
       }
     });
 

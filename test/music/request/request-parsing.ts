@@ -6,13 +6,13 @@ import { RequestError } from "../../../src/music/errors.js";
 import { type GenerationContext, parseGenerationRequest } from "../../../src/music/request/parse.js";
 import type { Fields } from "../../../src/parameters.js";
 
-export const DRAWN = 77;
+export const RANDOM_SEED = 77;
 
 const CONTEXT: GenerationContext = {
   rangePolicy: "refuse",
   slotOf: (model) => ({ isTurbo: model !== "acestep-v15-base", codebookSize: 4096 }),
   uploads: NO_UPLOADS,
-  drawSeed: () => DRAWN,
+  drawSeed: () => RANDOM_SEED,
 };
 
 export const parse = (fields: Fields, context: Partial<GenerationContext> = {}) =>

@@ -1,6 +1,6 @@
 /** A value for every parameter of POST /release_task. */
 import type { Fields } from "../../../src/parameters.js";
-import { DRAWN } from "./request-parsing.js";
+import { RANDOM_SEED } from "./request-parsing.js";
 
 /** For each parameter, a value that differs from the default, and its parsed value if that differs. */
 export const SAMPLES: Record<string, { value: unknown; key: string; read?: unknown }> = {
@@ -27,8 +27,8 @@ export const SAMPLES: Record<string, { value: unknown; key: string; read?: unkno
   audio_duration: { value: 42.5, key: "audioDurationSeconds" },
   inference_steps: { value: 12, key: "inferenceSteps" },
   guidance_scale: { value: 4.5, key: "guidanceScale" },
-  use_random_seed: { value: false, key: "seeds", read: [5, DRAWN] },
-  seed: { value: 9, key: "seeds", read: [9, DRAWN] },
+  use_random_seed: { value: false, key: "seeds", read: [5, RANDOM_SEED] },
+  seed: { value: 9, key: "seeds", read: [9, RANDOM_SEED] },
   batch_size: { value: 3, key: "batchSize" },
   shift: { value: 1.5, key: "shift" },
   infer_method: { value: "sde", key: "inferMethod" },

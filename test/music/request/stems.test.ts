@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { STEMS } from "../../../src/engine/conditioning.js";
 import { parametersOf } from "../../../src/music/request/replay.js";
-import { DRAWN, parse, refusal } from "./request-parsing.js";
+import { parse, RANDOM_SEED, refusal } from "./request-parsing.js";
 
 const extract = { task_type: "extract", src_audio_path: "/a.mp3" };
 const lego = { task_type: "lego", src_audio_path: "/a.mp3" };
@@ -24,7 +24,7 @@ describe("a request with stems", () => {
           batchSize: 2,
           warnings: [],
         });
-        expect(seeds).to.deep.equal([DRAWN, DRAWN]);
+        expect(seeds).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
       }
     }
   });

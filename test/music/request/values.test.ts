@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
 import { parseClientJson } from "../../../src/music/request/json.js";
 import type { Fields } from "../../../src/parameters.js";
-import { DRAWN, parse, refusal } from "./request-parsing.js";
+import { parse, RANDOM_SEED, refusal } from "./request-parsing.js";
 
 const BASE_VALUES = {
   prompt: "slow bossa nova",
@@ -294,34 +294,35 @@ describe("values of generation requests", () => {
       parse({ seed, use_random_seed: false, ...rest }).seeds;
 
     it("may be a number, text or list, one per song", () => {
-      expect(seeds(42)).to.deep.equal([42, DRAWN]);
-      expect(seeds("42")).to.deep.equal([42, DRAWN]);
+      expect(seeds(42)).to.deep.equal([42, RANDOM_SEED]);
+      expect(seeds("42")).to.deep.equal([42, RANDOM_SEED]);
       expect(seeds("42, 123.9")).to.deep.equal([42, 123]);
       expect(seeds([1, "2"])).to.deep.equal([1, 2]);
       expect(seeds("1,2,3")).to.deep.equal([1, 2]);
-      expect(seeds(0)).to.deep.equal([0, DRAWN]);
+      expect(seeds(0)).to.deep.equal([0, RANDOM_SEED]);
     });
 
     it("keep their positions among random ones", () => {
-      expect(seeds("-1,7")).to.deep.equal([DRAWN, 7]);
-      expect(seeds(",7")).to.deep.equal([DRAWN, 7]);
-      expect(seeds([-1, 7, 8], { batch_size: 4 })).to.deep.equal([DRAWN, 7, 8, DRAWN]);
+      expect(seeds("-1,7")).to.deep.equal([RANDOM_SEED, 7]);
+      expect(seeds(",7")).to.deep.equal([RANDOM_SEED, 7]);
+      expect(seeds([-1, 7, 8], { batch_size: 4 })).to.deep.equal([RANDOM_SEED, 7, 8, RANDOM_SEED]);
     });
 
     it("are random without a seed and with use_random_seed", () => {
-      for (const seed of [undefined, null, "", -1]) expect(seeds(seed)).to.deep.equal([DRAWN, DRAWN]);
-      expect(parse({ seed: 42 }).seeds).to.deep.equal([DRAWN, DRAWN]);
+      for (const seed of [undefined, null, "", -1])
+        expect(seeds(seed)).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
+      expect(parse({ seed: 42 }).seeds).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
     });
 
     it("are random with a warning for invalid elements of a list", () => {
       const request = parse({ seed: "7,abc", use_random_seed: false });
-      expect(request.seeds).to.deep.equal([7, DRAWN]);
+      expect(request.seeds).to.deep.equal([7, RANDOM_SEED]);
       expect(request.warnings[0]).to.include("seed must hold integers");
     });
 
     it("above the maximum are random or refused, depending on the range policy", () => {
       const beyond = { seed: "18446744073709551616", use_random_seed: false };
-      expect(parse(beyond, { rangePolicy: "clamp" }).seeds).to.deep.equal([DRAWN, DRAWN]);
+      expect(parse(beyond, { rangePolicy: "clamp" }).seeds).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
       expect(refusal(beyond)).to.include("seed must hold integers from -1 to 18446744073709551615");
     });
 
@@ -338,7 +339,7 @@ describe("values of generation requests", () => {
         expect(request.warnings).to.deep.equal([]);
       }
       const one = parseClientJson(`{"seed":${digits[0]},"use_random_seed":false}`, "the body") as Fields;
-      expect(parse(one).seeds).to.deep.equal([digits[0], DRAWN]);
+      expect(parse(one).seeds).to.deep.equal([digits[0], RANDOM_SEED]);
       for (const text of [
         '{"a":1,12345678901234567890:2}',
         "[1 12345678901234567890]",

@@ -1,6 +1,6 @@
 /** Models in the studio: downloads with progress, and slots. */
 import { expect } from "chai";
-import { HubServer } from "../../models/hub-server.js";
+import { FakeHub } from "../../models/hub-server.js";
 import { mainRepository } from "../../models/repositories.js";
 import { temporaryDirectory } from "../tasks.js";
 import { button, Studio } from "./studio-fixture.js";
@@ -10,9 +10,9 @@ const WEIGHTS = "acestep-v15-turbo/model.safetensors";
 describe("models in the studio", function () {
   this.timeout(180_000);
   const settings: Record<string, string> = { SVC_CHECKPOINTS: temporaryDirectory() };
-  let hub: HubServer;
+  let hub: FakeHub;
   before(async () => {
-    hub = await HubServer.start();
+    hub = await FakeHub.start();
     hub.repositories["ACE-Step/Ace-Step1.5"] = mainRepository();
     settings.HF_ENDPOINT = hub.url;
     settings.SVC_CONFIG_PATH2 = "carillon-nano";

@@ -7,11 +7,11 @@ import type { SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { moveOut } from "./citizens.js";
-import { attach, isAtShore } from "./reach.js";
-import { forgetOccupiedNear, occupyNear } from "./zone-blocks.js";
+import { isAtShore, updateAccess } from "./reach.js";
+import { invalidateOccupiedCells, markOccupiedCells } from "./zone-blocks.js";
 
 /** Flags of a building that is abandoned, collapsed or burned down. */
-export const DOWN = FLAG.Abandoned | FLAG.Collapsed | FLAG.BurnedDown;
+export const RUIN_FLAGS = FLAG.Abandoned | FLAG.Collapsed | FLAG.BurnedDown;
 
 const MIN_HOMES_HUNDREDTHS = 100;
 const MIN_JOBS_HUNDREDTHS = 200;
@@ -27,7 +27,7 @@ export function createBuilding(
   const flooded = world.terrain.isWater(point.x, point.z) && !prefab.civic?.shore;
   const isDry = prefab.civic?.shore === true && !isAtShore(world.terrain, { position: point, prefab });
   const position = { x: point.x, y: world.terrain.surfaceHeight(point.x, point.z), z: point.z };
-  const building: SimBuilding = Object.assign(blankBuilding(world.buildings.nextId(), prefab, position), {
+  const building: SimBuilding = Object.assign(newBuildingRecord(world.buildings.nextId(), prefab, position), {
     angleDegrees,
     flags: initialFlags(prefab, flooded) & (isDry ? ~FLAG.Active : -1),
     builtFrame: world.frame,
@@ -39,20 +39,20 @@ export function createBuilding(
   });
   world.putBuilding(building);
   world.buildIndex += 1;
-  attach(world, building);
-  occupyNear(world, squareAround(point, footprintRadius(building)), building);
+  updateAccess(world, building);
+  markOccupiedCells(world, squareAround(point, footprintRadius(building)), building);
   return building;
 }
 
 /** Removes a building. Its residents leave the city; its workers lose their jobs. */
 export function removeBuilding(world: World, building: SimBuilding): void {
-  empty(world, building);
+  removeOccupants(world, building);
   world.dropBuilding(building);
-  forgetOccupiedNear(world, squareAround(building.position, footprintRadius(building)));
+  invalidateOccupiedCells(world, squareAround(building.position, footprintRadius(building)));
 }
 
 /** A new record. All records are created here, because V8 is several times as fast with objects of one shape. */
-export function blankBuilding(id: number, prefab: SimBuildingPrefab, position: Position): SimBuilding {
+export function newBuildingRecord(id: number, prefab: SimBuildingPrefab, position: Position): SimBuilding {
   return {
     id,
     prefab,
@@ -96,7 +96,7 @@ export function blankBuilding(id: number, prefab: SimBuildingPrefab, position: P
 }
 
 /** Removes residents and workers. */
-export function empty(world: World, building: SimBuilding): void {
+export function removeOccupants(world: World, building: SimBuilding): void {
   for (const id of [...building.householdIds]) moveOut(world, world.households.at(id));
   for (const id of building.workerIds) world.citizens.at(id).workId = 0;
   building.workerIds.length = 0;
@@ -212,7 +212,10 @@ export function setProblem(building: SimBuilding, name: ProblemName, present: bo
 }
 
 /** The grave problem that has lasted longest, with its age in frames. */
-export function gravest(building: SimBuilding, frame: number): { name: ProblemName; age: number } | null {
+export function longestGraveProblem(
+  building: SimBuilding,
+  frame: number,
+): { name: ProblemName; age: number } | null {
   let worst: { name: ProblemName; age: number } | null = null;
   building.problems.names.forEach((name, i) => {
     const age = frame - (building.problemSince[i] as number);
@@ -224,7 +227,7 @@ export function gravest(building: SimBuilding, frame: number): { name: ProblemNa
 /** Updates the severity by the age of the oldest grave problem. @param patience frames until it is fatal */
 export function updateSeverity(building: SimBuilding, frame: number, patience: number): void {
   if (building.problems.names.length === 0) return;
-  const age = (gravest(building, frame)?.age ?? 0) / patience;
+  const age = (longestGraveProblem(building, frame)?.age ?? 0) / patience;
   const severity: Severity = age >= FATAL_AFTER ? "fatal" : age >= MAJOR_AFTER ? "major" : "warning";
   if (severity !== building.problems.severity)
     building.problems = { names: building.problems.names, severity };

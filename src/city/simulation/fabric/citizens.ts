@@ -7,7 +7,7 @@ import type { World } from "../state/world.js";
 /** Citizens age one unit in a week and a half; a life of 240 units lasts about seven years. */
 const FRAMES_PER_AGE_UNIT = 1.5 * FRAMES_PER_WEEK;
 /** Age limits of life stages, in units. */
-export const AGE = { teen: 15, adult: 45, tooOldForChildren: 105, retired: 180, oldest: 240 };
+export const AGE_LIMITS = { teen: 15, adult: 45, tooOldForChildren: 105, retired: 180, oldest: 240 };
 
 /** Cumulative percentages of newcomers with no, elementary and high-school education; the rest have a degree. */
 const NEWCOMER_EDUCATION = [62, 88, 98];
@@ -41,11 +41,11 @@ export function moveIn(world: World, home: SimBuilding): void {
   const children = random.percent(FAMILIES_PERCENT) ? 1 + random.below(2) : 0;
   if (!citizens.hasRoomFor(adults + children) || !households.hasRoomFor(1)) return;
   const household = foundHousehold(world, home, random.percent(home.landValue) ? 1 : 0);
-  const age = AGE.adult + random.below(AGE.retired - AGE.adult);
+  const age = AGE_LIMITS.adult + random.below(AGE_LIMITS.retired - AGE_LIMITS.adult);
   for (let i = 0; i < adults; i++) {
     addCitizen(world, household, age, newcomerEducation(random.below(100)));
   }
-  for (let i = 0; i < children; i++) addCitizen(world, household, random.below(AGE.adult), 0);
+  for (let i = 0; i < children; i++) addCitizen(world, household, random.below(AGE_LIMITS.adult), 0);
   world.statistics.week.arrivals += adults + children;
 }
 
@@ -122,7 +122,7 @@ export function countResidents(world: World, { householdIds }: SimBuilding): num
 
 export function isOfWorkingAge(citizen: Citizen, frame: number): boolean {
   const age = ageOf(citizen, frame);
-  return age >= AGE.adult && age < AGE.retired;
+  return age >= AGE_LIMITS.adult && age < AGE_LIMITS.retired;
 }
 
 /** Mean education of some citizens in percent of the best; 0 for none. */

@@ -15,8 +15,8 @@ import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { NO_PROBLEMS, newTraffic, type SimNode, type SimSegment } from "../state/entities.js";
 import { pick } from "../state/random.js";
 import type { World } from "../state/world.js";
-import { reattachNear } from "./reach.js";
-import { createBlocks, forgetUsableNear, moveBlocks, removeBlocks } from "./zone-blocks.js";
+import { updateAccessNear } from "./reach.js";
+import { createBlocks, invalidateUsableCells, moveBlocks, removeBlocks } from "./zone-blocks.js";
 
 /** An end this close to a compatible node reuses it. */
 const NODE_REUSE_METERS = 2;
@@ -107,10 +107,10 @@ export interface SegmentPlan {
 /** Creates several segments together, so that nearby buildings are updated once and not per segment. */
 export function createSegments(world: World, plans: readonly SegmentPlan[]): SimSegment[] {
   for (const { prefab, start, end } of plans) {
-    forgetUsableNear(world, { prefab, start: start.position, end: end.position });
+    invalidateUsableCells(world, { prefab, start: start.position, end: end.position });
   }
   const segments = plans.map((plan) => addSegment(world, plan));
-  reattachNear(world, segments);
+  updateAccessNear(world, segments);
   return segments;
 }
 
@@ -140,7 +140,7 @@ function addSegment(world: World, plan: SegmentPlan): SimSegment {
 
 /** Gives a road another prefab. Its id, name, traffic, zones and all buildings stay. */
 export function upgradeSegment(world: World, segment: SimSegment, prefab: SimNetworkPrefab): void {
-  forgetUsableNear(world, segment);
+  invalidateUsableCells(world, segment);
   world.segments.remove(segment.id);
   const [start, end] = [world.nodes.at(segment.startNodeId), world.nodes.at(segment.endNodeId)];
   const problems = isUnderWater(world, { prefab, start, end, name: "" }) ? FLOODED_ROAD : NO_PROBLEMS;
@@ -150,16 +150,16 @@ export function upgradeSegment(world: World, segment: SimSegment, prefab: SimNet
   if (!prefab.zoning) removeBlocks(world, upgraded);
   else if (upgraded.blockIds.length === 0) createBlocks(world, upgraded);
   else moveBlocks(world, upgraded);
-  forgetUsableNear(world, upgraded);
-  reattachNear(world, [upgraded]);
+  invalidateUsableCells(world, upgraded);
+  updateAccessNear(world, [upgraded]);
 }
 
 /** Removes a segment, its zone blocks and, unless `keepNodes`, unused end nodes. */
 export function removeSegment(world: World, segment: SimSegment, keepNodes: boolean): void {
   removeBlocks(world, segment);
   world.segments.remove(segment.id);
-  forgetUsableNear(world, segment);
-  reattachNear(world, [segment]);
+  invalidateUsableCells(world, segment);
+  updateAccessNear(world, [segment]);
   for (const nodeId of [segment.startNodeId, segment.endNodeId]) {
     const node = world.nodes.at(nodeId);
     node.segmentIds.splice(node.segmentIds.indexOf(segment.id), 1);

@@ -18,7 +18,7 @@ const DRIVEWAY_METERS = 16;
 const WIDEST_ROAD_METERS = 32;
 
 /** Finds a building's road and pipes. */
-export function attach(world: World, building: SimBuilding): void {
+export function updateAccess(world: World, building: SimBuilding): void {
   building.waterPipeIds = [];
   building.heatPipeIds = [];
   for (const segment of world.segments.near(squareAround(building.position, PIPE_REACH_METERS))) {
@@ -46,11 +46,11 @@ export function findRoad(world: World, site: Pick<Footprint, "position" | "prefa
 }
 
 /** Updates all buildings near added or removed segments. */
-export function reattachNear(world: World, segments: readonly SimSegment[]): void {
+export function updateAccessNear(world: World, segments: readonly SimSegment[]): void {
   const largest = (LARGEST_FOOTPRINT_CELLS / 2) * CELL_METERS;
   const grow = Math.max(PIPE_REACH_METERS, largest + DRIVEWAY_METERS + WIDEST_ROAD_METERS / 2);
   const concerned = new Set(segments.flatMap((segment) => world.buildings.near(boxAround(segment, grow))));
-  for (const building of concerned) attach(world, building);
+  for (const building of concerned) updateAccess(world, building);
 }
 
 function halfExtentOf(building: Pick<Footprint, "prefab">): number {

@@ -18,11 +18,13 @@ const LONGEST_DELAY = 15;
 /** Seconds to drive a segment with the last counted traffic. */
 function secondsAlong(segment: SimSegment): number {
   const { prefab, traffic } = segment;
-  return (lengthOf(segment) / (prefab.speedKmh / 3.6)) * delayAt(traffic.volume / prefab.capacityPerHour);
+  return (
+    (lengthOf(segment) / (prefab.speedKmh / 3.6)) * slowdownFactor(traffic.volume / prefab.capacityPerHour)
+  );
 }
 
 /** Slow-down factor against an empty road. @param load volume / capacity */
-export function delayAt(load: number): number {
+export function slowdownFactor(load: number): number {
   return Math.min(1 + DELAY_FACTOR * load ** 4, LONGEST_DELAY);
 }
 
@@ -56,12 +58,12 @@ export const roadGraph = cachedByRevision("networkRevision", (world: World): Roa
     farNodeIds: Int32Array.from(farNodeIds),
     seconds: new Float64Array(world.segments.end),
   };
-  timeRoads(world, graph);
+  updateTravelTimes(world, graph);
   return graph;
 });
 
 /** Updates travel times from the last traffic count. */
-export function timeRoads(world: World, graph: RoadGraph = roadGraph(world)): void {
+export function updateTravelTimes(world: World, graph: RoadGraph = roadGraph(world)): void {
   for (const segment of world.segments.values()) {
     if (segment.prefab.capacityPerHour > 0) graph.seconds[segment.id] = secondsAlong(segment);
   }

@@ -14,10 +14,10 @@ import {
   distanceToLine,
   type Footprint,
   footprintRadius,
-  intoFootprint,
   lengthOf,
-  placeInBlock,
+  pointInBlock,
   squareAround,
+  toFootprintCoordinates,
 } from "../../geometry.js";
 import { type GroundPoint, ZONES, type Zone } from "../../terms.js";
 import { commonZoneOf } from "../../zone-tally.js";
@@ -105,18 +105,21 @@ export function removeBlocks(world: World, segment: SimSegment): void {
 }
 
 /** Invalidates usable cells near an added or removed road. */
-export function forgetUsableNear(world: World, segment: Pick<SimSegment, "prefab" | "start" | "end">): void {
+export function invalidateUsableCells(
+  world: World,
+  segment: Pick<SimSegment, "prefab" | "start" | "end">,
+): void {
   const grow = segment.prefab.widthMeters / 2 + 5 * CELL_METERS + BLOCK_REACH_METERS;
   for (const block of world.blocks.near(boxAround(segment, grow))) block.usable = null;
 }
 
 /** Invalidates occupied cells near a removed building. */
-export function forgetOccupiedNear(world: World, bounds: Box): void {
+export function invalidateOccupiedCells(world: World, bounds: Box): void {
   for (const block of world.blocks.near(bounds)) block.occupied = null;
 }
 
 /** Adds the cells of a new building to the occupied cells. */
-export function occupyNear(world: World, bounds: Box, building: Footprint): void {
+export function markOccupiedCells(world: World, bounds: Box, building: Footprint): void {
   for (const block of world.blocks.near(bounds)) {
     if (block.occupied !== null) block.occupied |= coveredCells(block, building);
   }
@@ -128,7 +131,7 @@ export function cellCenter(
   column: number,
   row: number,
 ): GroundPoint {
-  return placeInBlock(block, column - 3.5, row - 3.5);
+  return pointInBlock(block, column - 3.5, row - 3.5);
 }
 
 /** Mean of a block's cell centres. */
@@ -165,7 +168,7 @@ function coveredCells(block: SimZoneBlock, building: Footprint): number {
 }
 
 function isUnder(building: Footprint): (center: GroundPoint) => boolean {
-  const into = intoFootprint(building);
+  const into = toFootprintCoordinates(building);
   const halfWidth = (building.prefab.width * CELL_METERS) / 2 - EDGE_TOLERANCE_METERS;
   const halfLength = (building.prefab.length * CELL_METERS) / 2 - EDGE_TOLERANCE_METERS;
   return (center) => {

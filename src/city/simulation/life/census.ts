@@ -1,14 +1,14 @@
 /** Totals and statistics of the city, and details of a building. */
 import type { BuildingDetails, StatisticsSample } from "../../game.js";
 import { FLAG } from "../../terms.js";
-import { DOWN } from "../fabric/buildings.js";
-import { AGE, ageOf, countResidents, isOfWorkingAge } from "../fabric/citizens.js";
+import { RUIN_FLAGS } from "../fabric/buildings.js";
+import { AGE_LIMITS, ageOf, countResidents, isOfWorkingAge } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
-import { flowsOf } from "../state/economy.js";
+import { totalsOf } from "../state/economy.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { happinessParts } from "./happiness.js";
-import { idleShare } from "./residents.js";
+import { unemployedShare } from "./residents.js";
 import { landValueParts } from "./services.js";
 import { excessTaxOf } from "./taxes.js";
 
@@ -27,7 +27,7 @@ export function cityTotals(world: World) {
     freeVisitorPlaces: 0,
   };
   for (const building of world.buildings.values()) {
-    if ((building.flags & DOWN) !== 0) continue;
+    if ((building.flags & RUIN_FLAGS) !== 0) continue;
     const { jobs, homes, workerIds, householdIds, visitorPlaces, visitors } = building;
     totals.jobs += jobs;
     totals.openJobs += Math.max(jobs - workerIds.length, 0);
@@ -63,7 +63,7 @@ export function sampleCity(world: World): StatisticsSample {
     graduates: shareOfGraduates(world),
     ...statistics.week,
     balance: ledger.balanceCents / 100,
-    ...flowsOf(ledger.history.at(-1)?.amounts ?? {}),
+    ...totalsOf(ledger.history.at(-1)?.amounts ?? {}),
   };
 }
 
@@ -90,7 +90,7 @@ function shareOfGraduates(world: World): number {
   let adults = 0;
   let graduates = 0;
   for (const citizen of world.citizens.values()) {
-    if (ageOf(citizen, world.frame) < AGE.adult) continue;
+    if (ageOf(citizen, world.frame) < AGE_LIMITS.adult) continue;
     adults++;
     if (citizen.education === 3) graduates++;
   }
@@ -138,7 +138,7 @@ function partsOf(
   const isHome = building.homes > 0;
   return {
     happinessParts: isHome
-      ? happinessParts(world, building, { quality }, excessTax, idleShare(world, building))
+      ? happinessParts(world, building, { quality }, excessTax, unemployedShare(world, building))
       : null,
     landValueParts: parts,
   };

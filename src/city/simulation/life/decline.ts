@@ -6,7 +6,13 @@
  * within two cycles. Without a road it stays and has a problem.
  */
 import { FLAG, type ProblemName, ZONES, zoneOf } from "../../terms.js";
-import { clearProblems, empty, gravest, removeBuilding, setProblem } from "../fabric/buildings.js";
+import {
+  clearProblems,
+  longestGraveProblem,
+  removeBuilding,
+  removeOccupants,
+  setProblem,
+} from "../fabric/buildings.js";
 import { isAtShore } from "../fabric/reach.js";
 import { zoneAt } from "../fabric/zone-blocks.js";
 import type { SimBuilding } from "../state/entities.js";
@@ -15,7 +21,7 @@ import { powerNeed } from "../utilities/electricity.js";
 import { waterNeed } from "../utilities/pipes.js";
 import { demandBarOf } from "./demand.js";
 import { expectation } from "./expectations.js";
-import { spanOf } from "./individual-differences.js";
+import { spanFrames } from "./individual-differences.js";
 import { requestService, type Surroundings } from "./services.js";
 import { BODY_WEIGHT, moveToProvider } from "./stores.js";
 
@@ -118,16 +124,16 @@ export function checkFire(world: World, building: SimBuilding): boolean {
  * or once empty if the problem is taxes. A business closes at once.
  */
 export function reasonToAbandon(world: World, building: SimBuilding): ProblemName | "NoDemand" | null {
-  const worst = gravest(building, world.frame);
+  const worst = longestGraveProblem(building, world.frame);
   const isBorne =
     (worst?.name === "TaxesTooHigh" && building.homes > 0) || building.householdIds.length > LAST_HOUSEHOLDS;
-  if (worst && !isBorne && worst.age >= spanOf(world, building, "patience")) return worst.name;
+  if (worst && !isBorne && worst.age >= spanFrames(world, building, "patience")) return worst.name;
   if (building.householdIds.length > 0 || building.homes === 0) building.declineFrame = world.frame;
-  return world.frame - building.declineFrame >= spanOf(world, building, "vacancy") ? "NoDemand" : null;
+  return world.frame - building.declineFrame >= spanFrames(world, building, "vacancy") ? "NoDemand" : null;
 }
 
 export function abandon(world: World, building: SimBuilding): void {
-  empty(world, building);
+  removeOccupants(world, building);
   world.changeFlags(building, (building.flags & ~FLAG.Active) | FLAG.Abandoned);
   building.declineFrame = world.frame;
 }
@@ -136,10 +142,10 @@ export function abandon(world: World, building: SimBuilding): void {
 export function decay(world: World, building: SimBuilding): void {
   const age = world.frame - building.declineFrame;
   if ((building.flags & FLAG.Collapsed) !== 0) {
-    if (age >= spanOf(world, building, "rubble")) removeBuilding(world, building);
+    if (age >= spanFrames(world, building, "rubble")) removeBuilding(world, building);
   } else if (isReoccupied(world, building)) {
     reopen(world, building);
-  } else if (age >= spanOf(world, building, "ruin")) {
+  } else if (age >= spanFrames(world, building, "ruin")) {
     fallDown(world, building, FLAG.Collapsed);
   }
 }
@@ -177,7 +183,7 @@ export function checkZone(world: World, building: SimBuilding): boolean {
 }
 
 function fallDown(world: World, building: SimBuilding, flags: number): void {
-  empty(world, building);
+  removeOccupants(world, building);
   clearProblems(building);
   building.burning = 0;
   world.changeFlags(building, (building.flags & ~(FLAG.Active | FLAG.Abandoned)) | flags);

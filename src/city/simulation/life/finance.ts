@@ -8,7 +8,13 @@ import { CommandRefusedError } from "../../refusal.js";
 import { FLAG, type Service } from "../../terms.js";
 import { setProblem } from "../fabric/buildings.js";
 import { gameTimeMs } from "../state/calendar.js";
-import { EXPENSE_LINES, type ExpenseLine, flowsOf, INCOME_LINES, type IncomeLine } from "../state/economy.js";
+import {
+  EXPENSE_LINES,
+  type ExpenseLine,
+  INCOME_LINES,
+  type IncomeLine,
+  totalsOf,
+} from "../state/economy.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { sampleCity } from "./census.js";
@@ -68,7 +74,7 @@ const VITAL: readonly Service[] = ["Electricity", "Water"];
 
 /** Closes the costliest service of a bankrupt city that spent more than it earned. Vital services close last. */
 function closeService(world: World): void {
-  const { income, expenses } = flowsOf(world.ledger.week);
+  const { income, expenses } = totalsOf(world.ledger.week);
   if (income >= expenses) return;
   const isVital = ({ prefab }: SimBuilding) => VITAL.includes(prefab.service);
   const [closed] = world.buildings
@@ -101,7 +107,7 @@ export function budgetOf({ ledger, unlimitedMoney }: World): Budget {
     loans: ledger.loans,
     loanOffers: LOAN_OFFERS,
     history: ledger.history.map(({ frame, balanceCents, amounts }) => {
-      return { gameTimeMs: gameTimeMs(frame), balance: balanceCents / 100, ...flowsOf(amounts) };
+      return { gameTimeMs: gameTimeMs(frame), balance: balanceCents / 100, ...totalsOf(amounts) };
     }),
   };
 }

@@ -6,7 +6,7 @@ import { BLOCK_COLUMNS, distanceToLine, squareAround } from "../../geometry.js";
 import { FLAG, type GroundPoint, type GrowableService, ZONE_GROWTH, ZONES, type Zone } from "../../terms.js";
 import { growablesFor } from "../catalogue/building-prefabs.js";
 import { createBuilding, setProblem, upgrade } from "../fabric/buildings.js";
-import { AGE, ageOf, averageEducation } from "../fabric/citizens.js";
+import { AGE_LIMITS, ageOf, averageEducation } from "../fabric/citizens.js";
 import { PIPE_REACH_METERS } from "../fabric/reach.js";
 import { cellBit, cellCenter, occupiedCells, usableCells } from "../fabric/zone-blocks.js";
 import { FRAMES_PER_DAY } from "../state/calendar.js";
@@ -135,7 +135,7 @@ function educationAt(world: World, building: SimBuilding): number {
   for (const id of building.householdIds) {
     for (const memberId of world.households.at(id).memberIds) {
       const citizen = world.citizens.at(memberId);
-      if (ageOf(citizen, world.frame) < AGE.teen) continue;
+      if (ageOf(citizen, world.frame) < AGE_LIMITS.teen) continue;
       adults++;
       education += citizen.education;
     }

@@ -54,7 +54,7 @@ const ARRIVAL_PERCENT = 0.8;
 const REPELLENT = 20;
 
 /** Points of happiness by cause; negative ones lower it. */
-export type Parts = Readonly<Record<string, number>>;
+export type HappinessParts = Readonly<Record<string, number>>;
 
 /**
  * Happiness by cause, before it is limited to 1 to 100.
@@ -67,7 +67,7 @@ export function happinessParts(
   { quality }: Pick<Surroundings, "quality">,
   excessTax: number,
   idle: number,
-): Parts {
+): HappinessParts {
   const { subService, level } = home.prefab;
   const parts: Record<string, number> = { base: BASE };
   for (const { kind, points } of EXPECTATIONS) {
@@ -93,7 +93,7 @@ export function happinessParts(
 }
 
 /** Happiness: the sum of the parts, limited to 1 to 100. */
-export function happinessOf(parts: Parts): number {
+export function happinessOf(parts: HappinessParts): number {
   const sum = Object.values(parts).reduce((all, points) => all + points, 0);
   return Math.min(Math.max(sum, 1), 100);
 }

@@ -25,7 +25,7 @@ const HOUSEHOLD_SPREAD = 8;
 const TAX_SPREAD = 5;
 
 /** Length of a span for this building, in frames. */
-export function spanOf(world: World, building: SimBuilding, span: keyof typeof SPANS): number {
+export function spanFrames(world: World, building: SimBuilding, span: keyof typeof SPANS): number {
   const [from, to] = SPANS[span];
   return FRAMES_PER_WEEK * (from + (to - from) * draw(world, SALTS[span], building.id, building.builtFrame));
 }

@@ -3,7 +3,7 @@ import type { LayerValues, ServiceCoverage } from "../../game.js";
 import { distance, pointAlong, squareKey } from "../../geometry.js";
 import type { GroundPoint, Layer } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
-import { DOWN } from "../fabric/buildings.js";
+import { RUIN_FLAGS } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { pollutionAt, roadAt, serviceAt } from "./services.js";
@@ -73,7 +73,7 @@ type AddSample = (place: GroundPoint, value: number) => void;
 
 function sampleBuildings(world: World, of: Measure["of"], add: AddSample): void {
   for (const building of world.buildings.values()) {
-    if (!building.prefab.growable || (building.flags & DOWN) !== 0) continue;
+    if (!building.prefab.growable || (building.flags & RUIN_FLAGS) !== 0) continue;
     add(building.position, of?.(building) ?? 0);
   }
 }

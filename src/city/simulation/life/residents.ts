@@ -3,9 +3,9 @@
  * street with a partner from outside. Homes fill only if roads lead to the map edge.
  */
 import type { Coverage } from "../catalogue/building-prefabs.js";
-import { gravest, isActive } from "../fabric/buildings.js";
+import { isActive, longestGraveProblem } from "../fabric/buildings.js";
 import {
-  AGE,
+  AGE_LIMITS,
   addCitizen,
   ageOf,
   die,
@@ -56,7 +56,7 @@ export function updateResidents(
   excessTax: number,
 ): void {
   updateHealth(world, home, around);
-  home.happiness = happinessOf(happinessParts(world, home, around, excessTax, idleShare(world, home)));
+  home.happiness = happinessOf(happinessParts(world, home, around, excessTax, unemployedShare(world, home)));
   for (const id of [...home.householdIds]) {
     const household = world.households.at(id);
     const leaving = leavingPercent(home.happiness + moodOf(world, household));
@@ -67,7 +67,7 @@ export function updateResidents(
 }
 
 /** Share of unemployed people of working age, 0 to 1. */
-export function idleShare(world: World, home: SimBuilding): number {
+export function unemployedShare(world: World, home: SimBuilding): number {
   let able = 0;
   let idle = 0;
   for (const id of home.householdIds) {
@@ -99,7 +99,7 @@ function updateHousehold(world: World, home: SimBuilding, household: Household):
       continue;
     }
     learn(world, home, citizen, age);
-    if (age >= AGE.retired) quitJob(world, citizen);
+    if (age >= AGE_LIMITS.retired) quitJob(world, citizen);
     if (isOfParentAge(age) && !isGrownChild(world, household, age)) parents++;
   }
   const { length } = household.memberIds;
@@ -112,7 +112,7 @@ function updateHousehold(world: World, home: SimBuilding, household: Household):
 }
 
 function diesNow(world: World, home: SimBuilding, age: number): boolean {
-  const ageShare = Math.max((age - AGE.retired) / (AGE.oldest - AGE.retired), 0);
+  const ageShare = Math.max((age - AGE_LIMITS.retired) / (AGE_LIMITS.oldest - AGE_LIMITS.retired), 0);
   const illness = DEATH_PERCENT + DEATH_PERCENT_PER_POINT * (100 - home.health);
   return world.random.percent(ageShare ** 2 + illness);
 }
@@ -125,9 +125,9 @@ function learn(world: World, home: SimBuilding, citizen: Citizen, age: number): 
 }
 
 function schoolFor(education: number, age: number): Coverage | null {
-  if (education === 0 && age < AGE.tooOldForChildren) return "elementary";
-  if (education === 1 && age >= AGE.teen && age < AGE.adult * 2) return "highSchool";
-  if (education === 2 && age >= AGE.adult && age < AGE.adult * 3) return "university";
+  if (education === 0 && age < AGE_LIMITS.tooOldForChildren) return "elementary";
+  if (education === 1 && age >= AGE_LIMITS.teen && age < AGE_LIMITS.adult * 2) return "highSchool";
+  if (education === 2 && age >= AGE_LIMITS.adult && age < AGE_LIMITS.adult * 3) return "university";
   return null;
 }
 
@@ -155,7 +155,7 @@ function sellsTo(world: World, shop: SimBuilding): boolean {
 
 /** Free homes go to grown children of the street, else to newcomers. */
 function fillHomes(world: World, home: SimBuilding): void {
-  if (!isConnectedOutside(world, home) || gravest(home, world.frame) !== null) return;
+  if (!isConnectedOutside(world, home) || longestGraveProblem(home, world.frame) !== null) return;
   const isNew = world.frame - home.builtFrame < NEW_HOME_FRAMES;
   const interest = 0.5 + world.demand.residential / 100;
   const chance = interest * arrivalPercent(home.happiness) * (isNew ? NEW_HOME_FACTOR : 1);
@@ -182,9 +182,9 @@ function grownChildOn(world: World, roadId: number): Citizen | undefined {
 /** Whether a member of this age could be a parent, but lives with a parent. */
 function isGrownChild(world: World, { memberIds }: Household, age: number): boolean {
   const eldest = world.citizens.at(memberIds[0] as number);
-  return isOfParentAge(age) && ageOf(eldest, world.frame) >= age + AGE.adult;
+  return isOfParentAge(age) && ageOf(eldest, world.frame) >= age + AGE_LIMITS.adult;
 }
 
 function isOfParentAge(age: number): boolean {
-  return age >= AGE.adult && age < AGE.tooOldForChildren;
+  return age >= AGE_LIMITS.adult && age < AGE_LIMITS.tooOldForChildren;
 }

@@ -9,12 +9,12 @@ import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { isActive, isSupplied, isWorking } from "../fabric/buildings.js";
 import { isOfWorkingAge, quitJob, takeJob } from "../fabric/citizens.js";
 import {
-  delayAt,
   type RoadGraph,
   RoadTree,
   roadGraph,
   rootsAtEnds,
-  timeRoads,
+  slowdownFactor,
+  updateTravelTimes,
 } from "../fabric/road-graph.js";
 import { FRAMES_PER_CYCLE } from "../state/calendar.js";
 import type { Citizen, SimBuilding, SimSegment } from "../state/entities.js";
@@ -74,7 +74,7 @@ function endCount(world: World): void {
   for (const { traffic } of world.segments.values()) {
     traffic.volume += (traffic.counted - traffic.volume) * INERTIA;
   }
-  timeRoads(world);
+  updateTravelTimes(world);
 }
 
 /** Counts lorries with wares, fuel and garbage between the map edge and every workplace. */
@@ -296,7 +296,7 @@ export function trafficOf(world: World, segmentId: number): SegmentTraffic | und
   return {
     volumePerHour: traffic.volume,
     capacityPerHour: prefab.capacityPerHour,
-    speedKmh: prefab.speedKmh / delayAt(load),
+    speedKmh: prefab.speedKmh / slowdownFactor(load),
     freeSpeedKmh: prefab.speedKmh,
     densityPercent: Math.min(100 * load, 100),
   };

@@ -7,8 +7,8 @@ import { BLOCK_COLUMNS } from "../../geometry.js";
 import { commonZoneOf } from "../../zone-tally.js";
 import { findBuildingPrefab, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { findNetworkPrefab } from "../catalogue/network-prefabs.js";
-import { blankBuilding } from "../fabric/buildings.js";
-import { attach } from "../fabric/reach.js";
+import { newBuildingRecord } from "../fabric/buildings.js";
+import { updateAccess } from "../fabric/reach.js";
 import { Ledger, START_MONEY, Statistics, TaxTable } from "../state/economy.js";
 import {
   newTraffic,
@@ -75,7 +75,7 @@ export function restoreSnapshot(snapshot: Snapshot): World {
   }
   const [fault] = findFaults(world);
   if (fault) throw new Error(fault);
-  for (const building of world.buildings.all()) attach(world, building);
+  for (const building of world.buildings.all()) updateAccess(world, building);
   return world;
 }
 
@@ -156,7 +156,7 @@ function loadBuilding(
   { prefab, at, households, workers, ...same }: Snapshot["buildings"][number],
   numbers: Record<(typeof BUILDING_NUMBERS)[number], number>,
 ): SimBuilding {
-  const building = blankBuilding(numbers.id, known(findBuildingPrefab, prefab), loadPoint(at));
+  const building = newBuildingRecord(numbers.id, known(findBuildingPrefab, prefab), loadPoint(at));
   return Object.assign(building, same, numbers, {
     problemSince: [...same.problemSince],
     supply: { ...same.supply },

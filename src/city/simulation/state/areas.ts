@@ -3,29 +3,32 @@ import type { MapArea } from "../../game.js";
 import type { World } from "./world.js";
 
 /** Tiles along each side of the map. */
-export const TILES = 5;
+export const TILES_PER_SIDE = 5;
 const TILE_METERS = 1920;
 export const MAX_AREAS = 9;
 /** Price of an area per owned area: as in the game, each costs more than the one before. */
 const PRICE_STEP_MONEY = 5_000;
 
 export function areasOf(world: World): MapArea[] {
-  return Array.from({ length: TILES ** 2 }, (_, index) => areaAt(world, index));
+  return Array.from({ length: TILES_PER_SIDE ** 2 }, (_, index) => areaAt(world, index));
 }
 
 /** Column or row of the tile at a coordinate in metres. */
 export function tileAt(meters: number): number {
-  return Math.floor(meters / TILE_METERS + TILES / 2);
+  return Math.floor(meters / TILE_METERS + TILES_PER_SIDE / 2);
 }
 
 export function areaIndex(tileX: number, tileZ: number): number {
-  return tileZ * TILES + tileX;
+  return tileZ * TILES_PER_SIDE + tileX;
 }
 
 export function areaAt(world: World, index: number): MapArea {
-  const [tileX, tileZ] = [index % TILES, Math.floor(index / TILES)];
+  const [tileX, tileZ] = [index % TILES_PER_SIDE, Math.floor(index / TILES_PER_SIDE)];
   const owned = world.areas.has(index);
-  const [minX, minZ] = [(tileX - TILES / 2) * TILE_METERS, (tileZ - TILES / 2) * TILE_METERS];
+  const [minX, minZ] = [
+    (tileX - TILES_PER_SIDE / 2) * TILE_METERS,
+    (tileZ - TILES_PER_SIDE / 2) * TILE_METERS,
+  ];
   return {
     tileX,
     tileZ,
@@ -37,8 +40,8 @@ export function areaAt(world: World, index: number): MapArea {
 }
 
 export function isBesideOwned(world: World, index: number): boolean {
-  const [x, z] = [index % TILES, Math.floor(index / TILES)];
+  const [x, z] = [index % TILES_PER_SIDE, Math.floor(index / TILES_PER_SIDE)];
   return [...world.areas].some((owned) => {
-    return Math.abs((owned % TILES) - x) + Math.abs(Math.floor(owned / TILES) - z) === 1;
+    return Math.abs((owned % TILES_PER_SIDE) - x) + Math.abs(Math.floor(owned / TILES_PER_SIDE) - z) === 1;
   });
 }

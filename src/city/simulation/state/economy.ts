@@ -117,7 +117,7 @@ export class Ledger {
 }
 
 /** Total income and expenses, converted from cents to money. */
-export function flowsOf(amounts: Amounts): { readonly income: number; readonly expenses: number } {
+export function totalsOf(amounts: Amounts): { readonly income: number; readonly expenses: number } {
   return { income: sumOf(amounts, INCOME_LINES) / 100, expenses: sumOf(amounts, EXPENSE_LINES) / 100 };
 }
 

@@ -47,7 +47,7 @@ class MessageBoard {
 }
 
 /** A running capture of the city (saves/capture.ts). */
-export interface CaptureUnderWay {
+export interface RunningCapture {
   /** Copies the rest immediately. */
   finish(): void;
   /** Resolves once all is copied. */
@@ -85,7 +85,7 @@ export class World {
   /** Replies of executed commands by path and `opId`, oldest first. */
   readonly replies = new Map<string, JsonObject>();
   /** Running capture, or null. Must be finished before the city changes. */
-  capture: CaptureUnderWay | null = null;
+  capture: RunningCapture | null = null;
   /** Whether the `advance` command (../advance.ts) is running, so that the city's own clock is stopped. */
   isAdvancing = false;
   #flagRevision = 0;

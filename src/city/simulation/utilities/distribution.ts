@@ -3,7 +3,7 @@ import type { UtilityNetwork } from "../../game.js";
 import { distance } from "../../geometry.js";
 import { FLAG, type ProblemName } from "../../terms.js";
 import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
-import { DOWN, isActive } from "../fabric/buildings.js";
+import { isActive, RUIN_FLAGS } from "../fabric/buildings.js";
 import { isAtShore } from "../fabric/reach.js";
 import { NO_PROBLEMS, type SimBuilding, type SimNode } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -93,7 +93,9 @@ export function circuitOf(circuits: Map<number, Circuit>, key: number): Circuit 
 
 /** Whether a building is finished, standing and not switched off. */
 export function isInUse(building: SimBuilding): boolean {
-  return (building.flags & FLAG.Completed) !== 0 && (building.flags & DOWN) === 0 && !building.switchedOff;
+  return (
+    (building.flags & FLAG.Completed) !== 0 && (building.flags & RUIN_FLAGS) === 0 && !building.switchedOff
+  );
 }
 
 /** Whether a plant has the road and the shore that it needs. */

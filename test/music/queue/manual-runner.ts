@@ -11,7 +11,7 @@ export interface HeldJob {
 }
 
 /** Task runner whose jobs the test ends, collected in order of their start. */
-export class Bench implements TaskRunner {
+export class ManualRunner implements TaskRunner {
   readonly started: HeldJob[] = [];
   /** Ids and states of ended tasks, in order. */
   readonly ends: { id: string; state: string }[] = [];
