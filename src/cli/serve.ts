@@ -37,9 +37,9 @@ export function serveCommand(program: string): Command {
     .action((options: ServeOptions) => serve(program, options));
 }
 
-export function fleetCommand(program: string, role: "gateway" | "worker", does: string): Command {
+export function fleetCommand(program: string, role: "gateway" | "worker", purpose: string): Command {
   return new Command(role)
-    .description(`serve as part of a fleet that shares tasks through SVC_REDIS_URL: ${does}`)
+    .description(`serve as part of a fleet that shares tasks through SVC_REDIS_URL: ${purpose}`)
     .option("--host <host>", "same as SVC_API_HOST")
     .option("--port <port>", "same as SVC_API_PORT; 0: any free port")
     .option("--home <directory>", "same as SVC_HOME; a second server on the machine needs its own")

@@ -40,7 +40,7 @@ size_t nearest_step(const Schedule& schedule, double time);
 /// data and noise [B, T, C], times [B] -> [B, T, C].
 at::Tensor noised(const at::Tensor& data, const at::Tensor& noise, const at::Tensor& times);
 
-/// A batch of the training loss.
+/// Inputs of the training loss for one batch.
 struct FlowMatchingBatch {
   at::Tensor data, noise;        // [B, T, C]
   at::Tensor times;              // [B] float32

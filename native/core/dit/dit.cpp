@@ -7,7 +7,7 @@
 namespace carillon {
 namespace {
 
-/// Rows of a layer's modulation.
+/// Indices of the rows of a layer's modulation.
 enum { kAttentionShift, kAttentionScale, kAttentionGate, kMlpShift, kMlpScale, kMlpGate, kLayerRows };
 enum { kOutputShift, kOutputScale, kOutputRows };
 

@@ -53,9 +53,9 @@ struct DitLayer {
 
   static DitLayer load(const Weights& weights, const DitConfig& config, int64_t index);
 
-  /// The first part: self-attention. x [B, S, H], modulation [1 or B, 6, H] -> [B, S, H].
+  /// Only self-attention, the first part of the layer. x [B, S, H], modulation [1 or B, 6, H] -> [B, S, H].
   at::Tensor self_attended(const at::Tensor& x, const at::Tensor& modulation, const nn::Rotary& rotary) const;
-  /// The whole layer.
+  /// All parts of the layer.
   at::Tensor operator()(const at::Tensor& x, const at::Tensor& modulation, const nn::Rotary& rotary,
                         const CrossCache::Layer& cross) const;
 };

@@ -14,12 +14,12 @@ class Resident {
  public:
   using Load = std::function<Model(const Control&)>;
 
-  /// Loads a model that stays immediately.
+  /// With `stays` the model is loaded immediately and kept.
   Resident(Load load, bool stays, const Control& control) : load_(std::move(load)) {
     if (stays) resident_ = std::make_shared<Model>(load_(control));
   }
 
-  /// Returns the model and loads it if needed. A model that does not stay is unloaded with the last returned pointer.
+  /// Returns the model. One that is not kept is loaded for each call, and unloaded with the last pointer to it.
   std::shared_ptr<Model> acquire(const Control& control) const {
     return resident_ ? resident_ : std::make_shared<Model>(load_(control));
   }

@@ -53,9 +53,9 @@ struct Epilogue {
   bool keep = false;                 // also return the result itself
 };
 
-/// A one-dimensional convolution, plain or transposed, with fused epilogue. Time-major it is a matrix product over
-/// rows: a dilated convolution reads one row per tap, a strided one consecutive rows, and a transposed one of kernel
-/// 2 s and stride s computes the s outputs of a step from two inputs.
+/// A one-dimensional convolution, plain or transposed, with fused epilogue. In time-major layout it is a matrix
+/// product over rows. A dilated convolution reads one row per tap, a strided one reads consecutive rows. A transposed one
+/// of kernel 2 s and stride s computes s outputs from two inputs.
 class Convolution {
  public:
   /// Fuses weight-normalised pairs in float32; takes a plain `weight` as it is.

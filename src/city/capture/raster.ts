@@ -6,7 +6,7 @@ import type { GroundPoint } from "../terms.js";
 
 export interface Frame {
   readonly center: GroundPoint;
-  /** Edge of the square on the ground. */
+  /** Length of the square's edges. */
   readonly sizeMeters: number;
   readonly pixels: number;
 }

@@ -29,7 +29,7 @@ export function requireOnMap({ x, z }: GroundPoint): void {
   }
 }
 
-/** Limits the length in three dimensions, with the given heights. */
+/** Rejects segments that are too short or too long. Differences in height count. */
 export function requireLength(start: Position, end: Position): void {
   const length = Math.hypot(end.x - start.x, end.y - start.y, end.z - start.z);
   if (!(length >= MIN_SEGMENT_METERS)) {

@@ -44,7 +44,7 @@ export function tally<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, n
   return counts;
 }
 
-/** Sums counts under coarser keys. */
+/** Adds up the counts of all keys that `keyOf` maps to the same name. */
 export function sumBy<K>(counts: ReadonlyMap<K, number>, keyOf: (fine: K) => string): Record<string, number> {
   const sums = new Map<string, number>();
   for (const [fine, count] of counts) {

@@ -47,8 +47,8 @@ export class Authenticator {
   }
 
   /**
-   * Client of an authorized request, for `FairTurns`: the index of its key, which does not reveal the key. "" with at
-   * most one key. Only turns in the queue and `Idempotency-Key`s are separate for each key; tasks, songs, adapters and
+   * Client of an authorized request, for `FairTurns`: the index of its key, which does not reveal the key; "" if the
+   * server has at most one key. Only turns in the queue and `Idempotency-Key`s are separate for each key; tasks, songs, adapters and
    * data sets are shared. In a fleet, list the keys in the same order on all gateways.
    */
   clientOf(request: IncomingMessage, bodyToken?: unknown): string {

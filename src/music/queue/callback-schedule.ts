@@ -1,6 +1,6 @@
 import type { Task } from "./store.js";
 
-/** Time that a process has to deliver a callback it took before another may take it. */
+/** A process that has taken a callback must deliver it within this time; then another process may take it. */
 export const CALLBACK_HOLD_MS = 60_000;
 
 /** Due times of callbacks, for one process. */

@@ -61,7 +61,7 @@ export async function* renderSongs(
   }
 }
 
-/** The rendered song as the source of the next window, in the form of the first source. */
+/** Converts a rendered song to the source of the next window: audio or latents, like the first source. */
 function resultOf({ audio, latents }: Rendering, { sourceLatents }: Recordings): Sources {
   const [source = null] = audio;
   const [ownLatents = null] = latents;

@@ -69,8 +69,8 @@ function Studio() {
     fill(
       parameters,
       uploads.length > 0
-        ? t("All settings are here. Add the recording once more.")
-        : t("All settings are here."),
+        ? t("The settings are in the form. Add the recording again.")
+        : t("The settings are in the form."),
     );
   const again = (task: Task, change: Parameters = {}) =>
     task.uploads.length > 0 ? reuse(task) : void send({ ...task.parameters, ...change });
@@ -83,7 +83,7 @@ function Studio() {
     document.getElementById("source")?.scrollIntoView({ behavior: "smooth", block: "center" });
   };
   const openSettings = (file: File) =>
-    attempt(async () => fill(await readSettings(file), t("All settings are here.")));
+    attempt(async () => fill(await readSettings(file), t("The settings are in the form.")));
   /** Queues a description of a recording; its card offers to use it. */
   const describe = (parameters: Parameters, files: Record<string, File> = {}) => {
     setView("songs");

@@ -60,7 +60,7 @@ export function PresetsGroup({ draft, onReplace, onSettingsFile }: PresetsProps)
               onClick={() =>
                 onReplace(
                   (now) => withPreset(now, presets[each] ?? {}),
-                  t("The preset {name} is set.", { name: each }),
+                  t("Preset {name} is applied.", { name: each }),
                 )
               }
             >

@@ -12,7 +12,7 @@ export function SaveSettings({ task }: { task: Task }) {
       class="button"
       href={`data:application/json;charset=utf-8,${encodeURIComponent(json)}`}
       download={`${nameOf(task)}.json`}
-      title={t("Opened in the form, it makes the same song again")}
+      title={t("Open this file in the form to make the same song again")}
     >
       {t("Save settings")}
     </a>

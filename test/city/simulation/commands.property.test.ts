@@ -130,7 +130,7 @@ const command: fc.Arbitrary<Call> = fc.oneof(
   fc.record({ type: fc.constant("disable-blocked-assets") }),
 );
 
-/** A command, then some frames. */
+/** A random command, and the number of frames to simulate after it. */
 const step = fc.record({ command, frames: fc.constantFrom(0, 0, 300, 2000) });
 
 /** A new copy of the same grown small town. */

@@ -41,7 +41,7 @@ describe("settings in the studio", function () {
       writeFileSync(file, readFileSync(path));
       await page.getByText("Presets").click();
       await page.getByLabel("Open settings").setInputFiles(file);
-      await page.getByText("All settings are here.").waitFor();
+      await page.getByText("The settings are in the form.").waitFor();
       expect(await sound(page).inputValue()).to.equal(prompt);
       const before = (await tasks()).length;
       await button(page, "Make").click();

@@ -55,7 +55,7 @@ export interface Civic {
   /** Works only beside or in water. */
   readonly shore?: boolean;
   readonly coverage?: { readonly kind: Coverage; readonly radiusMeters: number; readonly capacity: number };
-  /** Storage capacity: garbage in gauge points, or graves. */
+  /** Storage capacity: points of garbage (as in the `garbage` of buildings), or graves. */
   readonly storage?: number;
   /** Needs fuel delivered by road. */
   readonly burnsFuel?: boolean;

@@ -15,7 +15,7 @@ const WARES_PER_WORKER = 2;
 /** Storage limit for unsold goods. */
 const WARES_STORAGE = 20_000;
 const SHELF_PER_VISITOR_PLACE = 10;
-/** Wares delivered per cycle and visitor place from an adjacent map edge: several times what a full shop sells. */
+/** Wares delivered in a cycle for each visitor place, if the map edge is near: several times what a full shop sells. */
 const FULL_DELIVERY_SHARE = 4;
 const HALF_DELIVERY_SECONDS = 600;
 /** Mean education in percent that jobs of each level require. */

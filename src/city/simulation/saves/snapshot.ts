@@ -229,7 +229,7 @@ function fromVersion1({ ledgerCents, ...same }: Snapshot1): Snapshot2 {
   };
 }
 
-/** Roads are empty until the first count. @param since versions whose fields the buildings lack */
+/** Adds empty roads, as before the first traffic count, and the building fields of the versions `since`. */
 function fromVersion2(saved: Snapshot2, since: readonly (2 | 3)[]): Snapshot {
   const added = Object.assign({}, ...since.map((version) => NUMBERS_SINCE[version])) as BuildingNumbers;
   const known = BUILDING_NUMBERS.filter((name) => !(name in added));
