@@ -39,7 +39,7 @@ async function call(path, body) {
 const corner = (column, row) => ({ x: 400 - 80 * column, z: 460 - 80 * row });
 const built = new Set();
 
-/** Builds those of the given roads and lines that one side of a block does not have yet. */
+/** Builds the given roads and lines along one side of a block, except those that exist already. */
 async function buildMissing(from, to, ...prefabs) {
   for (const roadPrefab of prefabs) {
     const side = `${roadPrefab} ${from} ${to}`;

@@ -350,9 +350,9 @@ export interface MusicEngine {
   render(request: RenderRequest, call: RenderCall): Promise<Rendering>;
   /**
    * Renders songs that share task, source and parameters; each has one seed and its own words and codes. Songs of equal
-   * length are rendered together: `batchMax` at most; by default all on a GPU, and one at a time on the CPU, where a
-   * batch takes as long as its songs one by one, and the first song would wait for the last. Yields them in order; the
-   * next batch begins when the caller asks for its first song. On the CPU a song is the same alone and in a batch.
+   * length are rendered in batches of at most `batchMax`. By default a GPU renders all together and the CPU one at a
+   * time, because there a batch takes as long as its songs one by one. Yields the songs in order; a batch begins when
+   * the caller asks for its first song. On the CPU a song is the same alone and in a batch.
    * @param callOf called before each batch, with the index of its first song and their number
    */
   renderSongs(

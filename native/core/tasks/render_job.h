@@ -104,7 +104,7 @@ bool reads_source(const RenderJob& job);
 /// Length of the job's source.
 int64_t source_samples(const RenderJob& job);
 
-/// Length of the song in samples: that of its source extended by the window, else job.samples, else that of its codes.
+/// Length of the song in samples: of its source, extended by the window; else job.samples; else of its audio codes.
 int64_t song_samples(const RenderJob& job, const RendererInfo& info);
 
 /// Latent frames of the song before padding. The last frame is rendered whole and cut to the sample after decoding.

@@ -55,7 +55,7 @@ ConvolutionShape resampling(int64_t in, int64_t out, int64_t stride, bool transp
 /// A signal between units: itself (the residual) and its snake (input of the next convolution).
 using Stream = Convolution::Result;
 
-/// Snake to apply before the units: that of the first unit or, without units, that of the next layer.
+/// Snake that is applied before the units: the first unit's or, if the block has no units, the next layer's.
 const Snake& entry(const OobleckBlock& block, const Snake& next) {
   return block.units.empty() ? next : block.units.front().snake1;
 }

@@ -87,9 +87,9 @@ at::Tensor attend(const char* name, const at::Tensor& q, const at::Tensor& k, co
   });
 }
 
-/// The flash kernel: sequences [B, S, N, D], where a query sees keys from `left` before to `right` after its position,
-/// aligned at the end; or one query [B, N, D] per row of a cache [B * S, N, D], which sees the first `used` keys of its
-/// row.
+/// The flash kernel, in two forms. Sequences [B, S, N, D]: a query sees keys from `left` before to `right` after its
+/// position, and the last query is at the last key. A cache [B * S, N, D] with one query [B, N, D] per row: it sees
+/// the first `used` keys of its row.
 at::Tensor attend_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& used,
                         std::optional<int64_t> left, std::optional<int64_t> right) {
   const int64_t batch = q.size(0), queries = used ? 1 : q.size(1);

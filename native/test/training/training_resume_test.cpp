@@ -189,8 +189,8 @@ TEST("training resume: an adapter without a state continues after the epoch in i
       EXPECT(!resumed.has_optimizer);
       EXPECT(run.all<Notice>().at(0).text.find("beginning of epoch 4 with a fresh optimiser") != std::string::npos);
       EXPECT_EQ(run.result.steps, int64_t{12});
-      // Weights, inputs and learning rate are those of the uninterrupted run, so the first loss is equal; the step
-      // differs.
+      // With the weights, inputs and learning rate of the uninterrupted run the first loss is equal. The first update
+      // differs, because the optimiser is fresh.
       EXPECT_EQ(losses(run).at(0), losses(uninterrupted).at(6));
       EXPECT_EQ(run.all<Step>()[0].learning_rate, uninterrupted.all<Step>()[6].learning_rate);
       EXPECT(losses(run).at(1) != losses(uninterrupted).at(7));

@@ -16,7 +16,7 @@ const HEALTH_TIMEOUT_MS = 1500;
 /** A game's bridge may run into its own time limit twice, ten seconds each, before it answers. */
 const ANSWER_TIMEOUT_MS = 25_000;
 const CAPTURE_TIMEOUT_MS = 35_000;
-/** Time limit of commands that build many things, of which some bridges have more than the embedded city. */
+/** Time limit of commands that build many things. Some bridges have such commands for transit. */
 const COMPOSITE_TIMEOUT_MS = 130_000;
 const COMPOSITE = /^\/commands\/(build-grid|build-neighborhood|.*transit)/;
 

@@ -44,8 +44,8 @@ export class AudioInputs {
   constructor(private readonly options: AudioInputOptions) {}
 
   /**
-   * Makes a hard link to each kept upload of another task that a new request names, so that the recording survives the
-   * removal of that task.
+   * A new request may name uploads that are kept for another task. Makes a hard link to each of them, so that the
+   * recording survives the removal of that task.
    * @throws RequestError if an upload is gone
    */
   async claim(request: GenerationRequest): Promise<GenerationRequest> {

@@ -7,7 +7,7 @@ import type { TaskSummary } from "../queue/catalog.js";
 import { parseJson } from "./messages.js";
 import { type FleetRedis, keyOf } from "./redis.js";
 
-/** Changes that Redis keeps, one per task. A process that missed more reads all summaries again. */
+/** Redis keeps the latest change of this many tasks. A process that has missed more reads all summaries again. */
 const MAX_CHANGES = 10_000;
 
 /** Lua function that every script calls when it changes or removes a summary. */

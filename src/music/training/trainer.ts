@@ -37,8 +37,7 @@ export class AdapterTrainer {
   /** The latest run, also after its end. */
   #run: TrainingRun | null = null;
   /**
-   * True from the first check of a start to the end of its run or its rejection, so that only one of two simultaneous
-   * starts is accepted.
+   * True while a start is checked and while its run lasts, so that only one of two simultaneous starts is accepted.
    */
   #isClaimed = false;
   /** Set by a stop request that arrives during the checks of a start; the run is then stopped at once. */

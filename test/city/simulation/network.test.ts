@@ -44,7 +44,7 @@ describe("the embedded city's network", () => {
     expect(buildNetwork.act(city, road(80, 0, 80, -90, "Water Pipe")).built?.startNodeId).to.equal(6);
   });
 
-  it("builds the published starter grid with the published counts", () => {
+  it("builds the published starter grid with the published numbers of nodes, segments and zone blocks", () => {
     const city = newCity("empty");
     layLattice(city, 160, -160, 4, 4);
     const cells = () => city.zoneBlocks().reduce((sum, { rows }) => sum + rows * 4, 0);

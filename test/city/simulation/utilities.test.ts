@@ -132,7 +132,7 @@ describe("the embedded city's utilities", () => {
     expect(mean(dark)).to.be.greaterThan(mean(all));
   });
 
-  it("report a plant without its network and a building switched off", () => {
+  it("show a problem for a plant that is not connected, and for a building that is switched off", () => {
     const city = newCity();
     const tower = place(city, "Water Tower", 0, 0);
     place(city, "Boiler Station", 200, 0);

@@ -33,7 +33,7 @@ const BODIES_COLLECTED_PER_CYCLE = 30;
 const BODIES_BURIED_AT_HOME_PER_CYCLE = 1;
 const GARBAGE_LIMIT = 60;
 const BODIES_LIMIT = 25;
-/** Crime level that a city without police approaches, and the share of the gap closed in a cycle. */
+/** Without police, crime moves towards the first level in each cycle, by the second number as a share. */
 const CRIME_UNCHECKED = 85;
 const CRIME_INERTIA = 0.01;
 const CRIME_LIMIT = 60;

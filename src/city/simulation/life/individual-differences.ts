@@ -19,9 +19,9 @@ const SPANS = {
   rubble: [1, 4],
 } as const;
 const SALTS = { patience: 31, vacancy: 32, ruin: 33, rubble: 34, tax: 35, mood: 36 } as const;
-/** Happiness points by which households differ from the mean, at most. */
+/** Maximum difference of a household's happiness from the mean, in points. */
 const HOUSEHOLD_SPREAD = 8;
-/** Percentage points by which tolerated tax differs from the mean, at most. */
+/** Maximum difference of the tax that an owner tolerates from the mean, in percentage points. */
 const TAX_SPREAD = 5;
 
 /** Length of a span for this building, in frames. */
@@ -30,12 +30,12 @@ export function spanFrames(world: World, building: SimBuilding, span: keyof type
   return FRAMES_PER_WEEK * (from + (to - from) * draw(world, SALTS[span], building.id, building.builtFrame));
 }
 
-/** Happiness points, around 0, that a household adds to the happiness of its home. */
+/** Points, positive or negative, that a household's temper adds to its happiness. The mean is 0. */
 export function moodOf(world: World, household: Household): number {
   return HOUSEHOLD_SPREAD * (2 * draw(world, SALTS.mood, household.id, household.memberIds.length) - 1);
 }
 
-/** Percentage points, around 0, by which an owner tolerates more tax than others. */
+/** Percentage points, positive or negative, by which an owner tolerates more tax than the mean. */
 export function taxTolerance(world: World, building: SimBuilding): number {
   return TAX_SPREAD * (2 * draw(world, SALTS.tax, building.id, building.builtFrame) - 1);
 }

@@ -127,7 +127,7 @@ const BASE_LAND_VALUE = 12;
 /** Points lost for trips of REMOTE_SECONDS or more. */
 const REMOTENESS_POINTS = 8;
 const REMOTE_SECONDS = 900;
-/** Share of the gap to its target that land value closes in a cycle. */
+/** In each cycle, land value moves by this share towards its target. */
 const INERTIA = 0.25;
 
 /** Points of land value for full coverage by each service. */

@@ -24,7 +24,7 @@ import type { World } from "../state/world.js";
 const FRAMES_PER_STREET = 2;
 /** Roads checked per visit, until one has residents. */
 const ROADS_PER_VISIT = 64;
-/** Share of the gap to a new count that the volume of a road closes, so that jams do not appear or vanish in a day. */
+/** The volume of a road moves by this share towards each new count, so that jams do not appear or vanish in a day. */
 const INERTIA = 0.5;
 
 /** Vehicles per worker or household at peak hour. */

@@ -26,7 +26,7 @@ export class SaveFileError extends Error {
   }
 }
 
-/** @param version of the content, checked when it is read again */
+/** Packs a city into a .crp container. @param version format of the content, checked by `unpackCity` */
 export async function packCity(content: Buffer, version: number): Promise<Buffer> {
   const payload = await compress(content, { level: 3 });
   const header = Buffer.concat([

@@ -79,8 +79,8 @@ export class SaveFiles {
   }
 
   /**
-   * Loads a save. If automatic saves of this city hold a later state, the loaded one gets a new id, so that its automatic
-   * saves never overwrite those.
+   * Loads a save. If there are automatic saves of a later state of this city, the loaded city gets a new id, so that it
+   * never overwrites those saves.
    * @throws SaveFileError with the file and the reason
    */
   async load(path: string): Promise<World> {
