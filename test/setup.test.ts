@@ -19,7 +19,7 @@ import { startRegistry } from "./registry.js";
 const libtorch = fileURLToPath(new URL("../scripts/setup/libtorch.mjs", import.meta.url));
 
 interface Machine {
-  /** Driver, compute capability and name that nvidia-smi prints; without it there is no nvidia-smi. */
+  /** Driver, compute capability and name that nvidia-smi prints; undefined: nvidia-smi is not installed. */
   gpu?: string;
   /** Whether Python lacks pip. */
   lacksPip?: boolean;

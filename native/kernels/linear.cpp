@@ -43,7 +43,7 @@ void gemv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
   const auto* pb = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   auto* py = static_cast<uint16_t*>(y.data_ptr());
   const int64_t rows = x.size(0);
-  // More than kGemvRows rows are multiplied by one part of the weight after the other; a part stays in the cache.
+  // For more than kGemvRows rows, the weight is split into parts that fit the cache.
   const int64_t part = rows <= kGemvRows ? outputs : std::max<int64_t>(1, kCachedBytes / (2 * depth));
   at::parallel_for(0, outputs, kBytesWorthAThread / (2 * depth) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t first = begin; first < end; first += part) {

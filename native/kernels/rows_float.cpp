@@ -181,7 +181,7 @@ void pack_lanes(const StoredMatrix& matrix, int64_t first, float* panel) {
   }
 }
 
-/// Calls `use` with a null pointer to the row reader for a storage type.
+/// Calls `use` with a null pointer, whose type is the row reader for the storage type.
 template <typename Use>
 void with_form(StoredForm form, const Use& use) {
   switch (form) {

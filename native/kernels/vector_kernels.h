@@ -43,7 +43,7 @@ struct TileEpilogueOf {
   Element* snake_out = nullptr;
   int64_t snake_stride = 0;
 
-  /// The same epilogue for rows and outputs from `row` and `output` on.
+  /// This epilogue, with its pointers moved to start at `row` and `output`.
   [[gnu::always_inline]] TileEpilogueOf from(int64_t row, int64_t output) const {
     TileEpilogueOf moved = *this;
     if (bias) moved.bias += output;

@@ -240,7 +240,7 @@ async function withServer<T>(save: string, directory: string, work: (url: string
   }
 }
 
-/** The first time, and quantiles of the others. */
+/** The first duration, and mean and quantiles of the others. */
 function quantiles([first = 0, ...milliseconds]: readonly number[]) {
   const sorted = milliseconds.sort((a, b) => a - b);
   const quantile = (q: number) => round(sorted[Math.ceil(q * sorted.length) - 1] as number);

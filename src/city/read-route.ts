@@ -27,7 +27,7 @@ export const PLACE = { x: z.number().default(0), z: z.number().default(0) };
 export interface ReadRoute {
   readonly path: string;
   readonly label: string;
-  /** For the OpenAPI document only; invalid query values count as missing. */
+  /** Only describes the query in the OpenAPI document. Requests are not checked against it: invalid values are ignored. */
   readonly parameters?: Readonly<Record<string, z.ZodType>>;
   /** @throws HttpError 404 for an unknown id */
   readonly read: (context: ReadContext) => JsonObject | Promise<JsonObject>;

@@ -100,7 +100,7 @@ async function openObjectStore(location: string): Promise<ObjectStore> {
 }
 
 function embeddedOptions(config: Config, log: Logger): QueueOptions {
-  // With a short maximum age, a restart must not expire all songs.
+  // If the gap could be as long as the maximum age, a restart could expire all songs.
   const maxGapSeconds = Math.min(MAX_CLOCK_GAP_SECONDS, config.audioMaxAgeSeconds / 2);
   return {
     capacity: config.queueMaxSize,

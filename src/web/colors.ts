@@ -75,7 +75,7 @@ export interface ServiceLook {
   readonly color: string;
 }
 
-/** Looks by service, in the order of the legend. */
+/** Label, symbol and colour of each service, in the order of the legend. */
 export const SERVICE_LOOKS: Readonly<Record<string, ServiceLook>> = {
   Electricity: { label: "Power", symbol: "E", color: "#8a6d00" },
   Water: { label: "Water", symbol: "W", color: "#0b63a8" },

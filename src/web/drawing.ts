@@ -147,11 +147,14 @@ export function isHighway(segment: SegmentRow): boolean {
 }
 
 const SQUARE_METERS = 64;
-/** Buildings in a square from which its colour is opaque. */
+/** Number of buildings that make a square opaque. */
 const OPAQUE_BUILDINGS = 16;
 const MIN_OPACITY = 0.35;
 
-/** Draws the zoomed-out view: squares of ground with the colour of most buildings in them, stronger with more buildings. */
+/**
+ * Draws the zoomed-out view: squares of ground in the most frequent colour of their buildings. The more buildings, the
+ * more opaque.
+ */
 export function drawDensity(
   context: CanvasRenderingContext2D,
   buildings: readonly BuildingRow[],

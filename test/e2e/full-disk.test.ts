@@ -78,7 +78,7 @@ describe("a server with a small disk", () => {
     });
     expect(body.detail).to.match(/ cannot be written: No space left on device$/);
     expect(status).to.equal(500);
-    // The first sample stays; the third, which would fit, is not written. Without a manifest the folder is no data set.
+    // The first sample is kept. The third is not written, although it would fit. Without a manifest it is no data set.
     expect(onDisk("tensors")).to.have.length(1);
     expect(onDisk("tensors")[0]).to.match(/\.pt$/);
   });

@@ -11,7 +11,7 @@ describe("connections", () => {
   const sockets: Socket[] = [];
 
   /**
-   * Starts the server. Returns a list to which it adds, for each pending request for /slow, a function that answers it.
+   * Starts the server. Requests for /slow wait: for each of them, the returned list gets a function that answers it.
    */
   async function start(limits: ConnectionLimits): Promise<(() => void)[]> {
     const waiting: (() => void)[] = [];

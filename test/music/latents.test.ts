@@ -29,7 +29,7 @@ describe("latents of songs", function () {
   const wav = async (parameters: object) =>
     (await server.client.download(await server.client.makeOne(parameters))).toString("base64");
 
-  /** Uploadable file of the song's latents after a change. */
+  /** Applies a change to the song's latents and returns them as a file to upload. */
   async function changed(
     change: (latents: Awaited<ReturnType<typeof readLatents>>) => object,
   ): Promise<File> {

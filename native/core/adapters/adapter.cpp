@@ -76,7 +76,7 @@ struct Change {
   double strength;
 };
 
-/// Changes by projection, in the order of the adapters.
+/// Changes of each projection, by its name, in the order of the adapters.
 std::map<std::string, std::vector<Change>> changes_of(const std::vector<ActiveAdapter>& active) {
   std::map<std::string, std::vector<Change>> changes;
   for (const auto& [adapter, strength] : active) {

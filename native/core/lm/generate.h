@@ -31,7 +31,7 @@ void generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& ma
               std::shared_ptr<LanguageRequest> first, RequestQueue& queue, int64_t max_context_tokens,
               int64_t max_songs);
 
-/// Runs jobs in a batch of their own; throws what a request is rejected with.
+/// Runs jobs in a batch of their own. Throws the error of a rejected request.
 std::vector<LanguageResult> generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks,
                                      std::span<const LanguageJob> jobs, int64_t max_context_tokens,
                                      const Control& control);

@@ -46,11 +46,11 @@ at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64
 /// positive.
 int64_t draw(std::span<const float> weights, double top_p, double uniform);
 
-// The same choices on the device of the scores, without synchronising; -1 instead of kNotFinite.
+// most_likely and draw on the device of the scores, without waiting for it. The result is -1 instead of kNotFinite.
 
-/// most_likely as int64 [n].
+/// As most_likely, as a tensor int64 [n].
 at::Tensor most_likely_columns(const at::Tensor& scores);
-/// draw for each row of weights [n, K], at uniforms float64 [n]: int64 [n].
+/// As draw, for each row of weights [n, K] with uniforms float64 [n], as a tensor int64 [n].
 at::Tensor draw_columns(const at::Tensor& weights, double top_p, const at::Tensor& uniforms);
 
 }  // namespace carillon

@@ -85,7 +85,7 @@ at::Tensor blocked_attention(const at::Tensor& q, const at::Tensor& k, const at:
         .transpose(3, 4)
         .reshape({batch * blocks, x.size(1), 3 * window, dim});
   };
-  // Inside a block, query a is at position a + window of its 3 windows of keys.
+  // Query i of a block is at position window + i of the block's 3 * window keys.
   const auto positions = q.options().dtype(at::kLong);
   const at::Tensor slot = at::arange(3 * window, positions);
   const at::Tensor band = (slot - at::arange(window, 2 * window, positions).unsqueeze(1)).abs() <= window;

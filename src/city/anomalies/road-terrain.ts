@@ -18,7 +18,7 @@ const ADJACENT_METERS = 14;
 /** Connectors to the outside of at least this length are always reported. */
 const MIN_CONNECTOR_METERS = 140;
 
-/** Anomalies in segment id order; for one segment below-grade comes before cliff. */
+/** Anomalies by segment id. Of the same segment, "below grade" comes before "cliff". */
 export function findTerrainMismatches(city: SimulatedCity, { segments }: RoadIndex): Anomaly[] {
   const local = segments.filter(isLocalRoad);
   if (local.length === 0) return [];

@@ -36,7 +36,7 @@ export function writeJson(value: Json): string {
   return writeJsonPieces(value).join("");
 }
 
-/** The same text in pieces: allocating one string of megabytes would dominate the cost of a long list. */
+/** JSON text of a value in pieces: one string of several megabytes would take most of the time of a long list. */
 export function writeJsonPieces(value: Json): string[] {
   const marked: (string | JsonText)[] = [];
   const text = JSON.stringify(value, (_key, part) => printable(part, marked));

@@ -252,7 +252,7 @@ export const DETERMINERS = words(
   "a | an | the | my | your | our | his | her | their | its | this | that | these | those | every | no | one | in | ein | eine | einem | einen | das | mein | meine | " +
     "une | un | mon | ma",
 );
-/** Nouns before which such a word is a genre after all: "a house track". */
+/** Nouns that make the word before them a genre: "a house track". */
 export const WORDS_AFTER_GENRE = words(
   "music | track | tracks | beat | beats | groove | grooves | song | songs | tune | tunes | anthem | anthems | banger | bangers | mix | jam | number | " +
     "piece | ballad | riff | riffs | guitar | guitars | drums | drum | band | bands | opera | vibe | vibes | style | feel | sound | loop | loops | instrumental | " +

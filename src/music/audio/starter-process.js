@@ -95,7 +95,7 @@ const server = createServer({ maxHeaderSize: 2 ** 20, requestTimeout: 0 }, (requ
 });
 server.on("error", (error) => {
   console.error(`carillon starter process: ${error.message}`);
-  // While the server is listening, only one connection has failed, and its client gets the error from the socket.
+  // If the server is still listening, only a connection has failed, and its client gets an error from the socket.
   if (!server.listening) process.exit(1);
 });
 // Terminal signals are for the server, which ends this process.

@@ -95,7 +95,7 @@ export class FleetEngine implements MusicEngine {
   /** The worker's tokenizer checks the text when the task runs. */
   async checkTextLength(): Promise<void> {}
 
-  /** The worker prepares its language model when it is asked. */
+  /** Prepares nothing here: the worker prepares its language model when a call needs it. */
   async prepareLanguageModel(): Promise<LanguageModelInfo> {
     if (this.languageModels().length === 0) await this.workers.refresh();
     const [first] = this.languageModels();

@@ -139,7 +139,7 @@ export class FleetStore {
       throw error;
     });
     if (stored === undefined) await this.drop([id]);
-    // If another process has just changed the task, it has written the indices.
+    // Does nothing if another process has changed the task since: it has also written the indices.
     else await this.#write(stored, stored.task);
     return stored?.task;
   }

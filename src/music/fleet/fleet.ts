@@ -206,7 +206,7 @@ export class Fleet {
 
   /** Requeues tasks of dead workers and tasks that are in no queue. */
   async #recoverTasks(): Promise<void> {
-    // After a Redis outage all leases are over: give live workers time to renew them.
+    // After a Redis outage all leases have expired: give live workers time to renew them.
     if (performance.now() - this.#readySinceMs < this.leaseMs) return;
     try {
       const routes = await this.#routes();

@@ -121,9 +121,8 @@ export class ServiceClock {
   ) {}
 
   /**
-   * Starts the clock; call it first. @param newestMs finish time of the newest task, for a first start without a file;
-   * null if there is
-   * none
+   * Starts the clock; call it first.
+   * @param newestMs finish time of the newest task, for a first start without a file; null without tasks
    */
   async start(newestMs: number | null): Promise<void> {
     const wallMs = this.wallMs();

@@ -24,7 +24,7 @@ const checkProgram = fileURLToPath(
 const PARTIAL = "tasks-part-";
 
 interface Places {
-  /** The server's folder, which holds the others. */
+  /** The server's folder, which contains the other places. */
   directory: string;
   store: string;
   backup: string;

@@ -50,7 +50,7 @@ export interface QueueEvents {
   ended: [task: Task];
 }
 
-/** TaskOrigin of a task: the client's request. */
+/** Where a task comes from: the client's request. */
 export interface TaskOrigin {
   submission?: SubmissionKey | null;
   requestId?: string | undefined;

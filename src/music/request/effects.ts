@@ -50,7 +50,7 @@ type Key = keyof GenerationParameters;
 type Rule<Facts> = (facts: Facts) => string | null;
 
 interface Use {
-  /** Analyses that use the parameter; default none. Songs use it unless a rule below gives a reason. */
+  /** Analyses that use the parameter; by default none. Songs use it unless a rule below returns a reason. */
   analyses?: readonly Analysis[];
   atSubmission?: readonly Rule<SubmissionFacts>[];
   afterSong?: readonly Rule<SongFacts>[];

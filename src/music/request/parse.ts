@@ -164,7 +164,7 @@ function analysisOf(parameters: GenerationParameters): Analysis | null {
 
 /**
  * Codes of the client, used with `use_audio_codes`, or with `thinking` in place of generated codes. They replace the
- * source of a cover, and other tasks with a source ignore them. UnusedParameters codes are not parsed.
+ * source of a cover, and other tasks with a source ignore them. Unused codes are not parsed.
  */
 function codesInUse(
   parameters: GenerationParameters & { analysis: Analysis | null },

@@ -211,7 +211,7 @@ interface Draft {
 function draftOf(context: SongContext, song: Composition): Draft {
   const { request } = context;
   const clientCodes = request.audioCodes?.map((codes) => Int32Array.from(codes)) ?? null;
-  // Codes would replace a source, and a rewritten caption would describe one stem only.
+  // Other tasks have source audio, which codes would replace.
   const writeCodes = request.thinking && request.taskType === "text2music" && clientCodes === null;
   return { context, song, clientCodes, writeCodes };
 }

@@ -7,7 +7,7 @@ import { int16Of, wavHeader } from "../audio/encode.js";
 
 /** Maximum length of a preview, which takes 88 MiB of memory. */
 const MAX_SECONDS = 240;
-/** Previews of ended tasks that may finish playing; beyond this the oldest is cut off. */
+/** Maximum number of previews that play on after their tasks have ended. For one more, the oldest is cut off. */
 const MAX_ENDED = 2;
 const CHANNELS = 2;
 /** Number of samples encoded at a time, few enough not to block the event loop. */

@@ -13,7 +13,7 @@ const UNSAFE = /[\u0000-\u001f\u007f<>:"/\\|?*\u200e\u200f\u202a-\u202e\u2066-\u
 interface Titled {
   title?: string | undefined;
   request: Pick<GenerationRequest, "prompt" | "lyrics" | "taskType">;
-  /** Its prompt is the caption of the first song, used if the request has no prompt. */
+  /** Result of the task. Its prompt, the caption of the first song, is used if the request has none. */
   result?: { prompt: string } | null;
 }
 

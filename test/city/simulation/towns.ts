@@ -225,7 +225,7 @@ const CITY_SERVICES = [
   "Regular Park",
   "University",
 ];
-/** Zones that repeat along the blocks of the large city; Industrial and Office follow them. */
+/** Zones of consecutive blocks of the large city. Industrial and Office follow, then the zones repeat. */
 const CITY_ZONES = "ResidentialHigh ResidentialHigh ResidentialLow ResidentialHigh CommercialHigh ".repeat(2);
 
 /**

@@ -125,7 +125,7 @@ export function isOfWorkingAge(citizen: Citizen, frame: number): boolean {
   return age >= AGE_LIMITS.adult && age < AGE_LIMITS.retired;
 }
 
-/** Mean education of some citizens in percent of the best; 0 for none. */
+/** Mean education of the citizens in percent of the highest level; 0 without citizens. */
 export function averageEducation(world: World, citizenIds: readonly number[]): number {
   if (citizenIds.length === 0) return 0;
   const sum = citizenIds.reduce((total, id) => total + world.citizens.at(id).education, 0);

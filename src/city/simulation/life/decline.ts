@@ -33,8 +33,9 @@ const BODIES_COLLECTED_PER_CYCLE = 30;
 const BODIES_BURIED_AT_HOME_PER_CYCLE = 1;
 const GARBAGE_LIMIT = 60;
 const BODIES_LIMIT = 25;
-/** Without police, crime moves towards the first level in each cycle, by the second number as a share. */
+/** Level that crime approaches without police. */
 const CRIME_UNCHECKED = 85;
+/** Share of the distance to its level that crime moves in a cycle. */
 const CRIME_INERTIA = 0.01;
 const CRIME_LIMIT = 60;
 

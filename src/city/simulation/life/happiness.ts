@@ -13,7 +13,7 @@ import { remotenessOf, type Surroundings } from "./services.js";
 
 /** Happiness in a village with utilities and work. */
 const BASE = 54;
-/** Share of a service's points gained if it is available, expected or not. */
+/** Share of a service's points that a home with the service gains, even if it does not expect it. */
 const SERVICE_BONUS = 0.5;
 
 /** Points lost to a problem once it has lasted long. */
@@ -32,8 +32,9 @@ const PROBLEM_POINTS: Partial<Record<ProblemName, number>> = {
 const FULL_WEIGHT_FRAMES = 4 * FRAMES_PER_WEEK;
 const FRESH_WEIGHT = 0.25;
 
-/** Points per percentage point of tax, and per point beyond the tolerated rate. */
+/** Points per percentage point of tax below or above the usual rate. */
 const TAX_POINTS = 2;
+/** Additional points per percentage point beyond the tolerated rate. */
 const EXCESS_TAX_POINTS = 1.2;
 const USUAL_TAX_RATE = 9;
 const IDLE_POINTS = 5;

@@ -192,7 +192,7 @@ interface Reached {
   readonly seconds: number;
 }
 
-/** The suitable workplaces nearest by travel time, `most` at most: on the street itself, then from road to road. */
+/** The suitable workplaces nearest by travel time, at most `most`: on the street itself, then from road to road. */
 function nearest(
   { world, graph, tree, street }: Ways,
   isSuitable: (place: SimBuilding) => boolean,
@@ -216,7 +216,7 @@ function nearest(
   return found;
 }
 
-/** @param found sorted by travel time, `most` at most */
+/** @param found at most `most` places, sorted by travel time */
 function keepNearest(found: Reached[], reached: Reached, most: number): void {
   if (found.length < most) found.push(reached);
   else if (isNearer(reached, found[most - 1] as Reached)) found[most - 1] = reached;

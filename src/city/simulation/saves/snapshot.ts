@@ -32,7 +32,7 @@ import {
 } from "./capture.js";
 import { findFaults } from "./integrity.js";
 
-/** Rises when the shape of the data changes. Older versions are read, newer ones refused. */
+/** Increased when the format of the data changes. Older versions can be loaded, newer ones are refused. */
 export const SNAPSHOT_VERSION = 3;
 
 /**

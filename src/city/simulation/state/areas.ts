@@ -6,7 +6,7 @@ import type { World } from "./world.js";
 export const TILES_PER_SIDE = 5;
 const TILE_METERS = 1920;
 export const MAX_AREAS = 9;
-/** Price of an area per owned area: as in the game, each costs more than the one before. */
+/** The next area costs this for each area that the city owns already. */
 const PRICE_STEP_MONEY = 5_000;
 
 export function areasOf(world: World): MapArea[] {

@@ -22,12 +22,13 @@ const HILL_AMPLITUDE_METERS = 60;
 const RIVER_BED_METERS = 18;
 const RIVER_HALF_WIDTH_METERS = 70;
 const RIVER_BANK_METERS = 190;
-/** Hills begin at this distance from the river and reach full height after as much again. */
+/** Distance from the river at which hills begin. */
 const VALLEY_METERS = 300;
+/** Distance over which hills rise to their full height. */
 const VALLEY_SIDE_METERS = 1500;
 
 export class Terrain {
-  /** Height steps plus one; 0 means not computed yet. */
+  /** Heights in steps, plus 1: 0 means not computed yet. */
   readonly #samples = new Uint16Array(SAMPLES * SAMPLES);
 
   constructor(readonly seed: number) {}

@@ -142,7 +142,7 @@ class PowerField {
     this.#cells.join(cellOf(a), cellOf(b));
   }
 
-  /** A key of the circuit at a point that has a field. */
+  /** Key of the circuit at a point that a field covers. */
   circuitAt(point: GroundPoint): number {
     return this.#cells.key(cellOf(point));
   }
