@@ -6,7 +6,7 @@
  */
 const [years = "3", bridge = "http://127.0.0.1:32123"] = process.argv.slice(2);
 
-/** Use of each row of blocks, counted from the highway; industry is far from homes. */
+/** What each row of blocks is for, from the highway on. Works are far from homes. */
 const ROWS = ["works", "works", "shops", "homes", "homes", "services", "homes", "homes"];
 /** Building that provides each service. */
 const SERVICES = {

@@ -143,7 +143,7 @@ describe("the bridge with public clients on the starter map", () => {
     );
   });
 
-  it("repairs roads as the public script does", async () => {
+  it("repairs a road stub with the requests of the public client's script", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.road(80, 0, 80, 14);

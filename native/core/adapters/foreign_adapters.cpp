@@ -54,7 +54,7 @@ constexpr Sign kForeignKinds[] = {
     {"exp_avg", "", "the state of an optimizer"},
 };
 
-/// Parts of tensor names that show an adapter, whatever its model.
+/// Parts of tensor names that occur only in adapters, of any model.
 constexpr std::string_view kAdapterParts[] = {".lora_", ".lokr_", ".hada_", ".ia3_l", ".on_input"};
 
 bool some_holds(const std::vector<std::string>& names, std::string_view text) {

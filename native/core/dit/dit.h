@@ -79,7 +79,7 @@ class Dit {
   /// Projections that adapters can change: attention, MLPs, time embeddings and the condition embedder, in the order of
   /// the forward pass. The pointers are valid until this object moves.
   std::vector<Projection> projections();
-  /// Recomputes tensors derived from weights. Call it after weights of projections have changed.
+  /// Recomputes the tensors derived from weights. Call it after weights of projections have changed.
   void refresh();
 
   bool is_turbo() const { return is_turbo_; }

@@ -7,9 +7,9 @@
 
 namespace carillon {
 
-/// Latent frames to DiT tokens: the checkpoint's strided convolution over [context | state] channels as two linear maps
-/// over the patch. A token is embed_context + embed_state; the context part is constant over all steps. Lengths are
-/// padded with zero frames to a multiple of the patch.
+/// Turns latent frames into DiT tokens, one per patch of frames. The checkpoint's strided convolution over [context |
+/// state] channels is split into two linear layers. A token is embed_context + embed_state; the context part is the same
+/// in all steps. Lengths are padded with zero frames to a multiple of the patch.
 struct PatchEmbedding {
   int64_t patch_size = 0;
   nn::Linear context;  // [H, patch * context channels], with bias

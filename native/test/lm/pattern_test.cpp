@@ -117,7 +117,7 @@ TEST("pattern: a list of 591 values compiles quickly") {
   for (int n = 0; n < 1000; ++n) EXPECT_EQ(matches(pattern, number_line(n)), n >= 10 && n <= 600);
 }
 
-TEST("pattern: the shortest completion completes, and no shorter string does") {
+TEST("pattern: finds the shortest string that completes a match") {
   Pattern caption(" [^\n]+\n(  [^\n]*\n)*");
   EXPECT_EQ(caption.shortest_completion(caption.walk(caption.start(), " text")), "\n");
   EXPECT_EQ(caption.shortest_completion(caption.walk(caption.start(), " text\n")), "");

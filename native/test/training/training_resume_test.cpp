@@ -129,7 +129,7 @@ TEST("training resume: other samples or another seed restart the epoch with a no
   }
 }
 
-TEST("training resume: another dropout continues within the epoch") {
+TEST("training resume: a run with another dropout continues within its epoch") {
   TrainingOptions options = tiny_training(kLora);
   const Trained stopped(options, [](const TrainingEvent& event) {
     const auto* step = std::get_if<Step>(&event);

@@ -45,7 +45,7 @@ export function* paint(city: SimulatedCity, frame: Frame, layer: Layer | null): 
     ...networkSteps(city, raster),
     ...buildingSteps(city, frame, layer !== null),
   ];
-  // The steps hold copies; from here on only the terrain is read, which never changes.
+  // The steps contain copies, so the city may change while they are painted. The terrain never changes.
   const { groundHeight, mapHalfMeters } = city;
   yield* paintGround(raster, (x, z) => {
     if (Math.abs(x) > mapHalfMeters || Math.abs(z) > mapHalfMeters) return null;

@@ -25,7 +25,7 @@ export class SummaryMirror {
   #revision: number | null = null;
   #reading: Promise<void> = Promise.resolve();
 
-  /** @param readSummaries in the order of the ids; undefined for unknown ids */
+  /** @param readSummaries returns the summary of each id, or undefined if the id is unknown */
   constructor(
     private readonly redis: FleetRedis,
     private readonly readSummaries: (ids: readonly string[]) => Promise<(TaskSummary | undefined)[]>,

@@ -40,8 +40,8 @@ function installedModel(models: readonly string[], asked: string): string {
 const STARTED_AT_SECONDS = Math.floor(Date.now() / 1000);
 
 /**
- * Task types that a model was trained for: from its configuration, or three for a turbo model. Other task types are not
- * refused; they add a warning.
+ * Task types that a model was trained for. Without a list in its configuration these are three for a turbo model and all
+ * for others. Other task types are not refused; they add a warning.
  */
 export function supportedTaskTypes(engine: MusicEngine, name: string): readonly TaskType[] {
   const model = engine.models().find((candidate) => candidate.name === name);
