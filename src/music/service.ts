@@ -158,7 +158,7 @@ export class MusicService {
     this.#sweeping = this.#sweeping
       .then(() => this.queue.runCleanUp((nowMs) => this.retention.sweep(nowMs)))
       .then(() => this.runner.removeStaleFiles())
-      .catch((err: unknown) => this.log.error({ err }, "expired tasks not deleted"));
+      .catch((err: unknown) => this.log.error({ err }, "could not delete expired tasks"));
     return this.#sweeping;
   }
 
@@ -169,7 +169,7 @@ export class MusicService {
         this.log.warn({ name, quarantine }, "moved audio without a task record to quarantine");
       }
     } catch (err) {
-      this.log.error({ err }, "audio without a task record not moved to quarantine");
+      this.log.error({ err }, "could not move audio without a task record to quarantine");
     }
   }
 
