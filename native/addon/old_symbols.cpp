@@ -108,7 +108,7 @@ std::from_chars_result __wrap__ZSt10from_charsPKcS0_RdSt12chars_format(const cha
   return {stop, {}};
 }
 
-/// Shortest of 15 to 17 digits that reads back as the same number.
+/// Writes 15, 16 or 17 digits: as few as are needed to read back the same number.
 std::to_chars_result __wrap__ZSt8to_charsPcS_d(char* first, char* last, double value) {
   char text[32];
   const locale_t before = uselocale(c_locale());

@@ -13,7 +13,7 @@ export interface Line {
   readonly end: GroundPoint;
 }
 
-/** A line with heights. */
+/** A straight line in space. */
 export interface Span {
   readonly start: Position;
   readonly end: Position;

@@ -9,9 +9,9 @@ namespace carillon {
 /// The design as a JSON object: `kind`, then its fields.
 std::string design_json(const AdapterDesign& design);
 
-/// Writes the adapter into `directory`: LoRA as adapter/ with the two files of PEFT, LoKr as lokr_weights.safetensors
-/// of LyCORIS with its scalar folded into w1 and w1 whole. Files contain `model_name` and `run_json`, an object about
-/// the run, if their formats allow it. Throws kStorage.
+/// Writes the adapter into `directory`: LoRA as adapter/ with the two files of PEFT, LoKr as LyCORIS's
+/// lokr_weights.safetensors, in which w1 is one matrix, multiplied by the scalar. Files contain `model_name` and
+/// `run_json`, an object about the run, if their formats allow it. Throws kStorage.
 void save_adapter(const TrainableAdapter& adapter, const std::string& directory, const std::string& model_name,
                   const std::string& run_json);
 

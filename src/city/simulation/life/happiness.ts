@@ -47,7 +47,7 @@ const WANT_POINTS = 40;
 const SETTLED_LEAVING_PERCENT = 0.011;
 /** Additional departures at a happiness of 0: about five percent of a town in a week. */
 const UNHAPPY_LEAVING_PERCENT = 0.33;
-/** From this happiness on nobody leaves because of it. */
+/** Minimum happiness at which no household leaves out of discontent. */
 const CONTENT = 50;
 /** Chance in percent per cycle that a free home gets a tenant if people are content: it takes weeks. */
 const ARRIVAL_PERCENT = 0.8;
