@@ -14,6 +14,10 @@ import {
 import { Tokenizer } from "../../src/engine/tokenizer.js";
 import { plainSong } from "./plain-song.js";
 
+const tokenizer = await Tokenizer.load(
+  fileURLToPath(new URL("../../models/carillon-nano/text_encoder", import.meta.url)),
+);
+
 const plain: TaskDescription = {
   task: "text2music",
   instruction: "",
@@ -67,12 +71,6 @@ const song: TextConditions = {
 };
 
 describe("text encoder prompts", () => {
-  let tokenizer: Tokenizer;
-
-  before(async () => {
-    tokenizer = await Tokenizer.load(fileURLToPath(new URL("fixtures/parity", import.meta.url)));
-  });
-
   const spell = async (encode: typeof encodeTextPrompt, conditions: TextConditions): Promise<string> =>
     tokenizer.decode(await encode(tokenizer, conditions));
 
@@ -133,14 +131,6 @@ describe("text encoder prompts", () => {
 });
 
 describe("lyric timestamps", () => {
-  let tokenizer: Tokenizer;
-  before(async () => {
-    tokenizer = await Tokenizer.load(
-      fileURLToPath(new URL("../../models/carillon-nano/text_encoder", import.meta.url)),
-    );
-  });
-  after(() => tokenizer.close());
-
   const conditions = (lyrics: string) => ({ ...plainSong, instruction: "", lyrics, language: "de" });
 
   /** Lyric lines with the index of their first token. */

@@ -71,7 +71,9 @@ describe("language model prompts", () => {
   });
 
   it("ask for a description of audio codes", async () => {
-    const withCodes = await Tokenizer.load(fileURLToPath(new URL("fixtures/parity", import.meta.url)));
+    const withCodes = await Tokenizer.load(
+      fileURLToPath(new URL("../../models/carillon-nano/lm", import.meta.url)),
+    );
     expect(withCodes.decode(await withCodes.encode(understandPrompt([3, 199])))).to.equal(
       "<|im_start|>system\n# Instruction\nUnderstand the given musical conditions and describe the audio semantics " +
         "accordingly:\n\n<|im_end|>\n<|im_start|>user\n<|audio_code_3|><|audio_code_199|><|im_end|>\n" +

@@ -1,17 +1,18 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import fc from "fast-check";
 import { audioCodeToken } from "../../src/engine/audio-code-text.js";
 import { EngineError } from "../../src/engine/errors.js";
-import { type PromptPart, Tokenizer } from "../../src/engine/tokenizer.js";
+import { Tokenizer } from "../../src/engine/tokenizer.js";
 
 const fixtures = fileURLToPath(new URL("fixtures", import.meta.url));
+const nanoDirectory = fileURLToPath(new URL("../../models/carillon-nano/lm", import.meta.url));
 
 async function readJson<T>(...path: string[]): Promise<T> {
-  return JSON.parse(await readFile(join(fixtures, ...path), "utf8")) as T;
+  return JSON.parse(await readFile(resolve(fixtures, ...path), "utf8")) as T;
 }
 
 interface TokenizerJson {
@@ -19,23 +20,14 @@ interface TokenizerJson {
   model: { vocab: Record<string, number>; merges: string[] };
 }
 
-/** Splits trusted text into control tokens and plain text. */
-function partsOf(text: string, controls: string[]): PromptPart[] {
-  const pattern = new RegExp(`(${controls.map((name) => name.replace(/[|]/g, "\\|")).join("|")})`);
-  return text
-    .split(pattern)
-    .filter(Boolean)
-    .map((part) => (controls.includes(part) ? { control: part } : { text: part }));
-}
-
 describe("tokenizer", () => {
   let qwen3: Tokenizer;
-  let parity: Tokenizer;
+  let nano: Tokenizer;
   let temporary: string;
 
   before(async () => {
     qwen3 = await Tokenizer.load(join(fixtures, "qwen3"));
-    parity = await Tokenizer.load(join(fixtures, "parity"));
+    nano = await Tokenizer.load(nanoDirectory);
     temporary = await mkdtemp(join(tmpdir(), "carillon-tokenizer-"));
   });
   after(() => rm(temporary, { recursive: true }));
@@ -63,18 +55,20 @@ describe("tokenizer", () => {
     expect(Object.keys(goldens)).to.deep.equal(["text_encoder", "lm"]);
   });
 
-  it("encodes control tokens and audio codes of a tokenizer with other ids", async () => {
-    const vectors = await readJson<{ text: string; ids: number[] }[]>("parity", "vectors.json");
-    const controls = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<think>", "</think>"];
-    for (const { text, ids } of vectors) {
-      const [plain = "", ...codes] = text.split(/(?=<\|audio_code_)/);
-      const expected = ids.slice(0, ids.length - codes.length);
-      expect([...(await parity.encode(partsOf(plain, controls)))], JSON.stringify(text)).to.deep.equal(
-        expected,
-      );
-      expect([...parity.audioCodes(ids)].map(audioCodeToken)).to.deep.equal(codes);
-      expect(parity.decode(ids)).to.equal(text.normalize("NFC"));
-    }
+  it("encodes control tokens and audio codes between texts, and decodes them", async () => {
+    const text = "user\nnai\u0308ve\r\n";
+    const ids = await nano.encode([
+      { control: "<|im_start|>" },
+      { text },
+      { control: "<|im_end|>" },
+      { audioCode: 3 },
+      { audioCode: 199 },
+    ]);
+    expect([...ids]).to.deep.equal([2044, ...(await nano.encodeText(text)), 2045, 2048 + 3, 2048 + 199]);
+    expect([...nano.audioCodes(ids)]).to.deep.equal([3, 199]);
+    expect(nano.decode(ids)).to.equal(
+      "<|im_start|>user\nna\u00efve\r\n<|im_end|><|audio_code_3|><|audio_code_199|>",
+    );
   });
 
   it("reads vocab.json with merges.txt and added_tokens.json like tokenizer.json", async () => {
@@ -119,7 +113,7 @@ describe("tokenizer", () => {
   });
 
   it("rejects encoding once closed", async () => {
-    const tokenizer = await Tokenizer.load(join(fixtures, "parity"));
+    const tokenizer = await Tokenizer.load(nanoDirectory);
     const underWay = tokenizer.encodeText("\n".repeat(32_768));
     const failures = [underWay, tokenizer.close().then(() => tokenizer.encodeText("a"))].map((call) =>
       call.then(
@@ -139,23 +133,23 @@ describe("tokenizer", () => {
   });
 
   it("gives constrained decoding the bytes of ordinary tokens only", async () => {
-    const { bytes, offsets, endTokenIds, firstAudioCodeId, audioCodeCount } = parity.vocabulary(680, 64000);
+    const { bytes, offsets, endTokenIds, firstAudioCodeId, audioCodeCount } = nano.vocabulary(6150, 64000);
     const bytesOf = (id: number): string =>
       Buffer.from(bytes.subarray(offsets[id], offsets[id + 1])).toString("utf8");
-    expect(offsets).to.have.length(681);
-    expect(offsets[680]).to.equal(bytes.length);
-    expect([...(await parity.encodeText("# Caption\n"))].map(bytesOf).join("")).to.equal("# Caption\n");
-    expect(bytesOf(parity.controlId("<think>"))).to.equal("");
+    expect(offsets).to.have.length(6151);
+    expect(offsets[6150]).to.equal(bytes.length);
+    expect([...(await nano.encodeText("# Caption\n"))].map(bytesOf).join("")).to.equal("# Caption\n");
+    expect(bytesOf(nano.controlId("<think>"))).to.equal("");
     expect(bytesOf(firstAudioCodeId)).to.equal("");
-    expect([...endTokenIds]).to.deep.equal([473, 471]);
+    expect([...endTokenIds]).to.deep.equal([2045, 2043]);
     expect({ firstAudioCodeId, audioCodeCount }).to.deep.equal({
-      firstAudioCodeId: 476,
-      audioCodeCount: 200,
+      firstAudioCodeId: 2048,
+      audioCodeCount: 4096,
     });
   });
 
   it("limits the audio codes to the renderer's codebook", () => {
-    expect(parity.vocabulary(676, 64).audioCodeCount).to.equal(64);
+    expect(nano.vocabulary(6144, 64).audioCodeCount).to.equal(64);
   });
 
   it("handles the 64,000 audio codes of the published models", async () => {
@@ -187,11 +181,11 @@ describe("tokenizer", () => {
     expect(await failure(() => Tokenizer.load(join(fixtures, "absent")))).to.contain(
       "neither tokenizer.json nor",
     );
-    expect(await failure(() => parity.controlId("<|nonsense|>"))).to.contain("has no <|nonsense|> token");
-    expect(await failure(() => parity.vocabulary(600, 64000))).to.contain("676 tokens");
+    expect(await failure(() => nano.controlId("<|nonsense|>"))).to.contain("has no <|nonsense|> token");
+    expect(await failure(() => nano.vocabulary(600, 64000))).to.contain("6144 tokens");
     expect(await failure(() => qwen3.vocabulary(151_669, 64000))).to.contain("no audio codes");
 
-    const document = await readJson<TokenizerJson>("parity", "tokenizer.json");
+    const document = await readJson<TokenizerJson>(nanoDirectory, "tokenizer.json");
     document.added_tokens = document.added_tokens.filter(({ content }) => content !== audioCodeToken(7));
     await writeFile(join(temporary, "tokenizer.json"), JSON.stringify(document));
     expect(await failure(() => Tokenizer.load(temporary))).to.contain("not contiguous");
