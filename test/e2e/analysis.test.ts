@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect } from "chai";
 import { uploadOf, writeRecording } from "../music/audio/recordings.js";
-import { type Client, type FinishedTask, type LiveServer, startLiveServer } from "../music/live-server.js";
+import { type FinishedTask, serverForAll } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 const SECONDS = 3;
@@ -9,17 +9,8 @@ const CODES = new RegExp(`^(<\\|audio_code_\\d+\\|>){${5 * SECONDS}}$`);
 
 describe("tasks that only analyse", () => {
   const directory = temporaryDirectory();
-  let server: LiveServer;
-  let client: Client;
-  let recording: string;
-
-  before(async () => {
-    recording = writeRecording(join(directory, "recording.flac"), { seconds: SECONDS });
-    server = await startLiveServer(join(directory, "server"));
-    client = server.client;
-  });
-
-  after(() => server.close());
+  const recording = writeRecording(join(directory, "recording.flac"), { seconds: SECONDS });
+  const { client } = serverForAll();
 
   /** Returns the only record of a task after checking the fields that every record has. */
   function recordOf({ item, records }: FinishedTask): Record<string, unknown> {

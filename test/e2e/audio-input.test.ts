@@ -6,10 +6,10 @@ import { expect } from "chai";
 import { runFfmpeg, uploadOf, writeRecording, writeSilence } from "../music/audio/recordings.js";
 import {
   type Answer,
-  type Client,
   type LiveServer,
   longSong,
   type SongRecord,
+  serverForAll,
   startLiveServer,
 } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
@@ -19,17 +19,8 @@ const cover = { prompt: "a song", task_type: "cover", inference_steps: 1, batch_
 describe("recordings sent with a task", () => {
   const directory = temporaryDirectory();
   const uploads = join(directory, "server", "uploads");
-  let server: LiveServer;
-  let client: Client;
-  let recording: string;
-
-  before(async () => {
-    recording = writeRecording(join(directory, "recording.wav"), { seconds: 3 });
-    server = await startLiveServer(join(directory, "server"), { SVC_QUEUE_MAXSIZE: "2" });
-    client = server.client;
-  });
-
-  after(() => server.close());
+  const recording = writeRecording(join(directory, "recording.wav"), { seconds: 3 });
+  const { client } = serverForAll({ SVC_QUEUE_MAXSIZE: "2" }, join(directory, "server"));
 
   afterEach("the server still responds and has no tasks", async () => {
     expect((await client.get("/health")).status).to.equal(200);
@@ -302,13 +293,7 @@ describe("recordings that another machine names by path", () => {
 describe("recordings uploaded to a server with a key", () => {
   const directory = temporaryDirectory();
   const uploads = join(directory, "server", "uploads");
-  let server: LiveServer;
-
-  before(async () => {
-    server = await startLiveServer(join(directory, "server"), { SVC_API_KEY: "k1" });
-  });
-
-  after(() => server.close());
+  const server = serverForAll({ SVC_API_KEY: "k1" }, join(directory, "server"));
 
   it("are stored only if the key precedes them in the form", async () => {
     const src_audio = uploadOf(writeRecording(join(directory, "a.wav"), { seconds: 3 }));

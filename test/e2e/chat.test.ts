@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { type Client, type LiveServer, startLiveServer } from "../music/live-server.js";
-import { temporaryDirectory } from "../music/tasks.js";
+import { serverForAll } from "../music/live-server.js";
 
 const shortChat = {
   model: "acestep/carillon-nano",
@@ -26,15 +25,8 @@ function bytesOf(part: unknown): Buffer {
 
 describe("chat completions", () => {
   const key = { Authorization: "Bearer k1" };
-  let server: LiveServer;
-  let client: Client;
-
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory(), { SVC_API_KEY: "k1" });
-    client = server.client;
-  });
-
-  after(() => server.close());
+  const server = serverForAll({ SVC_API_KEY: "k1" });
+  const { client } = server;
 
   it("answer with the same song as the task", async () => {
     const { status, headers, body } = await client.post("/v1/chat/completions", shortChat, key);

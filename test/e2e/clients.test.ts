@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { TaskStatusItem } from "../../src/music/queue/task-status.js";
-import { Client, type LiveServer, type SongRecord, startLiveServer } from "../music/live-server.js";
-import { temporaryDirectory } from "../music/tasks.js";
+import { Client, type LiveServer, type SongRecord, serverForAll } from "../music/live-server.js";
 import { KEYED_SERVER_CLIENTS, OPEN_SERVER_CLIENTS, type PublicClient } from "./public-clients.js";
 
 const POLL_INTERVAL_MS = 50;
@@ -65,12 +64,7 @@ for (const { what, settings, clients } of [
   { what: "with a key", settings: { SVC_API_KEY: "k1" }, clients: KEYED_SERVER_CLIENTS },
 ]) {
   describe(`public clients of a server ${what}`, () => {
-    let server: LiveServer;
-    const directory = temporaryDirectory();
-    before(async () => {
-      server = await startLiveServer(directory, settings);
-    });
-    after(() => server.close());
+    const server = serverForAll(settings);
     for (const client of clients) testClient(client, () => server);
   });
 }

@@ -11,7 +11,7 @@ import { mcpServer } from "../../src/mcp/server.js";
 import { ServiceClient } from "../../src/mcp/service-client.js";
 import { type Answer, bridgeForEach } from "../city/bridge.js";
 import { fingerprint } from "../city/simulation/towns.js";
-import { type LiveServer, shortSong, startLiveServer } from "../music/live-server.js";
+import { serverForAll, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
@@ -126,12 +126,7 @@ describe("an agent on the city's port", () => {
 });
 
 describe("an agent on the music port", () => {
-  let server: LiveServer;
-
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory(), { SVC_API_KEY: "secret" });
-  });
-  after(() => server.close());
+  const server = serverForAll({ SVC_API_KEY: "secret" });
 
   it("makes a song, follows it and fetches it", async () => {
     const agent = await agentOn(server.client.url, { Authorization: "Bearer secret" });

@@ -9,7 +9,7 @@ import {
   writeLora,
   writeSafetensors,
 } from "./adapter-files.js";
-import { type Client, type LiveServer, shortSong, startLiveServer } from "./live-server.js";
+import { serverForAll, shortSong } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 import { type SampleTensors, writeSample } from "./training/sample-files.js";
 
@@ -17,20 +17,16 @@ const seededSong = { ...shortSong, use_random_seed: false, seed: 11, audio_forma
 
 describe("common formats of adapters and models", () => {
   const folder = temporaryDirectory();
-  let server: LiveServer;
-  let client: Client;
+  const server = serverForAll();
+  const { client } = server;
   let base: Buffer;
   let styled: Buffer;
 
   before(async () => {
-    server = await startLiveServer(temporaryDirectory());
-    client = server.client;
     styled = await songUnder(writeLora(join(folder, "peft")), "lora");
     base = await song();
     expect(styled.equals(base)).to.equal(false);
   });
-
-  after(() => server.close());
 
   async function song(): Promise<Buffer> {
     return client.download(await client.makeOne(seededSong));

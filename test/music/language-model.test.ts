@@ -6,6 +6,7 @@ import {
   type LiveServer,
   longSong,
   type SongRecord,
+  serverForAll,
   shortSong,
   startLiveServer,
 } from "./live-server.js";
@@ -14,15 +15,8 @@ import { temporaryDirectory } from "./tasks.js";
 const languageModel = "carillon-nano/lm";
 
 describe("songs without a loaded language model", () => {
-  let server: LiveServer;
-  let client: Client;
-
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory(), { SVC_INIT_LLM: "false" });
-    client = server.client;
-  });
-
-  after(() => server.close());
+  const server = serverForAll({ SVC_INIT_LLM: "false" });
+  const { client } = server;
 
   it("do not load one for options that do not require it", async () => {
     const record = await client.makeOne({ ...shortSong, use_cot_caption: true, use_cot_language: true });
@@ -240,13 +234,7 @@ describe("songs with the language model", () => {
 });
 
 describe("POST /format_input", () => {
-  let server: LiveServer;
-
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory());
-  });
-
-  after(() => server.close());
+  const server = serverForAll();
 
   const fields = { prompt: "polka", lyrics: "[Verse]\nla la la" };
   const metadata = { bpm: 90, key: "C major", time_signature: "3", duration: 45, language: "de" };

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { readLatents, writeLatents } from "../../src/music/audio/latents-file.js";
-import { type LiveServer, type SongRecord, shortSong, startLiveServer } from "./live-server.js";
+import { type SongRecord, serverForAll, shortSong } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
 const { audio_duration: _length, ...anyLength } = shortSong;
@@ -12,17 +12,14 @@ const seeded = { ...shortSong, audio_format: "wav32", use_random_seed: false, se
 describe("latents of songs", function () {
   this.timeout(300_000);
   const directory = temporaryDirectory();
-  let server: LiveServer;
+  const server = serverForAll({}, directory);
   let song: SongRecord;
   let file: Buffer;
 
   before(async () => {
-    server = await startLiveServer(directory);
     song = await server.client.makeOne({ ...seeded, return_latents: true });
     file = await server.client.download({ file: song.latents as string });
   });
-
-  after(() => server.close());
 
   const upload = (content: Uint8Array<ArrayBuffer> | Buffer) =>
     new File([new Uint8Array(content)], "song.safetensors");

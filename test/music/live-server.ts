@@ -7,6 +7,7 @@ import type { TaskEvent } from "../../src/music/queue/task-events.js";
 import type { ResultRecord, TaskStatusItem } from "../../src/music/queue/task-status.js";
 import { createLogger } from "../../src/system/log.js";
 import { checkAnswer, checkComponent } from "./openapi-check.js";
+import { temporaryDirectory } from "./tasks.js";
 
 const POLL_INTERVAL_MS = 20;
 
@@ -41,7 +42,7 @@ export type SongRecord = ResultRecord & { metas: SongMetas };
 
 /** Client of the HTTP API. */
 export class Client {
-  constructor(readonly url: string) {}
+  constructor(public url: string) {}
 
   async get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
     return readAnswer("GET", await fetch(this.url + path, { headers }));
@@ -161,6 +162,21 @@ async function readAnswer(method: string, response: Response): Promise<Answer> {
 
 export interface LiveServer extends MusicServer {
   client: Client;
+}
+
+/**
+ * Starts a server before the tests of the enclosing suite, and closes it afterwards. The returned object gets its
+ * properties when the server starts, but `client` is usable by name at once.
+ */
+export function serverForAll(settings: Record<string, string> = {}, directory?: string): LiveServer {
+  const client = new Client("");
+  const server = { client } as LiveServer;
+  before(async () => {
+    Object.assign(server, await startLiveServer(directory ?? temporaryDirectory(), settings), { client });
+    client.url = server.url;
+  });
+  after(() => server.close?.());
+  return server;
 }
 
 /**

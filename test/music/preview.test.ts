@@ -1,8 +1,7 @@
 /** Previews from a real server with the built-in model. */
 import { expect } from "chai";
 import { Carillon } from "../../src/client/index.js";
-import { type LiveServer, shortSong, startLiveServer } from "./live-server.js";
-import { temporaryDirectory } from "./tasks.js";
+import { serverForAll, shortSong } from "./live-server.js";
 
 const HEADER_BYTES = 44;
 /** A task whose preview starts early and lasts long, because its songs are made one after another. */
@@ -21,16 +20,13 @@ function samplesOf(wav: Buffer): Int16Array {
 
 describe("GET /v1/tasks/:id/preview", function () {
   this.timeout(180_000);
-  const directory = temporaryDirectory();
-  let server: LiveServer;
+  const server = serverForAll({ SVC_API_KEY: "open sesame" });
   let carillon: Carillon;
   const stateOf = async (id: string) => (await carillon.task(id)).state;
 
   before(async () => {
-    server = await startLiveServer(directory, { SVC_API_KEY: "open sesame" });
     carillon = new Carillon({ url: server.url, key: "open sesame" });
   });
-  after(() => server?.close());
 
   /** Status and Location of a response. */
   async function answerOf(id: string, query = "?ai_token=open%20sesame") {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { decodeAudio } from "../../src/music/audio/decode.js";
 import { encodeAudio } from "../../src/music/audio/encode.js";
-import { type Client, type LiveServer, type SongRecord, startLiveServer } from "./live-server.js";
+import { type SongRecord, serverForAll } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
 const SAMPLE_RATE = 48_000;
@@ -19,17 +19,13 @@ const quick = {
 
 describe("exact values in requests", () => {
   const directory = temporaryDirectory();
-  let server: LiveServer;
-  let client: Client;
+  const server = serverForAll({}, join(directory, "server"));
+  const { client } = server;
   let files = 0;
 
   before(async () => {
-    server = await startLiveServer(join(directory, "server"));
-    client = server.client;
     await client.makeOne(quick); // the model is loaded, so that submission knows its codebook
   });
-
-  after(() => server.close());
 
   const make = (parameters: object) => client.makeOne({ ...quick, ...parameters });
   const digestOf = async (song: SongRecord) =>

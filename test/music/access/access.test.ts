@@ -6,7 +6,7 @@ import request from "supertest";
 import { ConfigError } from "../../../src/config.js";
 import { Authenticator, checkHost, checkOrigin } from "../../../src/music/access/access.js";
 import { errorHandler } from "../../../src/music/errors.js";
-import { type LiveServer, startLiveServer } from "../live-server.js";
+import { serverForAll, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 /** GET needs a key, POST takes one in the body, /health needs none. */
@@ -90,14 +90,10 @@ describe("authentication", () => {
   });
 
   describe("by the cookie of a browser session", () => {
-    let server: LiveServer;
-    before(async () => {
-      server = await startLiveServer(temporaryDirectory(), {
-        SVC_API_KEY: "first key",
-        SVC_API_KEYS: "second key",
-      });
+    const server = serverForAll({
+      SVC_API_KEY: "first key",
+      SVC_API_KEYS: "second key",
     });
-    after(() => server.close());
 
     const ask = (headers: Record<string, string>, method = "GET", path = "/v1/tasks") =>
       fetch(server.url + path, { method, headers });
@@ -300,11 +296,7 @@ describe("hosts", () => {
 });
 
 describe("a server on a loopback address", () => {
-  let server: LiveServer;
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory());
-  });
-  after(() => server.close());
+  const server = serverForAll();
 
   /** Sends a raw request and returns the status. */
   async function statusOf(target: string, ...hosts: string[]): Promise<number> {

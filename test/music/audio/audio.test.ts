@@ -6,20 +6,18 @@ import { expect } from "chai";
 import request from "supertest";
 import { peakOf } from "../../../src/music/audio/decode.js";
 import { AUDIO_FORMATS } from "../../../src/music/audio/formats.js";
-import { type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { serverForAll, shortSong } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 describe("GET /v1/audio", () => {
-  let server: LiveServer;
-  let directory: string;
+  // The folder's name begins with a dot, because users may keep their songs below ~/.cache.
+  const directory = join(temporaryDirectory(), ".songs");
+  const server = serverForAll({}, directory);
   /** The server's audio folder. */
   let audioDirectory: string;
   const content = Buffer.from("0123456789");
 
   before(async () => {
-    // The folder's name begins with a dot, because users may keep their songs below ~/.cache.
-    directory = join(temporaryDirectory(), ".songs");
-    server = await startLiveServer(directory);
     audioDirectory = server.service.audioFiles.directory;
     writeFileSync(join(audioDirectory, "song.mp3"), content);
     mkdirSync(join(audioDirectory, "folder"));
@@ -29,8 +27,6 @@ describe("GET /v1/audio", () => {
     writeFileSync(join(dirname(audioDirectory), "secret.mp3"), "secret");
     symlinkSync(join(sibling, "secret.mp3"), join(audioDirectory, "link.mp3"));
   });
-
-  after(() => server.close());
 
   function get(path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Response> {
     return fetch(`${server.url}/v1/audio?path=${encodeURIComponent(path)}`, { method, headers });

@@ -4,23 +4,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { createEngine, loadConfig } from "../../../src/index.js";
 import { writeRecording, writeSilence } from "../audio/recordings.js";
-import { type Answer, type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { type Answer, serverForAll, shortSong, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 const SECONDS = 2;
 const FRAMES_PER_SECOND = 25;
 
 describe("data set endpoints", () => {
-  let root: string;
-  let server: LiveServer;
-  let client: Client;
-
-  before(async () => {
-    root = realpathSync(temporaryDirectory());
-    server = await startLiveServer(temporaryDirectory(), { SVC_TRAINING_ROOT: root });
-    client = server.client;
-  });
-  after(() => server.close());
+  const root = realpathSync(temporaryDirectory());
+  const { client } = serverForAll({ SVC_TRAINING_ROOT: root });
 
   async function expectRefusal(answer: Promise<Answer>, status: number, detail: string): Promise<void> {
     const { status: given, body } = await answer;

@@ -3,25 +3,20 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { writeRecording } from "../audio/recordings.js";
-import { type Client, type LiveServer, startLiveServer } from "../live-server.js";
+import { serverForAll } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 describe("automatic labels", () => {
-  let root: string;
-  let server: LiveServer;
-  let client: Client;
+  const root = realpathSync(temporaryDirectory());
+  const { client } = serverForAll({ SVC_TRAINING_ROOT: root });
 
-  before(async () => {
-    root = realpathSync(temporaryDirectory());
+  before(() => {
     mkdirSync(join(root, "music"));
     writeRecording(join(root, "music/one.mp3"), { seconds: 2 });
     writeRecording(join(root, "music/two.wav"), { seconds: 2 });
     writeFileSync(join(root, "music/two.txt"), "la la la");
     writeFileSync(join(root, "music/two.json"), '{"bpm": 77, "keyscale": "C major"}');
-    server = await startLiveServer(temporaryDirectory(), { SVC_TRAINING_ROOT: root });
-    client = server.client;
   });
-  after(() => server.close());
   beforeEach(() => client.post("/v1/dataset/scan", { audio_dir: "music" }));
 
   it("describe samples without a caption, and keep existing descriptions", async () => {

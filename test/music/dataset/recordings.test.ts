@@ -2,19 +2,13 @@
 import { mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { type LiveServer, startLiveServer } from "../live-server.js";
+import { serverForAll } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 describe("recordings for a data set", function () {
   this.timeout(60_000);
   const root = temporaryDirectory();
-  let server: LiveServer;
-
-  before(async () => {
-    const settings = { SVC_TRAINING_ROOT: root, SVC_API_KEY: "k1", SVC_UPLOAD_MAX_MB: "1" };
-    server = await startLiveServer(temporaryDirectory(), settings);
-  });
-  after(() => server.close());
+  const server = serverForAll({ SVC_TRAINING_ROOT: root, SVC_API_KEY: "k1", SVC_UPLOAD_MAX_MB: "1" });
 
   async function put(path: string, body: Uint8Array<ArrayBuffer> | string, key = "k1") {
     const response = await fetch(`${server.url}/v1/dataset/audio/${path}`, {

@@ -12,7 +12,7 @@ import {
   writeLora,
   writeSafetensors,
 } from "../adapter-files.js";
-import { type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { type LiveServer, serverForAll, shortSong, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 const seededSong = { ...shortSong, use_random_seed: false, seed: 11, audio_format: "wav" };
@@ -36,17 +36,13 @@ describe("the adapter endpoints", () => {
   const dora = writeLora(join(folder, "dora"), { seed: 9, dora: true });
   const lokr = writeLokr(join(folder, "kron.safetensors"));
   const empty = temporaryDirectory();
-  let server: LiveServer;
-  let client: Client;
+  const server = serverForAll();
+  const { client } = server;
   let base: Buffer;
 
   before(async () => {
-    server = await startLiveServer(temporaryDirectory());
-    client = server.client;
     base = await song();
   });
-
-  after(() => server.close());
 
   afterEach(() => client.post("/v1/lora/unload", {}));
 
@@ -399,17 +395,11 @@ describe("adapters and the models of slot 1", () => {
 
 describe("adapters of a server that other machines can reach", () => {
   const root = temporaryDirectory();
-  let server: LiveServer;
-
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory(), {
-      SVC_API_HOST: "0.0.0.0",
-      SVC_ALLOW_NO_KEY: "true",
-      SVC_TRAINING_ROOT: root,
-    });
+  const server = serverForAll({
+    SVC_API_HOST: "0.0.0.0",
+    SVC_ALLOW_NO_KEY: "true",
+    SVC_TRAINING_ROOT: root,
   });
-
-  after(() => server.close());
 
   it("are loaded only from SVC_TRAINING_ROOT", async () => {
     const outside = writeLora(join(temporaryDirectory(), "style"));

@@ -2,9 +2,8 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect } from "chai";
 import { generationSchema } from "../../../src/music/request/schema.js";
 import { namesOf } from "../../../src/parameters.js";
-import { type LiveServer, startLiveServer } from "../live-server.js";
+import { serverForAll } from "../live-server.js";
 import { document } from "../openapi-check.js";
-import { temporaryDirectory } from "../tasks.js";
 
 type Schema = Record<string, unknown> & { properties: Record<string, Schema> };
 
@@ -103,13 +102,7 @@ describe("the OpenAPI document", () => {
 });
 
 describe("API documentation of a server", () => {
-  let server: LiveServer;
-
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory(), { SVC_API_KEY: "k1" });
-  });
-
-  after(() => server.close());
+  const server = serverForAll({ SVC_API_KEY: "k1" });
 
   it("is served as JSON without a key", async () => {
     const { status, body } = await server.client.get("/openapi.json");

@@ -1,20 +1,12 @@
 import { expect } from "chai";
-import { type Client, type LiveServer, longSong, shortSong, startLiveServer } from "../live-server.js";
-import { temporaryDirectory } from "../tasks.js";
+import { longSong, serverForAll, shortSong } from "../live-server.js";
 
 describe("a small queue", () => {
-  let server: LiveServer;
-  let client: Client;
-
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory(), {
-      SVC_QUEUE_MAXSIZE: "2",
-      SVC_AVG_JOB_SECONDS: "12",
-    });
-    client = server.client;
+  const server = serverForAll({
+    SVC_QUEUE_MAXSIZE: "2",
+    SVC_AVG_JOB_SECONDS: "12",
   });
-
-  after(() => server.close());
+  const { client } = server;
 
   it("answers 429 with Retry-After when full, and cancels waiting and running tasks", async () => {
     const running = await client.submit(longSong);

@@ -16,8 +16,7 @@ import {
 } from "../../../src/music/request/service-bodies.js";
 import { type Fields, namesOf } from "../../../src/parameters.js";
 import { propertyRuns } from "../../property-runs.js";
-import { type LiveServer, shortSong, startLiveServer } from "../live-server.js";
-import { temporaryDirectory } from "../tasks.js";
+import { serverForAll, shortSong } from "../live-server.js";
 import { type BodyApp, bodyApp } from "./body-app.js";
 import { parse } from "./request-parsing.js";
 
@@ -326,11 +325,7 @@ describe("a live server under attack", () => {
     "/v1/dataset/load",
     "/cancel_task",
   ];
-  let server: LiveServer;
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory(), { SVC_QUEUE_MAXSIZE: "1" });
-  });
-  after(() => server.close());
+  const server = serverForAll({ SVC_QUEUE_MAXSIZE: "1" });
 
   /** Sends raw bytes. Returns the status, or null if the connection is closed without a response. */
   async function send(chunks: (string | Buffer)[], patience?: Promise<unknown>): Promise<number | null> {

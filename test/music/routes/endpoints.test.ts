@@ -6,19 +6,12 @@ import { loadConfig } from "../../../src/config.js";
 import { Checkpoints } from "../../../src/engine/checkpoints.js";
 import { createEngine } from "../../../src/index.js";
 import { listModels } from "../../../src/music/models/models.js";
-import { type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { type Client, type LiveServer, serverForAll, shortSong, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 describe("the service endpoints", () => {
-  let server: LiveServer;
-  let client: Client;
-
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory());
-    client = server.client;
-  });
-
-  after(() => server.close());
+  const server = serverForAll();
+  const { client } = server;
 
   it("GET /health reports ok and the loaded models", async () => {
     const { status, body } = await client.get("/health");
@@ -148,11 +141,7 @@ describe("the service endpoints", () => {
 });
 
 describe("a server that unloads idle models", () => {
-  let server: LiveServer;
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory(), { SVC_MODEL_IDLE_MINUTES: "0.01" });
-  });
-  after(() => server.close());
+  const server = serverForAll({ SVC_MODEL_IDLE_MINUTES: "0.01" });
 
   const isLoaded = async () => (await server.client.get("/v1/model_inventory")).body.data.slots[0].is_loaded;
 
@@ -242,8 +231,8 @@ describe("a server with several models", () => {
 });
 
 describe("a server with a key", () => {
-  let server: LiveServer;
-  let client: Client;
+  const server = serverForAll({ SVC_API_KEY: "k1" });
+  const { client } = server;
   const posts = [
     "/release_task",
     "/query_result",
@@ -267,13 +256,6 @@ describe("a server with a key", () => {
     "/v1/lora/status",
     "/v1/lora/available",
   ];
-
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory(), { SVC_API_KEY: "k1" });
-    client = server.client;
-  });
-
-  after(() => server.close());
 
   for (const path of posts) {
     it(`requires the key for POST ${path}`, async () => {
@@ -319,13 +301,7 @@ describe("a server with a key", () => {
 });
 
 describe("a server whose language model is broken", () => {
-  let server: LiveServer;
-
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory(), { SVC_LM_MODEL_PATH: "/no/such/lm" });
-  });
-
-  after(() => server.close());
+  const server = serverForAll({ SVC_LM_MODEL_PATH: "/no/such/lm" });
 
   it("answers 500 in one line without a stack trace if the model is needed", async () => {
     const { status, body } = await server.client.post("/format_input", { prompt: "x" });

@@ -1,20 +1,13 @@
 import { expect } from "chai";
-import { type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { type LiveServer, serverForAll, shortSong, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 const envelopeKeys = ["data", "code", "error", "timestamp", "extra"];
 const uuidV4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 describe("POST /release_task and /query_result", () => {
-  let server: LiveServer;
-  let client: Client;
-
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory());
-    client = server.client;
-  });
-
-  after(() => server.close());
+  const server = serverForAll();
+  const { client } = server;
 
   it("accepts a task and answers in the envelope", async () => {
     const { status, body } = await client.post("/release_task", shortSong);

@@ -7,7 +7,7 @@ import { createMusicServer } from "../../../src/index.js";
 import type { TaskEvent } from "../../../src/music/queue/task-events.js";
 import { createLogger } from "../../../src/system/log.js";
 import { writeRecording } from "../audio/recordings.js";
-import { Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { Client, type LiveServer, serverForAll, shortSong } from "../live-server.js";
 import { stubEngine } from "../stub-engine.js";
 import { temporaryDirectory } from "../tasks.js";
 
@@ -375,13 +375,7 @@ describe("the list of tasks", () => {
 });
 
 describe("tasks of a server with a key", () => {
-  let server: LiveServer;
-
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory(), { SVC_API_KEY: "k1" });
-  });
-
-  after(() => server.close());
+  const server = serverForAll({ SVC_API_KEY: "k1" });
 
   it("need the key to be listed, followed and deleted; EventSource sends it in the query", async () => {
     const { client } = server;

@@ -1,6 +1,6 @@
 /** Lyric timestamps from a real server, with a model that supports them. */
 import { expect } from "chai";
-import { type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { serverForAll, shortSong } from "../live-server.js";
 import { LYRIC_MODEL, lyricModel } from "../lyric-model.js";
 import { temporaryDirectory } from "../tasks.js";
 
@@ -8,11 +8,7 @@ const LYRICS = "[Verse]\nSleep, the tide is low\nboats lie in a row\n\n[Chorus]\
 
 describe("lyric timestamps", function () {
   this.timeout(180_000);
-  let server: LiveServer;
-  before(async () => {
-    server = await startLiveServer(temporaryDirectory(), lyricModel(temporaryDirectory()));
-  });
-  after(() => server?.close());
+  const server = serverForAll(lyricModel(temporaryDirectory()));
 
   // With some seeds the model gives no times.
   const song = { ...shortSong, lyrics: LYRICS, get_lrc: true, use_random_seed: false, seed: 1 };

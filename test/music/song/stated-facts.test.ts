@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import { type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { serverForAll, shortSong } from "../live-server.js";
 import { parse } from "../request/request-parsing.js";
-import { temporaryDirectory } from "../tasks.js";
 
 const warningsOf = (fields: object) => parse({ ...fields }).warnings;
 
@@ -42,13 +41,7 @@ describe("facts stated in the prompt", () => {
   });
 
   describe("in songs", () => {
-    let server: LiveServer;
-
-    before(async () => {
-      server = await startLiveServer(temporaryDirectory(), { SVC_INIT_LLM: "false" });
-    });
-
-    after(() => server.close());
+    const server = serverForAll({ SVC_INIT_LLM: "false" });
 
     const stated = { ...shortSong, prompt: "75bpm waltz in F# min" };
     const facts = { bpm: 75, keyscale: "F# minor", timesignature: "3" };
