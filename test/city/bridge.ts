@@ -1,12 +1,10 @@
 /** City bridge for tests: the real server on a free port, with a paused city. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { startGameBridge } from "../../src/city/index.js";
 import type { BridgeServer } from "../../src/city/server.js";
 import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
 import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
 import { createLogger } from "../../src/system/log.js";
+import { temporaryDirectory } from "../music/tasks.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are checked by the tests, key by key
 export type Answer = any;
@@ -78,7 +76,7 @@ export function bridgeForEach({ map = "empty", allowedOrigins = [] }: TestBridge
   const bridge = {} as TestBridge;
   let server: BridgeServer;
   beforeEach(async () => {
-    bridge.savesDirectory = mkdtempSync(join(tmpdir(), "carillon-city-"));
+    bridge.savesDirectory = temporaryDirectory();
     bridge.game = new EmbeddedGame({
       savesDirectory: bridge.savesDirectory,
       unlimitedMoney: true,
@@ -99,7 +97,6 @@ export function bridgeForEach({ map = "empty", allowedOrigins = [] }: TestBridge
   afterEach(async () => {
     await server.close();
     await bridge.game.close();
-    rmSync(bridge.savesDirectory, { recursive: true });
   });
   return bridge;
 }

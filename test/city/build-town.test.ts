@@ -1,18 +1,16 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { startGameBridge } from "../../src/city/index.js";
 import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
+import { temporaryDirectory } from "../music/tasks.js";
 import { SILENT } from "./bridge.js";
 
 const LINE = /^Week \d+: (\d+) citizens, balance -?[\d.]+$/;
 
 describe("the example agent", () => {
   it("reaches 2,000 citizens in one year and 5,000 in three without bankruptcy @slow", async () => {
-    const savesDirectory = mkdtempSync(join(tmpdir(), "carillon-town-"));
+    const savesDirectory = temporaryDirectory();
     const onSaveFailed = (error: Error) => {
       throw error;
     };
@@ -30,7 +28,6 @@ describe("the example agent", () => {
     } finally {
       await server.close();
       await game.close();
-      rmSync(savesDirectory, { recursive: true });
     }
   }).timeout(1_200_000);
 });

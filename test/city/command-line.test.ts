@@ -1,22 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import {
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { READ_ROUTES } from "../../src/city/embedded-routes.js";
+import { temporaryDirectory } from "../music/tasks.js";
 import { type Answer, BridgeClient, eventually } from "./bridge.js";
 import { loadWorld } from "./simulation/towns.js";
 
@@ -29,13 +21,12 @@ describe("carillon city", () => {
 
   beforeEach(() => {
     settings = {};
-    directory = mkdtempSync(join(tmpdir(), "carillon-city-"));
+    directory = temporaryDirectory();
     children = [];
   });
   afterEach(async () => {
     for (const child of children)
       if (child.exitCode === null && child.signalCode === null) await end(child, "SIGKILL");
-    rmSync(directory, { recursive: true });
   });
 
   function carillonCity(...args: string[]): ChildProcess {

@@ -1,16 +1,15 @@
 /** Tests the real city in a child process, started as `carillon serve` starts it. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { startCityProcess } from "../../src/city/process.js";
 import type { BridgeServer } from "../../src/city/server.js";
 import { createLogger } from "../../src/system/log.js";
+import { temporaryDirectory } from "../music/tasks.js";
 import { type Answer, BridgeClient, eventually } from "./bridge.js";
 
 const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
@@ -22,13 +21,10 @@ describe("the city in its own process", function () {
   let city: BridgeServer | undefined;
 
   beforeEach(() => {
-    directory = mkdtempSync(join(tmpdir(), "carillon-city-"));
+    directory = temporaryDirectory();
     city = undefined;
   });
-  afterEach(async () => {
-    await city?.close();
-    rmSync(directory, { recursive: true });
-  });
+  afterEach(() => city?.close());
 
   async function start(settings: Record<string, string> = {}): Promise<BridgeClient> {
     const environment = {

@@ -1,19 +1,18 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { ModelSource } from "../../src/engine/addon.js";
 import { Checkpoints, fingerprintOf } from "../../src/engine/checkpoints.js";
+import { temporaryDirectory } from "../music/tasks.js";
 
 describe("Checkpoints", () => {
   let root: string;
   let checkpoints: Checkpoints;
 
-  beforeEach(async () => {
-    root = await mkdtemp(join(tmpdir(), "carillon-checkpoints-"));
+  beforeEach(() => {
+    root = temporaryDirectory();
     checkpoints = new Checkpoints(root);
   });
-  afterEach(() => rm(root, { recursive: true }));
 
   async function write(path: string, content: object = {}): Promise<void> {
     await mkdir(join(root, path, ".."), { recursive: true });

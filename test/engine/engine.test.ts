@@ -1,5 +1,4 @@
-import { cp, mkdir, mkdtemp, rm, truncate } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, mkdir, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -9,6 +8,7 @@ import { Engine } from "../../src/engine/engine.js";
 import { KEY_MODES } from "../../src/engine/metadata.js";
 import type { EngineOptions, Metadata, Plan, Rendering, RenderRequest } from "../../src/engine/types.js";
 import { writeLora } from "../music/adapter-files.js";
+import { temporaryDirectory } from "../music/tasks.js";
 import { engineOptions, testDevice } from "./embedded.js";
 import { plainPlan, plainSampling, plainSong, plainSongOf } from "./plain-song.js";
 
@@ -20,26 +20,17 @@ const tone = (seconds: number): Float32Array =>
 const secondsToSamples = (seconds: number): number => Math.round(seconds * 48_000);
 
 describe("engine on the built-in model", () => {
-  let directory: string;
-  let options: EngineOptions;
-  let engine: Engine;
+  const directory = temporaryDirectory();
+  const options: EngineOptions = {
+    ...engineOptions,
+    checkpointsDirectory: directory,
+    slotModels: ["acestep-v15-turbo", "carillon-nano", null],
+    languageModel: "acestep-5Hz-lm-0.6B",
+    dtype: "float32",
+  };
   const messages: string[] = [];
-
-  before(async () => {
-    directory = await mkdtemp(join(tmpdir(), "carillon-engine-"));
-    options = {
-      ...engineOptions,
-      checkpointsDirectory: directory,
-      slotModels: ["acestep-v15-turbo", "carillon-nano", null],
-      languageModel: "acestep-5Hz-lm-0.6B",
-      dtype: "float32",
-    };
-    engine = new Engine(options, (message) => messages.push(message));
-  });
-  after(async () => {
-    await engine.close();
-    await rm(directory, { recursive: true });
-  });
+  const engine = new Engine(options, (message) => messages.push(message));
+  after(() => engine.close());
 
   async function codeOf(action: Promise<unknown>): Promise<string> {
     try {

@@ -1,9 +1,9 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { EngineError } from "../../src/engine/errors.js";
 import { loadAddon } from "../../src/engine/native.js";
+import { temporaryDirectory } from "../music/tasks.js";
 
 describe("native addon", () => {
   function failureOf(path: string): string {
@@ -21,15 +21,14 @@ describe("native addon", () => {
     throw new Error("no error was thrown");
   }
 
-  it("says what to run if it is not built or cannot be loaded", async () => {
-    const directory = await mkdtemp(join(tmpdir(), "carillon-addon-"));
+  it("says what to run if it is not built or cannot be loaded", () => {
+    const directory = temporaryDirectory();
     const damaged = join(directory, "carillon.node");
-    await writeFile(damaged, "not a library");
+    writeFileSync(damaged, "not a library");
     expect(failureOf(join(directory, "absent.node")))
       .to.contain("does not exist")
       .and.contain("npm run setup");
     expect(failureOf(damaged)).to.contain("cannot be loaded").and.contain("npm run setup");
-    await rm(directory, { recursive: true });
   });
 
   it("lists the devices", () => {

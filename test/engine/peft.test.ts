@@ -1,12 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Checkpoints, EMBEDDED_MODEL } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { attentionProjections } from "../music/adapter-files.js";
+import { temporaryDirectory } from "../music/tasks.js";
 import { sampleTensors, writeSample } from "../music/training/sample-files.js";
 import { engineOptions, trainingRequest } from "./embedded.js";
 
@@ -15,16 +14,11 @@ const program = fileURLToPath(new URL("peft_check.py", import.meta.url));
 
 describe("a trained LoRA in PEFT", function () {
   this.timeout(300_000); // a cold import of torch and peft takes long
-  let directory: string;
+  const directory = temporaryDirectory();
 
-  before(async function () {
+  before(function () {
     // Skipped without peft: installing it for one test would take minutes.
     if (spawnSync(python, ["-c", "import peft, safetensors"]).status !== 0) this.skip();
-    directory = await mkdtemp(join(tmpdir(), "carillon-peft-"));
-  });
-
-  after(async () => {
-    if (directory) await rm(directory, { recursive: true });
   });
 
   it("loads without a warning and changes the weights by the formula", async () => {

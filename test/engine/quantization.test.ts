@@ -1,17 +1,17 @@
-import { cp, mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Quantization } from "../../src/engine/addon.js";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import type { Plan } from "../../src/engine/types.js";
+import { temporaryDirectory } from "../music/tasks.js";
 import { engineOptions } from "./embedded.js";
 import { writeGguf } from "./gguf.js";
 import { plainPlan, plainSong, plainSongOf } from "./plain-song.js";
 
 describe("quantized weights", () => {
-  let directory: string;
+  const directory = temporaryDirectory();
   const engines: Engine[] = [];
 
   function engineWith(quantization: Quantization, languageModel = "acestep-5Hz-lm-0.6B"): Engine {
@@ -19,7 +19,6 @@ describe("quantized weights", () => {
       {
         ...engineOptions,
         checkpointsDirectory: directory,
-        slotModels: ["acestep-v15-turbo", null, null],
         languageModel,
         dtype: "float32",
         quantization,
@@ -33,14 +32,7 @@ describe("quantized weights", () => {
   const planOf = (engine: Engine): Promise<Plan> =>
     engine.plan({ ...plainPlan, metadata: { ...plainPlan.metadata, durationSeconds: 4 }, seeds: [1] }, {});
 
-  before(async () => {
-    directory = await mkdtemp(join(tmpdir(), "carillon-quantization-"));
-  });
-
-  after(async () => {
-    await Promise.all(engines.map((engine) => engine.close()));
-    await rm(directory, { recursive: true });
-  });
+  after(() => Promise.all(engines.map((engine) => engine.close())));
 
   it("change the song slightly at 8 bits, and more at 4", async () => {
     const songOf = async (quantization: Quantization): Promise<Float32Array> =>

@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
@@ -7,6 +6,7 @@ import fc from "fast-check";
 import { audioCodeToken } from "../../src/engine/audio-code-text.js";
 import { EngineError } from "../../src/engine/errors.js";
 import { Tokenizer } from "../../src/engine/tokenizer.js";
+import { temporaryDirectory } from "../music/tasks.js";
 
 const fixtures = fileURLToPath(new URL("fixtures", import.meta.url));
 const nanoDirectory = fileURLToPath(new URL("../../models/carillon-nano/lm", import.meta.url));
@@ -23,14 +23,12 @@ interface TokenizerJson {
 describe("tokenizer", () => {
   let qwen3: Tokenizer;
   let nano: Tokenizer;
-  let temporary: string;
+  const temporary = temporaryDirectory();
 
   before(async () => {
     qwen3 = await Tokenizer.load(join(fixtures, "qwen3"));
     nano = await Tokenizer.load(nanoDirectory);
-    temporary = await mkdtemp(join(tmpdir(), "carillon-tokenizer-"));
   });
-  after(() => rm(temporary, { recursive: true }));
 
   it("encodes the reference texts like the Qwen3 tokenizer", async () => {
     const vectors = await readJson<{ text: { text: string; ids: number[] }[] }>("qwen3", "vectors.json");

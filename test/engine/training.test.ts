@@ -1,8 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
@@ -10,28 +8,19 @@ import { expect } from "chai";
 import type { TrainingEvent } from "../../src/engine/addon.js";
 import { Engine } from "../../src/engine/engine.js";
 import type { TrainingRequest } from "../../src/engine/types.js";
+import { temporaryDirectory } from "../music/tasks.js";
 import { sampleTensors, writeSample } from "../music/training/sample-files.js";
 import { engineOptions, trainingRequest } from "./embedded.js";
 
 const program = fileURLToPath(new URL("training-program.ts", import.meta.url));
 
 describe("training on the engine", () => {
-  let directory: string;
-  let sample: string;
-  let engine: Engine;
+  const directory = temporaryDirectory();
   const path = (...parts: string[]) => join(directory, ...parts);
-
-  before(async () => {
-    directory = await mkdtemp(join(tmpdir(), "carillon-training-"));
-    sample = path("sample.pt");
-    writeSample(sample, sampleTensors(1, 16, 6));
-    engine = new Engine(engineOptions, () => {});
-  });
-
-  after(async () => {
-    await engine.close();
-    await rm(directory, { recursive: true });
-  });
+  const sample = path("sample.pt");
+  writeSample(sample, sampleTensors(1, 16, 6));
+  const engine = new Engine(engineOptions, () => {});
+  after(() => engine.close());
 
   it("reports every step in order, even to a slow listener", async () => {
     const events: TrainingEvent[] = [];

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -176,12 +175,10 @@ describe("an agent on the music port", () => {
 
 describe("carillon mcp", () => {
   const bridge = bridgeForEach({ map: "highway" });
-  let directory: string;
   let agent: Client;
 
   beforeEach(async function () {
     this.timeout(60_000);
-    directory = mkdtempSync(join(tmpdir(), "carillon-mcp-"));
     agent = new Client({ name: "test", version: "1" });
     const env = { ...process.env, CITY_BRIDGE_PORT: new URL(bridge.client.url).port, SVC_API_PORT: "1" };
     const args = [cli, "mcp"];
@@ -192,10 +189,7 @@ describe("carillon mcp", () => {
     });
     await agent.connect(transport as Transport);
   });
-  afterEach(async () => {
-    await agent.close();
-    rmSync(directory, { recursive: true });
-  });
+  afterEach(() => agent.close());
 
   it("offers the tools of running services, and reports which service is missing", async () => {
     const names = (await agent.listTools()).tools.map(({ name }) => name);

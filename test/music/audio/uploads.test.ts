@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { expect } from "chai";
@@ -10,13 +9,13 @@ import {
   uploadKind,
   uploadPath,
 } from "../../../src/music/audio/uploads.js";
+import { temporaryDirectory } from "../tasks.js";
 
 describe("uploads", () => {
   let directory: string;
-  beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), "carillon-uploads-"));
+  beforeEach(() => {
+    directory = temporaryDirectory();
   });
-  afterEach(() => rm(directory, { recursive: true, force: true }));
 
   it("have four field names", () => {
     expect(

@@ -1,21 +1,20 @@
-import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, realpath, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { discoverSamples } from "../../../src/music/dataset/sample-set.js";
 import { RequestError } from "../../../src/music/errors.js";
+import { temporaryDirectory } from "../tasks.js";
 
 describe("sample set", () => {
   let root: string;
   let tensors: string;
 
   beforeEach(async () => {
-    root = await realpath(await mkdtemp(join(tmpdir(), "sample-set-")));
+    root = await realpath(temporaryDirectory());
     tensors = join(root, "sets", "one");
     await mkdir(tensors, { recursive: true });
     await write("sets/one/b.pt", "sets/one/a.pt", "sets/elsewhere.pt");
   });
-  afterEach(() => rm(root, { recursive: true }));
 
   async function write(...paths: string[]): Promise<void> {
     for (const path of paths) await writeFile(join(root, path), "tensors");
@@ -69,13 +68,12 @@ describe("sample set", () => {
   });
 
   it("skips entries that are missing, are not samples, or lie outside the training root", async () => {
-    const outside = await realpath(await mkdtemp(join(tmpdir(), "outside-")));
+    const outside = await realpath(temporaryDirectory());
     await writeFile(join(outside, "secret.pt"), "tensors");
     await symlink(join(outside, "secret.pt"), join(tensors, "link.pt"));
     const entries = ["absent.pt", join(outside, "secret.pt"), "link.pt", "manifest.json", 7];
     await writeManifest({ samples: [...entries, "a.pt"] });
     const found = await discoverSamples(tensors, root);
-    await rm(outside, { recursive: true });
     expect(found.samples).to.deep.equal([join(tensors, "a.pt")]);
     expect(found.skipped).to.deep.equal(entries.map(String));
   });

@@ -1,12 +1,12 @@
 /** Test application: responds with the fields and the contents of the stored files. */
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import express, { type Express } from "express";
 import { Authenticator } from "../../../src/music/access/access.js";
 import type { Upload } from "../../../src/music/audio/uploads.js";
 import { errorHandler } from "../../../src/music/errors.js";
 import { BODY_RULES, BodyReader } from "../../../src/music/request/body.js";
+import { temporaryDirectory } from "../tasks.js";
 
 export interface BodyAppOptions {
   apiKey?: string;
@@ -22,12 +22,10 @@ export interface BodyApp {
   storedFiles(): Promise<string[]>;
   /** Internal errors, for tests that expect none. */
   faults: unknown[];
-  close(): Promise<void>;
 }
 
-export async function bodyApp(options: BodyAppOptions = {}): Promise<BodyApp> {
-  const root = await mkdtemp(join(tmpdir(), "carillon-body-"));
-  const directory = join(root, "uploads");
+export function bodyApp(options: BodyAppOptions = {}): BodyApp {
+  const directory = join(temporaryDirectory(), "uploads");
   const reader = new BodyReader(new Authenticator(options.apiKey ?? ""), {
     maxBytes: options.maxBytes ?? 100_000,
     uploads: { directory, maxBytes: options.maxFileBytes ?? 100_000, maxFiles: options.maxFiles ?? 4 },
@@ -49,7 +47,6 @@ export async function bodyApp(options: BodyAppOptions = {}): Promise<BodyApp> {
     directory,
     faults,
     storedFiles: () => readdir(directory).catch(() => []),
-    close: () => rm(root, { recursive: true, force: true }),
   };
 }
 

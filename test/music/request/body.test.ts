@@ -10,8 +10,8 @@ import { parse } from "./request-parsing.js";
 
 describe("request bodies", () => {
   const apps: BodyApp[] = [];
-  const start = async (options?: BodyAppOptions) => {
-    const app = await bodyApp(options);
+  const start = (options?: BodyAppOptions) => {
+    const app = bodyApp(options);
     apps.push(app);
     return app;
   };
@@ -19,12 +19,11 @@ describe("request bodies", () => {
     for (const app of apps.splice(0)) {
       expect(await app.storedFiles(), "files left in the upload directory").to.deep.equal([]);
       expect(app.faults, "faults inside the server").to.deep.equal([]);
-      await app.close();
     }
   });
 
   const send = async (body: string | Buffer, type: string | null, path = "/releaseTask", headers = {}) => {
-    const { app } = await start();
+    const { app } = start();
     const call = request(app).post(path).set(headers);
     if (type !== null) call.set("Content-Type", type);
     // supertest would set a type for a string.
@@ -32,7 +31,7 @@ describe("request bodies", () => {
   };
   /** Posts without a Content-Type header, which HTTP libraries do not support. */
   const sendWithoutType = async (body: string, path = "/releaseTask") => {
-    const { app } = await start();
+    const { app } = start();
     return rawPost(app, path, `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
   };
 
@@ -105,13 +104,13 @@ describe("request bodies", () => {
     });
 
     it("accepts multipart only for endpoints with forms or files", async () => {
-      const { app } = await start();
+      const { app } = start();
       expect((await request(app).post("/command").field("model", "x")).status).to.equal(415);
       expect((await request(app).post("/question").field("task_id_list", "[]")).status).to.equal(200);
     });
 
     it("accepts an empty body if every field is optional", async () => {
-      const { app } = await start();
+      const { app } = start();
       for (const path of ["/question", "/command"]) {
         const reply = await request(app).post(path);
         expect(reply.status).to.equal(200);
@@ -132,7 +131,7 @@ describe("request bodies", () => {
       audio_duration: 42.5,
     };
     const texts = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]));
-    const { app } = await start();
+    const { app } = start();
     const replies = [
       await request(app).post("/releaseTask").send(values),
       await request(app).post("/releaseTask").type("form").send(texts),
@@ -225,7 +224,7 @@ describe("request bodies", () => {
     ] as const) {
       it(`refuses a ${name} bomb at once, before the body is complete`, async () => {
         const bomb = encode(Buffer.alloc(20_000_000, " "));
-        const { app } = await start();
+        const { app } = start();
         const reply = await rawPost(
           app,
           "/releaseTask",
@@ -242,7 +241,7 @@ describe("request bodies", () => {
     }
 
     it("refuses a too large Content-Length before the body is sent", async () => {
-      const { app } = await start();
+      const { app } = start();
       const reply = await rawPost(
         app,
         "/releaseTask",
@@ -255,7 +254,7 @@ describe("request bodies", () => {
 
   describe("multipart", () => {
     it("returns fields, repeated ones as a list", async () => {
-      const { app } = await start();
+      const { app } = start();
       const reply = await request(app)
         .post("/releaseTask")
         .field("prompt", "naïve")
@@ -273,7 +272,7 @@ describe("request bodies", () => {
       ["src_audio", "source", "ctx_audio_"],
     ] as const) {
       it(`stores a file under ${field} during the request`, async () => {
-        const { app } = await start();
+        const { app } = start();
         const reply = await request(app).post("/releaseTask").attach(field, Buffer.from("sound"), "a.wav");
         expect(reply.body[kind].content).to.equal("sound");
         expect(reply.body[kind].name).to.match(new RegExp(`^${prefix}[0-9a-f-]{36}\\.wav$`));
@@ -281,7 +280,7 @@ describe("request bodies", () => {
     }
 
     it("prefers ctx_audio to src_audio", async () => {
-      const { app } = await start();
+      const { app } = start();
       const reply = await request(app)
         .post("/releaseTask")
         .attach("src_audio", Buffer.from("second"), "a.wav")
@@ -290,7 +289,7 @@ describe("request bodies", () => {
     });
 
     it("uses only the extension of a hostile file name", async () => {
-      const { app } = await start();
+      const { app } = start();
       for (const [name, suffix] of [
         ["../../x.exe", "\\.exe"],
         ["/etc/passwd", ""],
@@ -320,7 +319,7 @@ describe("request bodies", () => {
     });
 
     it("accepts a file of exactly the limit and refuses a larger one", async () => {
-      const { app } = await start({ maxFileBytes: 70_000 });
+      const { app } = start({ maxFileBytes: 70_000 });
       const post = (size: number) =>
         request(app).post("/releaseTask").attach("src_audio", Buffer.alloc(size, 97), "a.wav");
       expect((await post(70_000)).body.source.content).to.have.length(70_000);
@@ -330,7 +329,7 @@ describe("request bodies", () => {
     });
 
     it("refuses too many files, also if none would be stored", async () => {
-      const { app } = await start({ maxFiles: 1 });
+      const { app } = start({ maxFiles: 1 });
       const reply = await request(app)
         .post("/releaseTask")
         .attach("src_audio", Buffer.from("a"), "a.wav")
@@ -340,7 +339,7 @@ describe("request bodies", () => {
     });
 
     it("refuses text parts over the body limit, single or in total", async () => {
-      const { app } = await start({ maxBytes: 1000 });
+      const { app } = start({ maxBytes: 1000 });
       const single = await request(app).post("/releaseTask").field("lyrics", "x".repeat(2000));
       const together = await request(app)
         .post("/releaseTask")
@@ -353,7 +352,7 @@ describe("request bodies", () => {
     });
 
     it("responds to a large refused upload instead of closing the connection", async () => {
-      const { app } = await start({ maxFileBytes: 1000 });
+      const { app } = start({ maxFileBytes: 1000 });
       const reply = await request(app)
         .post("/releaseTask")
         .attach("src_audio", Buffer.alloc(5_000_000), "a.wav");
@@ -361,7 +360,7 @@ describe("request bodies", () => {
     });
 
     it("answers 500 when the upload directory cannot be written", async () => {
-      const failing = await start();
+      const failing = start();
       await writeFile(failing.directory, "a file where the directory should be");
       const reply = await request(failing.app)
         .post("/releaseTask")
@@ -373,7 +372,7 @@ describe("request bodies", () => {
     });
 
     it("deletes partial files when the client disconnects", async () => {
-      const { app, storedFiles } = await start();
+      const { app, storedFiles } = start();
       const server = await listen(app);
       const socket = connect((server.address() as AddressInfo).port);
       const head = '--b\r\nContent-Disposition: form-data; name="src_audio"; filename="a.wav"\r\n\r\n';
@@ -406,7 +405,7 @@ describe("request bodies", () => {
     ];
     for (const [what, type, body, status] of unreadable) {
       it(`answers 401 to ${what} without a key, and ${status} with one`, async () => {
-        const { app } = await start({ apiKey: "k1" });
+        const { app } = start({ apiKey: "k1" });
         const post = (headers: Record<string, string>) =>
           request(app).post("/releaseTask").set("Content-Type", type).set(headers).send(body);
         for (const headers of [{}, { Authorization: "Bearer k2" }]) {
@@ -421,7 +420,7 @@ describe("request bodies", () => {
     }
 
     it("reports the error of a form, not 401, if a valid ai_token precedes the error", async () => {
-      const { app } = await start({ apiKey: "k1", maxFileBytes: 3 });
+      const { app } = start({ apiKey: "k1", maxFileBytes: 3 });
       const post = (token: string) =>
         request(app).post("/releaseTask").field("ai_token", token).attach("src_audio", audio, "a.wav");
       const right = await post("k1");
@@ -433,7 +432,7 @@ describe("request bodies", () => {
     });
 
     it("stores a file after a valid header or an earlier ai_token", async () => {
-      const { app } = await start({ apiKey: "k1" });
+      const { app } = start({ apiKey: "k1" });
       const byHeader = await request(app)
         .post("/releaseTask")
         .set("Authorization", "Bearer k1")
@@ -447,7 +446,7 @@ describe("request bodies", () => {
     });
 
     it("discards a file that comes before the only valid key", async () => {
-      const { app } = await start({ apiKey: "k1" });
+      const { app } = start({ apiKey: "k1" });
       const reply = await request(app)
         .post("/releaseTask")
         .attach("src_audio", audio, "a.wav")
@@ -457,7 +456,7 @@ describe("request bodies", () => {
     });
 
     it("ignores an empty file input before the key", async () => {
-      const { app } = await start({ apiKey: "k1" });
+      const { app } = start({ apiKey: "k1" });
       const body = [
         '--b\r\nContent-Disposition: form-data; name="src_audio"; filename=""',
         "Content-Type: application/octet-stream\r\n\r\n\r\n--b",
@@ -472,7 +471,7 @@ describe("request bodies", () => {
     });
 
     it("stores no file of an unauthenticated upload", async () => {
-      const { app, directory } = await start({ apiKey: "k1" });
+      const { app, directory } = start({ apiKey: "k1" });
       const none = await request(app).post("/releaseTask").attach("src_audio", audio, "a.wav");
       const wrong = await request(app)
         .post("/releaseTask")
@@ -483,7 +482,7 @@ describe("request bodies", () => {
     });
 
     it("deletes stored files when a later ai_token is wrong", async () => {
-      const { app } = await start({ apiKey: "k1" });
+      const { app } = start({ apiKey: "k1" });
       const reply = await request(app)
         .post("/releaseTask")
         .set("Authorization", "Bearer k1")

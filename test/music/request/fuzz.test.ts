@@ -136,15 +136,11 @@ describe("request bodies under random input", () => {
   let app: BodyApp;
   let server: Server;
   before(async () => {
-    app = await bodyApp({ apiKey: "k1", maxBytes: 2000, maxFileBytes: 500, maxFiles: 2 });
+    app = bodyApp({ apiKey: "k1", maxBytes: 2000, maxFileBytes: 500, maxFiles: 2 });
     server = app.app.listen(0, "127.0.0.1");
     await once(server, "listening");
   });
-  after(async () => {
-    server.closeAllConnections();
-    server.close();
-    await app.close();
-  });
+  after(() => server.close().closeAllConnections());
 
   /** Posts raw chunks and returns status and JSON of the response. */
   async function post(path: string, headers: Record<string, string>, chunks: Buffer[]) {

@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
 import { FileStorage } from "../../../src/music/storage/file-storage.js";
 import { ObjectStore } from "../../../src/music/storage/object-store.js";
+import { temporaryDirectory } from "../tasks.js";
 import { BUCKET, type S3Server, startS3 } from "./s3-server.js";
 
 describe("object store", () => {
@@ -31,14 +31,13 @@ describe("object store", () => {
   beforeEach(async () => {
     server = await startS3();
     Object.assign(process.env, server.environment);
-    directory = await mkdtemp(join(tmpdir(), "carillon-store-"));
+    directory = temporaryDirectory();
     store = await ObjectStore.open(`s3://${BUCKET}/a/deep/prefix`);
   });
 
   afterEach(async () => {
     store.close();
     await server.close();
-    await rm(directory, { recursive: true });
     for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
     Object.assign(process.env, before);
   });

@@ -1,9 +1,7 @@
 /** An S3-compatible server for tests. */
-import { mkdtemp, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { temporaryDirectory } from "../tasks.js";
 
 const require = createRequire(import.meta.url);
 const S3rver = require("@20minutes/s3rver") as new (
@@ -28,7 +26,7 @@ export interface S3Server {
 
 /** @param port 0 for any free port */
 export async function startS3(port = 0): Promise<S3Server> {
-  const directory = await mkdtemp(join(tmpdir(), "carillon-s3-"));
+  const directory = temporaryDirectory();
   const configureBuckets = [{ name: BUCKET }];
   // s3rver computes signatures of bucket requests differently from S3.
   const allowMismatchedSignatures = true;
@@ -42,10 +40,7 @@ export async function startS3(port = 0): Promise<S3Server> {
     checkSignatures: (isChecking) => {
       server.allowMismatchedSignatures = !isChecking;
     },
-    close: async () => {
-      await server.close().catch(ifNotClosed);
-      await rm(directory, { recursive: true, force: true });
-    },
+    close: () => server.close().catch(ifNotClosed),
   };
 }
 

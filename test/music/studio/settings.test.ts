@@ -1,10 +1,10 @@
 /** Settings of songs and of the form can be kept and used again. */
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
+import { temporaryDirectory } from "../tasks.js";
 import { button, PLACES, Studio } from "./studio-fixture.js";
 
 describe("settings in the studio", function () {
@@ -36,7 +36,7 @@ describe("settings in the studio", function () {
 
       if (width === 390) await button(page, "Make a song").click();
       await sound(page).fill("other words");
-      const directory = mkdtempSync(join(tmpdir(), "carillon-settings-"));
+      const directory = temporaryDirectory();
       const file = join(directory, "song.json");
       writeFileSync(file, readFileSync(path));
       await page.getByText("Presets").click();

@@ -1,6 +1,5 @@
 /** Training in the studio: choose songs, describe them, train, and compare a song before and after. */
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { shortSong } from "../live-server.js";
@@ -15,7 +14,7 @@ describe("training in the studio", function () {
     it(`learns from chosen songs, and makes a song before and after, ${place}`, async () => {
       const { client } = studio.server;
       const song = await client.makeOne({ ...shortSong, prompt: "a reel" });
-      const directory = mkdtempSync(join(tmpdir(), "carillon-training-"));
+      const directory = temporaryDirectory();
       const files = ["one.mp3", "two.mp3"].map((name) => join(directory, name));
       for (const file of files) writeFileSync(file, await client.download(song));
 
