@@ -43,6 +43,30 @@ export class BridgeClient {
     return answer.error;
   }
 
+  /** Saves the city and waits until the save is listed. Resolves with its path. */
+  async save(name: string): Promise<string> {
+    const { path } = await this.run("save", { name });
+    const isListed = ({ saves }: Answer) => saves.some((save: Answer) => save.path === path);
+    await eventually(() => this.state("/state/saves"), isListed);
+    return path;
+  }
+
+  /** Whether the bridge responds. */
+  answers(): Promise<boolean> {
+    return this.get("/health").then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /** Waits until the bridge responds, or no longer does. */
+  async untilAnswers(isUp = true): Promise<void> {
+    await eventually(
+      () => this.answers(),
+      (is) => is === isUp,
+    );
+  }
+
   road(x: number, z: number, toX: number, toZ: number, more: object = {}): Promise<Answer> {
     return this.run("build-road", { start: { x, z }, end: { x: toX, z: toZ }, ...more });
   }

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { bridgeForEach, eventually } from "./bridge.js";
+import { bridgeForEach } from "./bridge.js";
 import { smallTown } from "./simulation/towns.js";
 
 const WEEKS_PER_YEAR = 52;
@@ -127,11 +127,7 @@ describe("load-city", () => {
     const { client, city, game } = bridge;
     smallTown(city);
     const { hash } = await client.state("/state/hash");
-    await client.run("save", { name: "Before" });
-    await eventually(
-      () => client.state("/state/saves"),
-      ({ total }) => total === 1,
-    );
+    await client.save("Before");
     await game.savesSettled();
     await client.run("advance", { weeks: 1 });
     expect((await client.state("/state/hash")).hash).to.not.equal(hash);

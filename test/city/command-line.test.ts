@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { READ_ROUTES } from "../../src/city/embedded-routes.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { type Answer, BridgeClient, eventually } from "./bridge.js";
+import { type Answer, BridgeClient } from "./bridge.js";
 import { loadWorld } from "./simulation/towns.js";
 
 const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
@@ -64,12 +64,7 @@ describe("carillon city", () => {
     await client.run("set-simulation-speed", { paused: true });
     await client.road(0, 0, 80, 0, { name: "Agent Street" });
     await client.run("set-zone", { center: { x: 40, z: 0 } });
-    const { path } = await client.run("save", { name });
-    await eventually(
-      () => client.state("/state/saves"),
-      ({ saves }) => saves.some((save: Answer) => save.path === path),
-    );
-    return path;
+    return client.save(name);
   }
 
   async function everything(client: BridgeClient): Promise<Answer> {
@@ -172,15 +167,11 @@ describe("carillon city", () => {
     const { child, client } = await served();
     await client.run("set-simulation-speed", { paused: true });
     await client.road(0, 0, 80, 0, { name: "Agent Kept" });
-    const kept = await client.run("save", { name: "Kept" });
-    await eventually(
-      () => savedNames(client),
-      (names) => names.includes("Kept"),
-    );
+    const kept = await client.save("Kept");
     await client.road(0, 200, 80, 200, { name: "Agent Lost" });
     await end(child, "SIGTERM");
     const newest = newestSave(directory);
-    expect(newest).to.not.equal(kept.path);
+    expect(newest).to.not.equal(kept);
     truncateSync(newest, 700);
     const damaged = readFileSync(newest);
     const again = carillonCity();

@@ -50,24 +50,27 @@ describe("the city page", function () {
     });
     page.on("pageerror", (error) => complaints.push(error.message));
     await page.goto(bridge.client.url);
-    await eventually(
-      () => count(HOME),
-      (pixels) => pixels > 0,
-    );
+    await untilCount(HOME, (pixels) => pixels > 0);
   });
 
-  /** Counts the map's pixels of one colour. */
-  async function count(color: readonly number[]): Promise<number> {
-    return page.evaluate(`(() => {
+  /** Sums an expression of red, green and blue over all pixels of the map. */
+  const sumOf = (expression: string) =>
+    page.evaluate<number>(`(() => {
       const canvas = document.getElementById("map");
       const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-      let count = 0;
+      let sum = 0;
       for (let i = 0; i < data.length; i += 4) {
-        if (data[i] === ${color[0]} && data[i + 1] === ${color[1]} && data[i + 2] === ${color[2]}) count++;
+        const red = data[i], green = data[i + 1], blue = data[i + 2];
+        sum += Number(${expression});
       }
-      return count;
+      return sum;
     })()`);
-  }
+  const count = ([red, green, blue]: readonly number[]) =>
+    sumOf(`red === ${red} && green === ${green} && blue === ${blue}`);
+  /** Counts pixels with a green tint of at least this strength: homes, or high values of a data layer. */
+  const greens = (least: number) => sumOf(`green - red > ${least} && green - blue > ${least}`);
+  const untilCount = (color: readonly number[], satisfies: (pixels: number) => boolean) =>
+    eventually(() => count(color), satisfies);
 
   it("draws roads, buildings and services, and shows the city's state, money, history and messages", async () => {
     expect(await count(SMALL_ROAD)).to.be.above(1000);
@@ -92,20 +95,12 @@ describe("the city page", function () {
   it("starts and stops the clock", async () => {
     const before = await page.textContent("#clock");
     await page.getByRole("button", { name: "Speed 3" }).click();
-    const running = await eventually(
-      async () => (await bridge.client.state("/state/summary")).simulation,
-      ({ paused }) => !paused,
-    );
+    const simulation = async () => (await bridge.client.state("/state/summary")).simulation;
+    const running = await eventually(simulation, ({ paused }) => !paused);
     expect(running.selectedSpeed).to.equal(3);
-    await eventually(
-      () => page.textContent("#clock"),
-      (text) => text !== before,
-    );
+    await eventually(async () => (await page.textContent("#clock")) !== before, Boolean);
     await page.getByRole("button", { name: "Pause" }).click();
-    const stopped = await eventually(
-      async () => (await bridge.client.state("/state/summary")).simulation,
-      ({ paused }) => paused,
-    );
+    const stopped = await eventually(simulation, ({ paused }) => paused);
     expect(stopped.selectedSpeed).to.equal(3);
     await page.getByRole("button", { name: "Pause", pressed: true }).waitFor();
   });
@@ -116,10 +111,7 @@ describe("the city page", function () {
     await bridge.client.refusal("place-building", { buildingPrefab: "<img src=x onerror=alert(1)>" });
     await page.getByText("API OK: Build network Basic Road").waitFor();
     await page.getByText("API FAIL: Place building <img src=x onerror=alert(1)>").waitFor();
-    await eventually(
-      () => count(SMALL_ROAD),
-      (pixels) => pixels > roads + 50,
-    );
+    await untilCount(SMALL_ROAD, (pixels) => pixels > roads + 50);
     expect(await page.locator("#feed li").allTextContents()).to.satisfy((lines: string[]) =>
       lines.every((line) => !line.includes("Read ")),
     );
@@ -151,22 +143,13 @@ describe("the city page", function () {
   it("shows and hides layers, and draws data layers with a scale", async () => {
     expect(await count(WATER_PIPE)).to.equal(0);
     await page.getByLabel("Water pipes").check();
-    await eventually(
-      () => count(WATER_PIPE),
-      (pixels) => pixels > 100,
-    );
+    await untilCount(WATER_PIPE, (pixels) => pixels > 100);
     await page.getByLabel("Buildings").uncheck();
-    await eventually(
-      () => count(HOME),
-      (pixels) => pixels === 0,
-    );
+    await untilCount(HOME, (pixels) => pixels === 0);
     await page.getByLabel("Buildings").check();
-    await eventually(
-      () => count(HOME),
-      (pixels) => pixels > 0,
-    );
+    await untilCount(HOME, (pixels) => pixels > 0);
 
-    const good = async () => (await page.evaluate(hueCount("Good"))) as number;
+    const good = () => greens(30);
     const before = await good();
     await page.getByRole("combobox", { name: "Data" }).selectOption("power");
     await eventually(good, (pixels) => pixels > before + 500);
@@ -187,7 +170,7 @@ describe("the city page", function () {
     for (const layer of ["Zones", "Terrain and water", "Problems", "Services"]) {
       await page.getByRole("checkbox", { name: layer }).uncheck();
     }
-    const green = async () => (await page.evaluate(hueCount("Residential"))) as number;
+    const green = () => greens(12);
     await eventually(green, (pixels) => pixels > 4);
     await page.getByLabel("Buildings").uncheck();
     await eventually(green, (pixels) => pixels === 0);
@@ -219,25 +202,16 @@ describe("the city page", function () {
     expect(stands()).to.equal(true);
     await page.getByRole("button", { name: "Bulldoze" }).click();
     await page.getByRole("button", { name: "Yes, do it" }).click();
-    await eventually(
-      async () => stands(),
-      (still) => !still,
-    );
+    await eventually(async () => !stands(), Boolean);
     await clickAt(400, 200);
     await page.getByText(/\(Segment \d+\)$/).waitFor();
-    await eventually(
-      () => count(MARK),
-      (pixels) => pixels > 50,
-    );
+    await untilCount(MARK, (pixels) => pixels > 50);
     await clickAt(600, 200);
     await page.getByText("Ground at").waitFor();
     await page.locator("#details-body").getByText("High school").waitFor();
     await page.getByRole("button", { name: "Close details" }).click();
     await page.locator("#details").waitFor({ state: "hidden" });
-    await eventually(
-      () => count(MARK),
-      (pixels) => pixels === 0,
-    );
+    await untilCount(MARK, (pixels) => pixels === 0);
   });
 
   it("builds a road, a zone and a service after a dry run, and undoes by bulldozing", async () => {
@@ -300,10 +274,7 @@ describe("the city page", function () {
     setBuildingActive.act(bridge.city, { id: turbine, active: false });
     await page.getByRole("button", { name: "Turned off: 1" }).click();
     await page.getByText(`Wind Turbine (Building ${turbine})`).waitFor();
-    await eventually(
-      () => count(MARK),
-      (pixels) => pixels > 50,
-    );
+    await untilCount(MARK, (pixels) => pixels > 50);
     await bridge.client.road(400, 300, 520, 300, { roadPrefab: "Basic Road" });
     await page.getByRole("button", { name: "API OK: Build network Basic Road" }).click();
     await page.getByText(/\(Segment \d+\)$/).waitFor();
@@ -311,14 +282,7 @@ describe("the city page", function () {
 
   it("turns dark at night", async () => {
     for (let i = 0; i < 3; i++) await page.getByRole("button", { name: "Zoom in" }).click();
-    const light = async () =>
-      (await page.evaluate(`(() => {
-        const canvas = document.getElementById("map");
-        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-        let sum = 0;
-        for (let i = 0; i < data.length; i += 4) sum += data[i] + data[i + 1] + data[i + 2];
-        return sum / data.length;
-      })()`)) as number;
+    const light = () => sumOf("red + green + blue");
     const day = await light();
     advance(bridge.city, (8 * TWO_WEEKS_FRAMES) / 2);
     await eventually(light, (now) => now < 0.8 * day);
@@ -330,28 +294,16 @@ describe("the city page", function () {
     const atFirst = await count(HOME);
     await page.locator("#map").focus();
     await page.keyboard.press("+");
-    const nearer = await eventually(
-      () => count(HOME),
-      (pixels) => pixels > atFirst,
-    );
+    const nearer = await untilCount(HOME, (pixels) => pixels > atFirst);
     await page.mouse.move(400, 400);
     await page.mouse.wheel(0, -100);
-    await eventually(
-      () => count(HOME),
-      (pixels) => pixels !== nearer,
-    );
+    await untilCount(HOME, (pixels) => pixels !== nearer);
     await page.mouse.down();
     await page.mouse.move(5000, 400);
     await page.mouse.up();
-    await eventually(
-      () => count(HOME),
-      (pixels) => pixels === 0,
-    );
+    await untilCount(HOME, (pixels) => pixels === 0);
     await page.getByRole("button", { name: "Whole city" }).click();
-    await eventually(
-      () => count(HOME),
-      (pixels) => pixels === atFirst,
-    );
+    await untilCount(HOME, (pixels) => pixels === atFirst);
     expect(await count(HIGHWAY)).to.be.above(0);
   });
 
@@ -380,10 +332,7 @@ describe("the city page", function () {
     const game = await startPlainGame(bridge.client.url);
     const front = await startCity(loadConfig({ CITY_BRIDGE_PORT: "0", CITY_GAME_URL: game.url }), SILENT);
     await page.goto(front.url);
-    await eventually(
-      () => count(HOME),
-      (pixels) => pixels > 0,
-    );
+    await untilCount(HOME, (pixels) => pixels > 0);
     await page.getByLabel("Terrain and water").waitFor({ state: "hidden" });
     expect(await page.getByLabel("Zones").isVisible()).to.equal(false);
     expect(await page.getByLabel("Services").isVisible()).to.equal(true);
@@ -429,20 +378,6 @@ describe("the city page", function () {
     return found.id;
   }
 });
-
-/** Counts pixels with a green tint, however faint: homes, or high values of a data layer. */
-function hueCount(what: "Residential" | "Good"): string {
-  const least = what === "Good" ? 30 : 12;
-  return `(() => {
-    const canvas = document.getElementById("map");
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    let count = 0;
-    for (let i = 0; i < data.length; i += 4) {
-      if (data[i + 1] - data[i] > ${least} && data[i + 1] - data[i + 2] > ${least}) count++;
-    }
-    return count;
-  })()`;
-}
 
 describe("endpoints for the page", () => {
   const bridge = bridgeForEach({ map: "empty" });

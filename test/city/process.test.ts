@@ -10,7 +10,7 @@ import { startCityProcess } from "../../src/city/process.js";
 import type { BridgeServer } from "../../src/city/server.js";
 import { createLogger } from "../../src/system/log.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { type Answer, BridgeClient, eventually } from "./bridge.js";
+import { type Answer, BridgeClient } from "./bridge.js";
 
 const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const command = [cli, "city", "--for-parent"] as const;
@@ -53,33 +53,17 @@ describe("the city in its own process", function () {
     return found;
   }
 
-  const answers = (client: BridgeClient) =>
-    client.get("/health").then(
-      () => true,
-      () => false,
-    );
-
   it("restarts at its address from the last save after every crash @slow", async () => {
     const client = await start({ CITY_NEW: "true" });
     await client.run("set-simulation-speed", { paused: true });
     for (const life of [1, 2]) {
       await client.road(0, life * 100, 80, life * 100, { name: `Agent Kept ${life}` });
-      const { saveName } = await client.run("save", { name: `Life ${life}` });
-      await eventually(
-        () => client.state("/state/saves"),
-        ({ saves }) => saves.some(({ name }: Answer) => name === saveName),
-      );
+      await client.save(`Life ${life}`);
       await client.road(0, 1000, 80, 1000, { name: "Agent Lost" });
       const killed = processId();
       process.kill(killed, "SIGKILL");
-      await eventually(
-        () => answers(client),
-        (isUp) => !isUp,
-      );
-      await eventually(
-        () => answers(client),
-        (isUp) => isUp,
-      );
+      await client.untilAnswers(false);
+      await client.untilAnswers();
       expect(processId()).to.not.equal(killed);
       expect(await roads(client))
         .to.include(`Agent Kept ${life}`)
@@ -131,7 +115,7 @@ describe("the city in its own process", function () {
     parent.kill("SIGKILL");
     // The new city waits until the orphaned one has ended.
     expect(await roads(await start())).to.include("Agent Orphan");
-    expect(await answers(client)).to.equal(false);
+    expect(await client.answers()).to.equal(false);
     expect(readdirSync(directory).filter((name) => name.endsWith(".part"))).to.deep.equal([]);
   });
 });

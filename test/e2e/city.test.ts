@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { expect } from "chai";
-import { type Answer, BridgeClient, eventually } from "../city/bridge.js";
+import { type Answer, BridgeClient } from "../city/bridge.js";
 import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess } from "./served-process.js";
@@ -8,11 +8,6 @@ import { endServed, ServedProcess } from "./served-process.js";
 describe("the city next to the music service", () => {
   const segmentNames = async (city: BridgeClient) =>
     (await city.state("/state/networks")).segments.map(({ name }: Answer) => name as string);
-  const answers = (city: BridgeClient) =>
-    city.get("/health").then(
-      () => true,
-      () => false,
-    );
 
   afterEach(endServed);
 
@@ -23,19 +18,13 @@ describe("the city next to the music service", () => {
     const song = await server.client.submit(shortSong);
     await server.client.untilStarted(song);
     process.kill(server.cityProcessId(), "SIGKILL");
-    await eventually(
-      () => answers(city),
-      (isUp) => !isUp,
-    );
+    await city.untilAnswers(false);
     expect((await server.client.get("/health")).status).to.equal(200);
     expect((await server.client.finished(song)).item.status).to.equal(1);
-    await eventually(
-      () => answers(city),
-      (isUp) => isUp,
-    );
+    await city.untilAnswers();
     await city.road(0, 0, 80, 0, { name: "Agent Again" });
     expect(await server.end("SIGTERM")).to.equal(0);
-    expect(await answers(city)).to.equal(false);
+    expect(await city.answers()).to.equal(false);
   });
 
   it("recovers after either process was killed or stopped during a request @slow", async () => {
