@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { v4 as uuid } from "uuid";
+import type { CatalogFilter } from "../../src/music/queue/catalog.js";
 import { EmbeddedQueue, type QueueOptions } from "../../src/music/queue/embedded-queue.js";
 import type { SongResult, Task, TaskStore } from "../../src/music/queue/store.js";
 import type { TaskRunner } from "../../src/music/queue/task-queue.js";
@@ -60,6 +61,18 @@ export function makeResult(change: Partial<SongResult> = {}): SongResult {
     ...change,
   };
 }
+
+/** Filter for a page of all tasks. */
+export const EVERY_TASK: CatalogFilter = {
+  ids: null,
+  order: "newest",
+  state: null,
+  favorite: null,
+  retakesOf: null,
+  search: "",
+  offset: 0,
+  limit: 100,
+};
 
 /** Creates an embedded queue without opening it. */
 export function embeddedQueue(

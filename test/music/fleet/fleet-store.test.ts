@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { FleetStore } from "../../../src/music/fleet/fleet-store.js";
 import { Quarantine } from "../../../src/music/fleet/quarantine.js";
 import { connectRedis } from "../../../src/music/fleet/redis.js";
-import { makeTask } from "../tasks.js";
+import { EVERY_TASK, makeTask } from "../tasks.js";
 import { RedisServer } from "./redis-server.js";
 
 /** More changes than Redis keeps. */
@@ -34,18 +34,7 @@ describe("the tasks of a fleet", () => {
   });
 
   const search = async (store: FleetStore, words: string, state: "succeeded" | null = null) =>
-    (
-      await store.page({
-        ids: null,
-        order: "newest",
-        state,
-        favorite: null,
-        retakesOf: null,
-        search: words,
-        offset: 0,
-        limit: 10,
-      })
-    ).ids;
+    (await store.page({ ...EVERY_TASK, state, search: words })).ids;
 
   it("are searched in their current state after changes of other processes", async () => {
     const [near, far] = [await openStore(), await openStore()];
@@ -62,16 +51,7 @@ describe("the tasks of a fleet", () => {
     await near.remove(first);
     expect(await search(far, "bossa")).to.deep.equal([third, second]);
     await near.update(second, (task) => ({ ...task, favorite: true }));
-    const others = await far.page({
-      state: null,
-      favorite: false,
-      retakesOf: null,
-      ids: null,
-      order: "newest",
-      search: "",
-      offset: 0,
-      limit: 10,
-    });
+    const others = await far.page({ ...EVERY_TASK, favorite: false });
     expect(others).to.deep.equal({ total: 1, ids: [third] });
   });
 
@@ -85,17 +65,7 @@ describe("the tasks of a fleet", () => {
     for (let begin = 0; begin < MANY; begin += BATCH) {
       await Promise.all(tasks.slice(begin, begin + BATCH).map((task) => near.add(task)));
     }
-    const { total, ids } = await far.page({
-      ...{
-        ids: null,
-        order: "newest" as const,
-        state: null,
-        favorite: null,
-        retakesOf: null,
-        search: "bossa",
-      },
-      ...{ offset: MANY - 1, limit: 10 },
-    });
+    const { total, ids } = await far.page({ ...EVERY_TASK, search: "bossa", offset: MANY - 1 });
     expect(total).to.equal(MANY);
     expect(ids).to.deep.equal([tasks[0]?.id]);
   });

@@ -6,12 +6,10 @@ import { EngineError } from "../../../src/engine/errors.js";
 import { HttpError, RequestError } from "../../../src/music/errors.js";
 import { Calls, TEXT_CALLS } from "../../../src/music/fleet/calls.js";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
-import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
-import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
 import { FleetUnreachableError } from "../../../src/music/fleet/redis.js";
 import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
 import type { Task } from "../../../src/music/queue/store.js";
-import { ManualRunner } from "../queue/manual-runner.js";
+import { type announced, memberOf, stubModel } from "./member.js";
 import { RedisServer } from "./redis-server.js";
 
 const log = pino({ level: "silent" });
@@ -20,57 +18,25 @@ const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null }
 const LEASE_MS = 600;
 const DAY_MS = 24 * 60 * 60_000;
 
-interface Member {
-  fleet: Fleet;
-  queue: FleetQueue;
-  runner: ManualRunner;
-}
+type Member = ReturnType<typeof memberOf>;
 
 describe("a fleet", () => {
   let server: RedisServer;
   const members: Member[] = [];
 
   async function join(
-    worker: Partial<ReturnType<typeof announced>> | null = null,
+    describes: Partial<ReturnType<typeof announced>> | null = null,
     places = 1,
   ): Promise<Member> {
     const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
-    const runner = new ManualRunner();
-    const limits = { places, jobTimeoutSeconds: 0, averageWindow: 3 };
-    const description = announced(worker ?? {});
     const name = `worker ${members.length}`;
-    const options = { ...limits, name, describe: async () => description };
-    const own = worker === null ? null : new FleetWorker(fleet, runner, options, log);
-    const cleanUp = (task: Task) => runner.cleanUp(task);
-    const queue = new FleetQueue(fleet, { capacity: 0, averageJobSeconds: 5, cleanUp }, log, own);
-    const member = { fleet, queue, runner };
+    const member = memberOf(fleet, { log, worker: describes && { name, places, describes } });
     members.push(member);
-    queue.start();
+    member.queue.start();
     const isKnown = async () => (await fleet.workers.refresh()).some((other) => other.name === name);
-    while (worker !== null && !(await isKnown())) await sleep(10);
+    while (describes !== null && !(await isKnown())) await sleep(10);
     return member;
   }
-
-  function announced(change: object) {
-    return {
-      version: "0.0.0",
-      device: "cpu",
-      free_memory_bytes: 1,
-      models: [model("stub")],
-      lm_models: [] as string[],
-      payload_versions: [RECORD_VERSION],
-      ...change,
-    };
-  }
-
-  const model = (name: string, isLoaded = true) => ({
-    name,
-    slot: 1,
-    is_loaded: isLoaded,
-    is_turbo: true,
-    tasks: null,
-    fingerprint: "files",
-  });
 
   /** Simulates a killed process: no messages in or out. */
   async function die({ fleet }: Member): Promise<void> {
@@ -112,8 +78,8 @@ describe("a fleet", () => {
 
   it("gives each task to a worker with its model and language model", async () => {
     const gateway = await join();
-    const a = await join({ models: [model("a")], lm_models: ["lm-1"] });
-    const b = await join({ models: [model("b")], lm_models: ["lm-1", "lm-2"] });
+    const a = await join({ models: [stubModel("a")], lm_models: ["lm-1"] });
+    const b = await join({ models: [stubModel("b")], lm_models: ["lm-1", "lm-2"] });
     await untilKnown(gateway, 2);
     const submit = async (change: object) => (await gateway.queue.submit({ ...request, ...change })).task;
     const forB = await submit({ model: "vendor/b", lmModelPath: "lm-2" });
@@ -132,7 +98,7 @@ describe("a fleet", () => {
 
   it("gives no task to a worker whose model files differ, until the workers with the first files have stopped", async () => {
     const first = await join({});
-    const other = await join({ models: [{ ...model("stub"), fingerprint: "other files" }] });
+    const other = await join({ models: [stubModel("stub", true, "other files")] });
     const tasks = [await other.queue.submit(request), await other.queue.submit(request)];
     expect((await first.runner.startedAtLeast(1)).task.id).to.equal(tasks[0]?.task.id);
     const { workers } = await first.queue.statistics();
@@ -144,8 +110,8 @@ describe("a fleet", () => {
   });
 
   it("prefers a worker with the model in memory", async () => {
-    const cold = await join({ models: [model("stub", false)] });
-    const warm = await join({ models: [model("stub", true)] });
+    const cold = await join({ models: [stubModel("stub", false)] });
+    const warm = await join({ models: [stubModel("stub", true)] });
     const { task } = await cold.queue.submit(request);
     expect((await warm.runner.startedAtLeast(1)).task.id).to.equal(task.id);
     // The worker with the loaded model is busy.

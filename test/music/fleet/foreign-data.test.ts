@@ -6,25 +6,18 @@ import { pino } from "pino";
 import { Calls, TEXT_CALLS } from "../../../src/music/fleet/calls.js";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetAdapters } from "../../../src/music/fleet/fleet-adapters.js";
-import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
-import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
-import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
 import { hasEnded } from "../../../src/music/queue/catalog.js";
 import { DamagedRecordError, type Task } from "../../../src/music/queue/store.js";
 import type { AdapterStorage } from "../../../src/music/storage/adapter-storage.js";
-import { ManualRunner } from "../queue/manual-runner.js";
+import { EVERY_TASK } from "../tasks.js";
+import { memberOf, stubModel } from "./member.js";
 import { RedisServer } from "./redis-server.js";
 
 const request = { prompt: "a song", lyrics: "", model: "stub", lmModelPath: null } as Task["request"];
 const LEASE_MS = 600;
 const GARBAGE = "garbage \u0000:~ {";
 
-interface Member {
-  fleet: Fleet;
-  queue: FleetQueue;
-  runner: ManualRunner;
-  calls: Calls;
-}
+type Member = ReturnType<typeof memberOf> & { calls: Calls };
 
 describe("a fleet with foreign data in Redis", () => {
   let server: RedisServer;
@@ -35,28 +28,11 @@ describe("a fleet with foreign data in Redis", () => {
 
   async function join(model: string | null): Promise<Member> {
     const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
-    const runner = new ManualRunner();
-    const limits = { places: 2, jobTimeoutSeconds: 0, averageWindow: 3 };
-    const one = {
-      name: model ?? "",
-      slot: 1,
-      is_loaded: true,
-      is_turbo: true,
-      tasks: null,
-      fingerprint: "f",
-    };
-    const description = {
-      ...{ version: "0.0.0", device: "cpu", free_memory_bytes: 1, models: [one] },
-      ...{ lm_models: [], payload_versions: [RECORD_VERSION] },
-    };
     const name = `worker ${members.length}`;
-    const options = { ...limits, name, describe: async () => description };
-    const worker = model === null ? null : new FleetWorker(fleet, runner, options, log);
-    const cleanUp = (task: Task) => runner.cleanUp(task);
-    const queue = new FleetQueue(fleet, { capacity: 0, averageJobSeconds: 5, cleanUp }, log, worker);
-    const member = { fleet, queue, runner, calls: new Calls(fleet) };
+    const worker = model && { name, places: 2, describes: { models: [stubModel(model)] } };
+    const member = { ...memberOf(fleet, { log, worker: worker || null }), calls: new Calls(fleet) };
     members.push(member);
-    queue.start();
+    member.queue.start();
     while (model !== null && !(await fleet.workers.refresh()).some((known) => known.name === name))
       await sleep(5);
     return member;
@@ -222,17 +198,7 @@ describe("a fleet with foreign data in Redis", () => {
           if (key.startsWith("carillon:worker")) await announced();
           await make({ submission: { key, digest: "" } });
           for (const search of ["", "song"]) {
-            const page = {
-              ids: null,
-              order: "newest" as const,
-              state: null,
-              favorite: null,
-              retakesOf: null,
-              search,
-              offset: 0,
-              limit: 100,
-            };
-            for (const id of (await gateway.queue.page(page)).ids)
+            for (const id of (await gateway.queue.page({ ...EVERY_TASK, search })).ids)
               await gateway.queue.get(id).catch(ifDamaged);
           }
           for (const id of busyTasks) await gateway.queue.live(id);

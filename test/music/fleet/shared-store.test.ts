@@ -6,14 +6,11 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { HttpError } from "../../../src/music/errors.js";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
-import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
-import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
 import { SharedStore } from "../../../src/music/fleet/shared-store.js";
-import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
 import type { Task } from "../../../src/music/queue/store.js";
 import { directoryTokens } from "../../../src/music/storage/store-token.js";
-import { ManualRunner } from "../queue/manual-runner.js";
 import { temporaryDirectory } from "../tasks.js";
+import { memberOf } from "./member.js";
 import { RedisServer } from "./redis-server.js";
 
 const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
@@ -74,21 +71,8 @@ describe("the store of a fleet", () => {
     mkdirSync(directory);
     const { fleet } = await enter(directory, "file:///mount");
     const gateway = await enter(directory, "file:///mount");
-    const runner = new ManualRunner();
-    const model = { name: "stub", slot: 1, is_loaded: true, is_turbo: true, tasks: null, fingerprint: "f" };
-    const described = {
-      version: "0.0.0",
-      device: "cpu",
-      free_memory_bytes: 1,
-      models: [model],
-      lm_models: [],
-    };
-    const options = { name: "worker", places: 1, jobTimeoutSeconds: 0, averageWindow: 3 };
-    const describe = async () => ({ ...described, payload_versions: [RECORD_VERSION] });
-    const worker = new FleetWorker(fleet, runner, { ...options, describe }, log);
-    const limits = { capacity: 0, averageJobSeconds: 5, cleanUp: async () => {} };
-    const working = new FleetQueue(fleet, limits, log, worker);
-    const queue = new FleetQueue(gateway.fleet, limits, log);
+    const { runner, queue: working } = memberOf(fleet, { log, worker: { name: "worker" } });
+    const { queue } = memberOf(gateway.fleet, { log, worker: null });
     working.start();
     while ((await gateway.fleet.workers.refresh()).length === 0) await sleep(5);
     await queue.submit(request);

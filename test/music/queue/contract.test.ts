@@ -3,14 +3,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { pino } from "pino";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
-import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
-import { FleetWorker } from "../../../src/music/fleet/fleet-worker.js";
-import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import type { Task } from "../../../src/music/queue/store.js";
 import { QueueFullError, type TaskQueue } from "../../../src/music/queue/task-queue.js";
+import { memberOf } from "../fleet/member.js";
 import { RedisServer } from "../fleet/redis-server.js";
-import { embeddedQueue, makeResult, temporaryDirectory } from "../tasks.js";
+import { EVERY_TASK, embeddedQueue, makeResult, temporaryDirectory } from "../tasks.js";
 import { ManualRunner } from "./manual-runner.js";
 
 interface Limits {
@@ -28,16 +26,6 @@ interface Kind {
 }
 
 const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
-const everything = {
-  ids: null,
-  order: "newest" as const,
-  state: null,
-  favorite: null,
-  retakesOf: null,
-  search: "",
-  offset: 0,
-  limit: 100,
-};
 
 function embedded(): Kind {
   let directory = "";
@@ -64,26 +52,8 @@ function redis(): Kind {
     end: async () => server?.kill(),
     open: async (runner, { capacity, workers, jobTimeoutSeconds }) => {
       const fleet = await Fleet.open((server as RedisServer).url, "", log);
-      const model = { name: "stub", slot: 1, is_loaded: true, is_turbo: true, tasks: null, fingerprint: "" };
-      const described = { version: "0.0.0", device: "cpu", free_memory_bytes: 1, models: [model] };
-      const worker = new FleetWorker(
-        fleet,
-        runner,
-        {
-          name: "worker",
-          places: workers,
-          jobTimeoutSeconds,
-          averageWindow: 3,
-          describe: async () => ({
-            ...described,
-            lm_models: [],
-            payload_versions: [RECORD_VERSION],
-          }),
-        },
-        log,
-      );
-      const options = { capacity, averageJobSeconds: 5, cleanUp: (task: Task) => runner.cleanUp(task) };
-      const queue = new FleetQueue(fleet, options, log, worker);
+      const worker = { name: "worker", places: workers, jobTimeoutSeconds };
+      const { queue } = memberOf(fleet, { log, runner, capacity, worker });
       return { queue, close: () => fleet.close() };
     },
   };
@@ -170,7 +140,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(refused[0].retryAfterSeconds).to.equal(5);
       expect(await queue.assertRoom().catch((error: unknown) => error)).to.be.instanceOf(QueueFullError);
       expect(await counts()).to.include({ total: 3, queued: 2, running: 1 });
-      expect((await queue.page(everything)).total).to.equal(3);
+      expect((await queue.page(EVERY_TASK)).total).to.equal(3);
     });
 
     it("runs as many jobs at once as it has workers", async () => {
@@ -299,7 +269,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       (await runner.startedAtLeast(1)).succeed();
       await runner.startedAtLeast(2);
       await queue.update(ids[0], (task) => ({ ...task, title: "Harbour", favorite: true }));
-      const page = (filter: object) => queue.page({ ...everything, ...filter });
+      const page = (filter: object) => queue.page({ ...EVERY_TASK, ...filter });
       expect(await page({})).to.deep.equal({ total: 3, ids: [ids[2], ids[1], ids[0]] });
       expect(await page({ offset: 1, limit: 1 })).to.deep.equal({ total: 3, ids: [ids[1]] });
       expect(await page({ state: "running" })).to.deep.equal({ total: 1, ids: [ids[1]] });
@@ -322,7 +292,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       await submit();
       const retake = (await queue.submit(request, { retakeOf: id })).task;
       expect(retake.retakeOf).to.equal(id);
-      const page = (retakesOf: string) => queue.page({ ...everything, retakesOf });
+      const page = (retakesOf: string) => queue.page({ ...EVERY_TASK, retakesOf });
       expect(await page(id)).to.deep.equal({ total: 2, ids: [retake.id, id] });
       expect(await page(retake.id)).to.deep.equal({ total: 1, ids: [retake.id] });
     });
