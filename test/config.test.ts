@@ -2,15 +2,12 @@ import { delimiter, resolve } from "node:path";
 import { expect } from "chai";
 import fc from "fast-check";
 import { ConfigError, loadConfig, renderConfigTable } from "../src/config.js";
+import { thrownBy } from "./failures.js";
 
 const refusal = (environment: Record<string, string>): ConfigError => {
-  try {
-    loadConfig(environment);
-  } catch (error) {
-    expect(error).to.be.instanceOf(ConfigError);
-    return error as ConfigError;
-  }
-  throw new Error("no error was thrown");
+  const error = thrownBy(() => loadConfig(environment));
+  expect(error).to.be.instanceOf(ConfigError);
+  return error as ConfigError;
 };
 
 describe("configuration", () => {

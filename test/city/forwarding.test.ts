@@ -1,11 +1,12 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
 import { startCity } from "../../src/city/index.js";
 import type { BridgeServer } from "../../src/city/server.js";
 import { loadConfig } from "../../src/config.js";
+import { failureOf } from "../failures.js";
+import { listenLocally } from "../local-server.js";
 import { BridgeClient, bridgeForEach, eventually, SILENT } from "./bridge.js";
 import { advance, smallTown } from "./simulation/towns.js";
 
@@ -97,8 +98,7 @@ describe("a bridge in front of a game that checks requests or does not answer", 
         response.end(Buffer.from([0xff, 0xfe, 0]));
       }
     });
-    await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
-    url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+    ({ url } = await listenLocally(upstream));
   });
   afterEach(() => upstream.close());
 
@@ -205,10 +205,7 @@ describe("a bridge in front of a game that checks requests or does not answer", 
 
   it("rejects invalid settings", async () => {
     const start = (settings: Record<string, string>, load?: string) =>
-      startCity(loadConfig(settings), SILENT, { load }).then(
-        () => null,
-        (error) => error,
-      );
+      failureOf(startCity(loadConfig(settings), SILENT, { load }));
     const loop = await start({ CITY_GAME_URL: "http://localhost:32123" });
     expect(loop.message).to.include("CITY_GAME_URL").and.include("32123");
     const scheme = await start({ CITY_GAME_URL: "ftp://127.0.0.1:9" });

@@ -1,7 +1,6 @@
 /** Tests the city page in a real browser, served by a real bridge with a small town. */
 
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import axe from "axe-core";
 import { expect } from "chai";
 import type { Browser, Page } from "playwright-core";
@@ -9,6 +8,7 @@ import { setBuildingActive } from "../../src/city/commands/set-building-active.j
 import { startCity } from "../../src/city/index.js";
 import { loadConfig } from "../../src/config.js";
 import { launchBrowser } from "../browser.js";
+import { listenLocally } from "../local-server.js";
 import { bridgeForEach, eventually, SILENT } from "./bridge.js";
 import { advance, smallTown } from "./simulation/towns.js";
 
@@ -442,9 +442,9 @@ async function startPlainGame(cityUrl: string): Promise<{ url: string; close: ()
       response.end(await (await fetch(cityUrl + url)).text());
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { url } = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     close: () => new Promise((resolve) => server.close(resolve)),
   };
 }

@@ -3,12 +3,13 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { startCityProcess } from "../../src/city/process.js";
 import type { BridgeServer } from "../../src/city/server.js";
 import { createLogger } from "../../src/system/log.js";
+import { listenLocally } from "../local-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { type Answer, BridgeClient } from "./bridge.js";
 
@@ -72,9 +73,8 @@ describe("the city in its own process", function () {
   });
 
   it("reports a failed start in one line", async () => {
-    const taken = createServer().listen(0, "127.0.0.1");
-    await once(taken, "listening");
-    const { port } = taken.address() as AddressInfo;
+    const taken = createServer();
+    const { port } = await listenLocally(taken);
     for (const [settings, complaint] of [
       [{ CITY_BRIDGE_PORT: String(port) }, /^CITY_BRIDGE_PORT: port \d+ is taken, .*$/],
       [{ CITY_GAME_URL: "ftp://127.0.0.1" }, /^CITY_GAME_URL must begin with .*$/],

@@ -1,17 +1,12 @@
 import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { Carillon, CarillonError, TaskFailedError, type TaskProgress } from "../../src/client/index.js";
 import { endServed, ServedProcess } from "../e2e/served-process.js";
+import { failureOf } from "../failures.js";
+import { listenLocally } from "../local-server.js";
 import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
-
-const failureOf = async (work: Promise<unknown>): Promise<Error> => {
-  const outcome = await work.catch((error: unknown) => error);
-  expect(outcome).to.be.instanceOf(Error);
-  return outcome as Error;
-};
 
 describe("the client", () => {
   const directory = temporaryDirectory();
@@ -115,8 +110,7 @@ describe("the client", () => {
       });
     });
     proxy.on("error", () => {});
-    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
-    const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const { url } = await listenLocally(proxy);
     const behind = new Carillon({ url, key: "k1", silenceSeconds: 0.2 });
     const { task_id: id } = await carillon.submit(shortSong);
     expect(await behind.wait(id)).to.include({ state: "succeeded" });

@@ -1,11 +1,12 @@
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
+import { listenLocally } from "../local-server.js";
 import { writeLora } from "../music/adapter-files.js";
 import { writeRecording } from "../music/audio/recordings.js";
 import { longSong } from "../music/live-server.js";
@@ -258,9 +259,8 @@ describe("the command line", () => {
   });
 
   it("reports each problem and its fix with carillon doctor", async () => {
-    const taken = createServer().listen(0, "127.0.0.1");
-    await once(taken, "listening");
-    const { port } = taken.address() as AddressInfo;
+    const taken = createServer();
+    const { port } = await listenLocally(taken);
     const here = { SVC_HOME: directory, SVC_API_PORT: String(port), SVC_API_HOST: "0.0.0.0" };
     const poor = { ...here, PATH: directory, CARILLON_ADDON: join(directory, "absent.node") };
     const { code, stdout } = await carillon(["doctor"], poor);

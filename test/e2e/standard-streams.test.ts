@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { freePort } from "../local-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { cli, stub } from "./served-process.js";
 
@@ -25,15 +25,6 @@ describe("blocked standard streams", () => {
   after(() => {
     for (const child of started) child.kill("SIGKILL");
   });
-
-  async function freePort(): Promise<number> {
-    const server = createServer().listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const { port } = server.address() as { port: number };
-    server.close();
-    await once(server, "close");
-    return port;
-  }
 
   /** Starts a server, waits until it responds, and stops it. @returns its metrics and exit code */
   async function serve(home: string, command: readonly string[], stdout: Target, stderr: Target) {

@@ -6,6 +6,7 @@ import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { loadAddon } from "../../src/engine/native.js";
 import type { EngineOptions, SongAdapter } from "../../src/engine/types.js";
+import { failureOf } from "../failures.js";
 import { writeLokr, writeLora } from "../music/adapter-files.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { engineOptions, testDevice } from "./embedded.js";
@@ -30,12 +31,7 @@ describe("adapters through the addon", () => {
     return renderer;
   }
 
-  async function codeOf(promise: Promise<unknown>): Promise<unknown> {
-    return promise.then(
-      () => "none",
-      (error: { code: unknown }) => error.code,
-    );
-  }
+  const codeOf = async (promise: Promise<unknown>) => (await failureOf(promise)).code;
 
   function files(path: string): AdapterFiles {
     return { path, doraEpsilon: "float32" };

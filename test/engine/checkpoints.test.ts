@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { ModelSource } from "../../src/engine/addon.js";
 import { Checkpoints, fingerprintOf } from "../../src/engine/checkpoints.js";
+import { thrownBy } from "../failures.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 describe("Checkpoints", () => {
@@ -23,14 +24,10 @@ describe("Checkpoints", () => {
     return { path, prefix: "", config: null };
   }
 
-  function failureOf(action: () => unknown): string {
-    try {
-      action();
-    } catch (error) {
-      expect(error).to.include({ name: "EngineError", code: "MODEL_NOT_FOUND" });
-      return (error as Error).message;
-    }
-    throw new Error("no error was thrown");
+  function refusal(action: () => unknown): string {
+    const error = thrownBy(action);
+    expect(error).to.include({ name: "EngineError", code: "MODEL_NOT_FOUND" });
+    return error.message;
   }
 
   it("computes a fingerprint of configuration and weights, independent of the location", async () => {
@@ -114,12 +111,12 @@ describe("Checkpoints", () => {
     expect(checkpoints.usesEmbedded("acestep-v15-turbo")).to.equal(true);
     expect(checkpoints.configured("acestep-5Hz-lm-0.6B")).to.equal("carillon-nano/lm");
     expect(checkpoints.configured("acestep-v15-base")).to.equal("acestep-v15-base");
-    expect(failureOf(() => checkpoints.renderer("acestep-v15-turbo"))).to.contain("acestep-v15-turbo");
+    expect(refusal(() => checkpoints.renderer("acestep-v15-turbo"))).to.contain("acestep-v15-turbo");
     expect(checkpoints.languageModel("carillon-nano/lm").model.path).to.match(/carillon-nano.lm$/);
 
-    const message = failureOf(() => checkpoints.renderer("acestep-v15-base"));
+    const message = refusal(() => checkpoints.renderer("acestep-v15-base"));
     expect(message).to.contain("acestep-v15-base").and.to.contain(join(root, "acestep-v15-base"));
-    expect(failureOf(() => checkpoints.languageModel("acestep-5Hz-lm-4B"))).to.contain("acestep-5Hz-lm-4B");
+    expect(refusal(() => checkpoints.languageModel("acestep-5Hz-lm-4B"))).to.contain("acestep-5Hz-lm-4B");
   });
 
   it("names a model configured by path after its folder", async () => {
@@ -158,7 +155,7 @@ describe("Checkpoints", () => {
 
   it("says which part of a model is missing", async () => {
     await write("lonely/config.json", { is_turbo: true });
-    const message = failureOf(() => checkpoints.renderer("lonely"));
+    const message = refusal(() => checkpoints.renderer("lonely"));
     expect(message)
       .to.contain(join(root, "lonely", "text_encoder"))
       .and.to.contain("Qwen3-Embedding-0.6B");

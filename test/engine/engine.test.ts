@@ -7,6 +7,7 @@ import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { KEY_MODES } from "../../src/engine/metadata.js";
 import type { EngineOptions, Metadata, Plan, Rendering, RenderRequest } from "../../src/engine/types.js";
+import { failureOf } from "../failures.js";
 import { writeLora } from "../music/adapter-files.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { engineOptions, testDevice } from "./embedded.js";
@@ -32,14 +33,7 @@ describe("engine on the built-in model", () => {
   const engine = new Engine(options, (message) => messages.push(message));
   after(() => engine.close());
 
-  async function codeOf(action: Promise<unknown>): Promise<string> {
-    try {
-      await action;
-    } catch (error) {
-      return (error as { code: string }).code;
-    }
-    return "it succeeded";
-  }
+  const codeOf = async (promise: Promise<unknown>) => (await failureOf(promise)).code;
 
   it("replaces a missing default with the built-in model, and logs it", async () => {
     expect(engine.usesEmbeddedModel).to.equal(true);

@@ -5,6 +5,7 @@ import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { EngineError } from "../../src/engine/errors.js";
 import { configOf, readModelFile } from "../../src/engine/model-files.js";
+import { thrownBy } from "../failures.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import {
   type StoredTensors,
@@ -113,13 +114,9 @@ describe("ComfyUI files", () => {
   const path = (name = `file-${files++}.safetensors`) => join(folder, name);
 
   function refusal(action: () => unknown): EngineError {
-    try {
-      action();
-    } catch (error) {
-      expect(error).to.be.instanceOf(EngineError);
-      return error as EngineError;
-    }
-    throw new Error("no error was thrown");
+    const error = thrownBy(action);
+    expect(error).to.be.instanceOf(EngineError);
+    return error as EngineError;
   }
 
   describe("without metadata", () => {

@@ -3,32 +3,28 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { EngineError } from "../../src/engine/errors.js";
 import { loadAddon } from "../../src/engine/native.js";
+import { thrownBy } from "../failures.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 describe("native addon", () => {
-  function failureOf(path: string): string {
+  function refusal(path: string): string {
     const before = process.env.CARILLON_ADDON;
     process.env.CARILLON_ADDON = path;
-    try {
-      loadAddon();
-    } catch (error) {
-      expect(error).to.be.instanceOf(EngineError).and.include({ code: "ADDON_MISSING" });
-      return (error as Error).message;
-    } finally {
-      if (before === undefined) delete process.env.CARILLON_ADDON;
-      else process.env.CARILLON_ADDON = before;
-    }
-    throw new Error("no error was thrown");
+    const error = thrownBy(loadAddon);
+    if (before === undefined) delete process.env.CARILLON_ADDON;
+    else process.env.CARILLON_ADDON = before;
+    expect(error).to.be.instanceOf(EngineError).and.include({ code: "ADDON_MISSING" });
+    return error.message;
   }
 
   it("says what to run if it is not built or cannot be loaded", () => {
     const directory = temporaryDirectory();
     const damaged = join(directory, "carillon.node");
     writeFileSync(damaged, "not a library");
-    expect(failureOf(join(directory, "absent.node")))
+    expect(refusal(join(directory, "absent.node")))
       .to.contain("does not exist")
       .and.contain("npm run setup");
-    expect(failureOf(damaged)).to.contain("cannot be loaded").and.contain("npm run setup");
+    expect(refusal(damaged)).to.contain("cannot be loaded").and.contain("npm run setup");
   });
 
   it("lists the devices", () => {

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import type { Progress, TaskType } from "../../src/engine/addon.js";
 import { Engine } from "../../src/engine/engine.js";
 import type { PlanarAudio, RenderRequest } from "../../src/engine/types.js";
+import { failureOf } from "../failures.js";
 import { engineOptions } from "./embedded.js";
 import { plainSongOf } from "./plain-song.js";
 
@@ -55,14 +56,9 @@ describe("tasks on the built-in model", () => {
     return first;
   }
 
-  async function failureOf(change: Partial<RenderRequest>): Promise<string> {
-    try {
-      await song(change);
-    } catch (error) {
-      const { code, message } = error as { code: string; message: string };
-      return `${code}: ${message}`;
-    }
-    return "it succeeded";
+  async function refusal(change: Partial<RenderRequest>): Promise<string> {
+    const { code, message } = await failureOf(song(change));
+    return `${code}: ${message}`;
   }
 
   for (const task of ["cover", "repaint", "lego", "extract", "complete"] satisfies TaskType[]) {
@@ -138,22 +134,22 @@ describe("tasks on the built-in model", () => {
   });
 
   it("rejects invalid input with a reason", async () => {
-    expect(await failureOf({ task: "repaint", source: null })).to.match(
+    expect(await refusal({ task: "repaint", source: null })).to.match(
       /^BAD_ARGUMENT: repaint needs source audio/,
     );
-    expect(await failureOf({ task: "repaint", source: windowed(3, 4) })).to.match(
+    expect(await refusal({ task: "repaint", source: windowed(3, 4) })).to.match(
       /^BAD_ARGUMENT: .*does not touch the source/,
     );
-    expect(await failureOf({ task: "cover", source: windowed(0, 1) })).to.match(
+    expect(await refusal({ task: "cover", source: windowed(0, 1) })).to.match(
       /^BAD_ARGUMENT: cover works on the whole song/,
     );
-    expect(await failureOf({ referenceAudio: new Float32Array(9600) })).to.match(
+    expect(await refusal({ referenceAudio: new Float32Array(9600) })).to.match(
       /^BAD_ARGUMENT: the reference audio is silent/,
     );
     const noNumbers = new Float32Array(9600).fill(Number.NaN);
-    expect(await failureOf({ task: "cover", source: { audio: noNumbers, window: null } })).to.match(
+    expect(await refusal({ task: "cover", source: { audio: noNumbers, window: null } })).to.match(
       /^BAD_ARGUMENT: the source audio contains a value that is not finite/,
     );
-    expect(await failureOf({ referenceAudio: new Float32Array(3) })).to.contain("planar stereo");
+    expect(await refusal({ referenceAudio: new Float32Array(3) })).to.contain("planar stereo");
   });
 });

@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { audioCodeToken } from "../../src/engine/audio-code-text.js";
 import { EngineError } from "../../src/engine/errors.js";
 import { Tokenizer } from "../../src/engine/tokenizer.js";
+import { failureOf } from "../failures.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 const fixtures = fileURLToPath(new URL("fixtures", import.meta.url));
@@ -113,12 +114,7 @@ describe("tokenizer", () => {
   it("rejects encoding once closed", async () => {
     const tokenizer = await Tokenizer.load(nanoDirectory);
     const underWay = tokenizer.encodeText("\n".repeat(32_768));
-    const failures = [underWay, tokenizer.close().then(() => tokenizer.encodeText("a"))].map((call) =>
-      call.then(
-        () => null,
-        (error: unknown) => error,
-      ),
-    );
+    const failures = [underWay, tokenizer.close().then(() => tokenizer.encodeText("a"))].map(failureOf);
     for (const error of await Promise.all(failures)) {
       expect(error).to.be.instanceOf(EngineError).with.property("code", "TOKENIZER");
     }
@@ -168,13 +164,9 @@ describe("tokenizer", () => {
 
   it("rejects unusable tokenizers with a reason", async () => {
     const failure = async (action: () => unknown): Promise<string> => {
-      try {
-        await action();
-      } catch (error) {
-        expect(error).to.include({ name: "EngineError", code: "TOKENIZER" });
-        return (error as Error).message;
-      }
-      throw new Error("no error was thrown");
+      const error = await failureOf((async () => action())());
+      expect(error).to.include({ name: "EngineError", code: "TOKENIZER" });
+      return error.message;
     };
     expect(await failure(() => Tokenizer.load(join(fixtures, "absent")))).to.contain(
       "neither tokenizer.json nor",

@@ -3,12 +3,13 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { downloadLibtorch } from "../../src/libtorch/cuda-install.js";
 import { CUDA_WHEELS, type Wheels } from "../../src/libtorch/cuda-wheels.js";
 import { PullError } from "../../src/models/errors.js";
+import { failureOf } from "../failures.js";
+import { listenLocally } from "../local-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 const FILES = {
@@ -43,9 +44,8 @@ describe("libtorch for CUDA without pip", () => {
       response.writeHead(range === undefined ? 200 : 206, { "content-length": content.length - from });
       const sent = damage(content).subarray(from);
       response.write(sent, () => (sent.length < content.length - from ? response.destroy() : response.end()));
-    }).listen(0, "127.0.0.1");
-    await new Promise((resolve) => server.once("listening", resolve));
-    const host = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    });
+    const { url: host } = await listenLocally(server);
     list = { ...CUDA_WHEELS, host, wheels: Object.keys(FILES).map((name) => listed(name)) };
   });
 
@@ -65,14 +65,11 @@ describe("libtorch for CUDA without pip", () => {
   const install = (target: string, change: Partial<Wheels> = {}) =>
     downloadLibtorch({ ...list, ...change }, target, AbortSignal.timeout(60_000), () => {});
 
-  async function failureOf(attempt: Promise<void>, code: string) {
-    const error = await attempt.then(
-      () => undefined,
-      (reason: unknown) => reason,
-    );
+  async function refusal(attempt: Promise<void>, code: string) {
+    const error = await failureOf(attempt);
     expect(error).to.be.instanceOf(PullError).and.include({ code });
-    expect((error as PullError).message.split("\n")).to.have.length(1);
-    return (error as PullError).message;
+    expect(error.message.split("\n")).to.have.length(1);
+    return error.message;
   }
 
   it("unpacks libraries, headers and licences of all wheels, after checking their checksums", async () => {
@@ -95,7 +92,7 @@ describe("libtorch for CUDA without pip", () => {
   it("resumes a broken download, and appears only when complete", async () => {
     const target = join(directory, "truncated");
     damage = (content) => content.subarray(0, content.length - 100);
-    const said = await failureOf(install(target), "CONNECTION_LOST");
+    const said = await refusal(install(target), "CONNECTION_LOST");
     expect(said).to.match(
       /failed after \d+ of \d+ bytes of torch\.whl.*run the same command again to resume/,
     );
@@ -110,7 +107,7 @@ describe("libtorch for CUDA without pip", () => {
   it("rejects a wheel with a wrong checksum, and keeps the valid ones", async () => {
     const target = join(directory, "tampered");
     damage = (content) => (content.length > 1000 ? Buffer.from(content).fill(1, 500, 600) : content);
-    expect(await failureOf(install(target), "CHECKSUM")).to.match(/sha256 is \w{64}, not \w{64}/);
+    expect(await refusal(install(target), "CHECKSUM")).to.match(/sha256 is \w{64}, not \w{64}/);
     expect(existsSync(target)).to.equal(false);
     damage = (content) => content;
     await install(target);
@@ -119,15 +116,15 @@ describe("libtorch for CUDA without pip", () => {
 
   it("reports an unreachable server with a hint, and a server without the wheel", async () => {
     const target = join(directory, "offline");
-    const offline = await failureOf(install(target, { host: "http://127.0.0.1:1" }), "UNREACHABLE");
+    const offline = await refusal(install(target, { host: "http://127.0.0.1:1" }), "UNREACHABLE");
     expect(offline).to.match(/cannot be reached .*CARILLON_WHEELS sets a mirror/);
     const wheel = { path: "absent.whl", bytes: 1, sha256: "", unpackedBytes: 1 };
-    expect(await failureOf(install(target, { wheels: [wheel] }), "HUB")).to.contain("with status 404");
+    expect(await refusal(install(target, { wheels: [wheel] }), "HUB")).to.contain("with status 404");
   });
 
   it("reports the space needed when the disk is too small", async () => {
     const wheel = { path: "large.whl", bytes: 1, sha256: "", unpackedBytes: 1e18 };
-    const said = await failureOf(install(join(directory, "full"), { wheels: [wheel] }), "DISK_FULL");
+    const said = await refusal(install(join(directory, "full"), { wheels: [wheel] }), "DISK_FULL");
     expect(said).to.match(/needs 1000000000\.0 GB of free space .*CARILLON_CACHE/);
     expect(asked).to.deep.equal([]);
   });

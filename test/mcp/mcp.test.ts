@@ -10,6 +10,7 @@ import { mcpServer } from "../../src/mcp/server.js";
 import { ServiceClient } from "../../src/mcp/service-client.js";
 import { type Answer, bridgeForEach } from "../city/bridge.js";
 import { fingerprint } from "../city/simulation/towns.js";
+import { failureOf } from "../failures.js";
 import { serverForAll, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
@@ -163,11 +164,7 @@ describe("an agent on the music port", () => {
   });
 
   it("needs the key", async () => {
-    const failure = await agentOn(server.client.url).then(
-      () => null,
-      (error: Error) => error,
-    );
-    expect(failure?.message).to.match(/401|Unauthorized|ai_token/);
+    expect((await failureOf(agentOn(server.client.url))).message).to.match(/401|Unauthorized|ai_token/);
     const response = await fetch(`${server.client.url}/mcp`);
     expect([response.status, response.headers.get("allow")]).to.deep.equal([405, "POST"]);
   });

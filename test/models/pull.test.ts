@@ -1,7 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
@@ -10,6 +8,8 @@ import { PullError, type PullErrorCode } from "../../src/models/errors.js";
 import { Hub } from "../../src/models/hub.js";
 import { type PullProgress, pullModel } from "../../src/models/pull.js";
 import { namedModel } from "../../src/music/models/models.js";
+import { failureOf } from "../failures.js";
+import { freePort } from "../local-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { FakeHub } from "./hub-server.js";
 import { languageModelRepository, mainRepository } from "./repositories.js";
@@ -44,24 +44,14 @@ describe("pulling a model", () => {
     return pullModel(name, directory, hub, onProgress ?? (() => {}));
   }
 
-  async function failureOf(pulling: Promise<unknown>, code: PullErrorCode): Promise<string> {
-    const error = await pulling.then(
-      () => expect.fail("nothing was refused"),
-      (reason: unknown) => reason,
-    );
+  async function refusal(pulling: Promise<unknown>, code: PullErrorCode): Promise<string> {
+    const error = await failureOf(pulling);
     expect(error).to.be.instanceOf(PullError);
     expect(error).to.include({ code });
     return (error as PullError).message;
   }
 
-  /** A URL at which no server listens. */
-  async function unusedUrl(): Promise<string> {
-    const listener = createServer().listen(0, "127.0.0.1");
-    await once(listener, "listening");
-    const { port } = listener.address() as AddressInfo;
-    listener.close();
-    return `http://127.0.0.1:${port}`;
-  }
+  const unusedUrl = async () => `http://127.0.0.1:${await freePort()}`;
 
   /** Serves a repository with one self-contained model; returns its weights. */
   function serveModel(weights = randomBytes(1_000_000)): Buffer {
@@ -137,7 +127,7 @@ describe("pulling a model", () => {
     serveModel();
     server.surplus[WEIGHTS] = 20_000_000;
     const reports: PullProgress[] = [];
-    const message = await failureOf(
+    const message = await refusal(
       pull("someone/small", { onProgress: (progress) => reports.push(progress) }),
       "CHECKSUM",
     );
@@ -149,13 +139,13 @@ describe("pulling a model", () => {
   it("follows redirects only to hosts of Hugging Face", async () => {
     serveModel();
     server.storageHost = "http://files.example.org";
-    expect(await failureOf(pull("someone/small"), "HUB")).to.include("redirects to http://files.example.org");
+    expect(await refusal(pull("someone/small"), "HUB")).to.include("redirects to http://files.example.org");
     server.storageHost = null;
     server.repositories["someone/small"] = Object.fromEntries(
       Array.from({ length: 9 }, (_, index) => [`${index}.json`, Buffer.from("{}")]),
     );
     server.nextPage = "http://pages.example.org/";
-    expect(await failureOf(pull("someone/small"), "HUB")).to.include("redirects to http://pages.example.org");
+    expect(await refusal(pull("someone/small"), "HUB")).to.include("redirects to http://pages.example.org");
   });
 
   it("keeps the folders of a repository in the diffusers layout", async () => {
@@ -196,7 +186,7 @@ describe("pulling a model", () => {
       const weights = serveModel();
       server.hasChunkStore = hasChunkStore;
       server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES };
-      const message = await failureOf(pull("someone/small"), "CONNECTION_LOST");
+      const message = await refusal(pull("someone/small"), "CONNECTION_LOST");
       expect(message).to.include(WEIGHTS).and.include("to resume");
       expect(visible()).to.deep.equal([]);
       const fromByte = statSync(incomplete(WEIGHTS)).size;
@@ -233,7 +223,7 @@ describe("pulling a model", () => {
     it(`rejects a corrupted ${file}, and downloads it again`, async () => {
       serveModel();
       server.corrupted.add(file);
-      const message = await failureOf(pull("someone/small"), "CHECKSUM");
+      const message = await refusal(pull("someone/small"), "CHECKSUM");
       expect(message).to.include(file).and.include("It was removed");
       expect(visible()).to.deep.equal([]);
 
@@ -248,7 +238,7 @@ describe("pulling a model", () => {
   it("removes files that a changed repository no longer lists", async () => {
     serveModel();
     server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES };
-    await failureOf(pull("someone/small"), "CONNECTION_LOST");
+    await refusal(pull("someone/small"), "CONNECTION_LOST");
     const shards = { "model-1.safetensors": Buffer.from("a"), "model-2.safetensors": Buffer.from("b") };
     server.repositories["someone/small"] = { "config.json": Buffer.from("{}"), ...shards };
     await pull("someone/small");
@@ -259,27 +249,27 @@ describe("pulling a model", () => {
   });
 
   it("lists the known models for an unknown name", async () => {
-    const message = await failureOf(pull("acestep-v15-turob"), "UNKNOWN_MODEL");
+    const message = await refusal(pull("acestep-v15-turob"), "UNKNOWN_MODEL");
     expect(message).to.include("acestep-v15-turob").and.include("acestep-v15-turbo, ").and.include("owner/");
     for (const name of ["../escape", "someone/..", "a/b/c", ""]) {
-      await failureOf(pull(name), "UNKNOWN_MODEL");
+      await refusal(pull(name), "UNKNOWN_MODEL");
     }
   });
 
   it("reports a missing repository or file", async () => {
-    const message = await failureOf(pull("someone/absent", { token: server.token }), "NOT_FOUND");
+    const message = await refusal(pull("someone/absent", { token: server.token }), "NOT_FOUND");
     expect(message).to.include("someone/absent").and.include("acestep-v15-turbo");
     server.repositories[MAIN] = { "README.md": Buffer.from("") };
-    expect(await failureOf(pull("acestep-v15-turbo"), "NOT_FOUND")).to.include(`${MAIN}/acestep-v15-turbo`);
-    expect(await failureOf(pull(MAIN), "NOT_A_MODEL")).to.include(MAIN);
+    expect(await refusal(pull("acestep-v15-turbo"), "NOT_FOUND")).to.include(`${MAIN}/acestep-v15-turbo`);
+    expect(await refusal(pull(MAIN), "NOT_A_MODEL")).to.include(MAIN);
   });
 
   it("reads a private repository with the token, and asks for a missing token", async () => {
     serveModel();
     server.private.add("someone/small");
-    const message = await failureOf(pull("someone/small"), "UNAUTHORIZED");
+    const message = await refusal(pull("someone/small"), "UNAUTHORIZED");
     expect(message).to.include("HF_TOKEN").and.include("status 401");
-    expect(await failureOf(pull("someone/small", { token: "hf_other" }), "UNAUTHORIZED")).to.include(
+    expect(await refusal(pull("someone/small", { token: "hf_other" }), "UNAUTHORIZED")).to.include(
       "HF_TOKEN",
     );
     expect(await pull("someone/small", { token: server.token })).to.deep.equal(["someone--small"]);
@@ -289,20 +279,20 @@ describe("pulling a model", () => {
 
   it("reports an HF_ENDPOINT that is unreachable, out of order, or no model hub", async () => {
     const url = await unusedUrl();
-    const unreachable = await failureOf(pull(MAIN, { url }), "UNREACHABLE");
+    const unreachable = await refusal(pull(MAIN, { url }), "UNREACHABLE");
     expect(unreachable).to.include(url).and.include("ECONNREFUSED").and.include("HF_ENDPOINT");
     server.brokenStatus = 503;
-    expect(await failureOf(pull(MAIN), "HUB"))
+    expect(await refusal(pull(MAIN), "HUB"))
       .to.include("status 503")
       .and.include("Try again later");
     server.brokenStatus = 200;
-    expect(await failureOf(pull(MAIN), "HUB")).to.include("does not respond like Hugging Face");
+    expect(await refusal(pull(MAIN), "HUB")).to.include("does not respond like Hugging Face");
   });
 
   it("writes only inside the model's folder", async () => {
     serveModel();
     Object.assign(server.repositories["someone/small"] as object, { "../../escaped": Buffer.from("x") });
-    expect(await failureOf(pull("someone/small"), "HUB")).to.include("../../escaped");
+    expect(await refusal(pull("someone/small"), "HUB")).to.include("../../escaped");
     expect(existsSync(join(directory, "escaped"))).to.equal(false);
   });
 

@@ -1,9 +1,9 @@
-import { once } from "node:events";
-import type { AddressInfo } from "node:net";
+import { createServer } from "node:http";
 import { expect } from "chai";
 import express from "express";
 import { loadConfig } from "../../src/index.js";
 import { detailFor, errorHandler, HttpError, useOpenAiErrors } from "../../src/music/errors.js";
+import { listenLocally } from "../local-server.js";
 
 describe("messages to clients of a server with a key", () => {
   const shown = detailFor(loadConfig({ SVC_API_KEY: "key", SVC_TMPDIR: "/data/t+m", SVC_HOME: "/data" }));
@@ -28,9 +28,8 @@ describe("errors in the format of OpenAI", () => {
       throw new HttpError(Number(status), "refused");
     });
     app.use(errorHandler(() => undefined));
-    const server = app.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const { port } = server.address() as AddressInfo;
+    const server = createServer(app);
+    const { url } = await listenLocally(server);
     const types = {
       400: "invalid_request_error",
       401: "authentication_error",
@@ -40,7 +39,7 @@ describe("errors in the format of OpenAI", () => {
     };
     try {
       for (const [status, type] of Object.entries(types)) {
-        const { error } = (await (await fetch(`http://127.0.0.1:${port}/${status}`)).json()) as {
+        const { error } = (await (await fetch(`${url}/${status}`)).json()) as {
           error: object;
         };
         expect(error).to.deep.equal({ message: "refused", type, param: null, code: Number(status) });

@@ -1,11 +1,10 @@
-import { once } from "node:events";
-import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type Server } from "node:http";
 import { join } from "node:path";
 import { expect } from "chai";
 import express, { type Express } from "express";
 import { Carillon, type Song } from "../../src/client/index.js";
 import { createEngine, DirectoryInUseError, loadConfig, type MusicEngine, router } from "../../src/index.js";
+import { listenLocally } from "../local-server.js";
 import { shortSong } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
@@ -23,10 +22,9 @@ describe("router", () => {
   }
 
   async function listen(app: Express) {
-    const server = app.listen(0, "127.0.0.1");
+    const server = createServer(app);
     servers.push(server);
-    await once(server, "listening");
-    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+    return listenLocally(server);
   }
 
   after(async () => {

@@ -1,13 +1,13 @@
-import { once } from "node:events";
 import { truncateSync, writeFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { DataUrls } from "../../../src/music/audio/data-urls.js";
+import { listenLocally } from "../../local-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 describe("songs as data URLs", () => {
@@ -59,9 +59,8 @@ describe("songs as data URLs", () => {
         await songs.send(songs.urls.join(), response, true).catch(() => {});
         await songs.close();
       });
-    }).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const { port } = server.address() as AddressInfo;
+    });
+    const { port } = await listenLocally(server);
     const readers = Array.from({ length: 24 }, (): Socket => {
       const socket = connect(port, "127.0.0.1").on("error", () => {});
       socket.pause().write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");

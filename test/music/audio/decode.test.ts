@@ -1,11 +1,10 @@
-import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { DecodeError, decodeAudio, measureAudio } from "../../../src/music/audio/decode.js";
 import { encodeAudio } from "../../../src/music/audio/encode.js";
+import { listenLocally } from "../../local-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { RECORDING_FORMATS, runFfmpeg, writeRecording, writeSilence } from "./recordings.js";
 
@@ -141,9 +140,7 @@ describe("decoding recordings", () => {
   it("connects to no server that the recording refers to", async () => {
     let connections = 0;
     const server = createServer((_request, response) => response.end()).on("connection", () => connections++);
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/song.mp3`;
+    const url = `${(await listenLocally(server)).url}/song.mp3`;
     const playlists = {
       "remote.m3u8": `#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n${url}\n#EXT-X-ENDLIST\n`,
       "remote.mp3": `ffconcat version 1.0\nfile '${url}'\n`,

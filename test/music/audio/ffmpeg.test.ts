@@ -2,13 +2,13 @@ import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Confinement, type ProcessLimits } from "../../../src/music/audio/confinement.js";
 import { FfmpegError, findFfmpeg, retryWhileBusy, startFfmpeg } from "../../../src/music/audio/ffmpeg.js";
+import { listenLocally } from "../../local-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { writeRecording } from "./recordings.js";
 
@@ -223,9 +223,7 @@ describe("limits of ffmpeg", () => {
     if (!confinement.description.includes("no network")) this.skip();
     let connections = 0;
     const server = createServer((_request, response) => response.end()).on("connection", () => connections++);
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/song.mp3`;
+    const url = `${(await listenLocally(server)).url}/song.mp3`;
     try {
       expect((await run(["-i", url, "-f", "null", "-"])).code).to.not.equal(0);
       expect(connections).to.equal(0);

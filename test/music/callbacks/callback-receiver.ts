@@ -1,9 +1,7 @@
-/** Callback receiver for tests: records requests and answers with a given status. */
-import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
+import { listenLocally } from "../../local-server.js";
 
 export interface ReceivedCallback {
   path: string;
@@ -21,10 +19,8 @@ export class CallbackReceiver {
   ) {}
 
   static async start(): Promise<CallbackReceiver> {
-    const server = createServer().listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const { port } = server.address() as AddressInfo;
-    const receiver = new CallbackReceiver(server, `http://127.0.0.1:${port}`);
+    const server = createServer();
+    const receiver = new CallbackReceiver(server, (await listenLocally(server)).url);
     server.on("request", async (request, response) => {
       const body = await text(request);
       receiver.received.push({ path: request.url as string, headers: request.headers, body });

@@ -9,6 +9,7 @@ import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetUnreachableError } from "../../../src/music/fleet/redis.js";
 import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
 import type { Task } from "../../../src/music/queue/store.js";
+import { failureOf } from "../../failures.js";
 import { type announced, memberOf, stubModel } from "./member.js";
 import { RedisServer } from "./redis-server.js";
 
@@ -61,12 +62,6 @@ describe("a fleet", () => {
     while (fleet.workers.known.length < count) await sleep(5);
   }
 
-  const refusal = (promise: Promise<unknown>) =>
-    promise.then(
-      () => null,
-      (error: unknown) => error,
-    );
-
   before(async () => {
     server = await RedisServer.start();
   });
@@ -88,11 +83,11 @@ describe("a fleet", () => {
     expect((await a.runner.startedAtLeast(1)).task.id).to.equal(forA.id);
     expect(forA.request.model).to.equal("a");
 
-    const noModel = await refusal(submit({ model: "c" }));
+    const noModel = await failureOf(submit({ model: "c" }));
     expect(noModel).to.be.instanceOf(RequestError);
-    expect((noModel as Error).message).to.equal('model: no worker of the fleet has "c"; available: a, b');
-    const noLanguageModel = await refusal(submit({ model: "a", lmModelPath: "lm-2" }));
-    expect((noLanguageModel as Error).message).to.include('has "lm-2"; available: lm-1');
+    expect(noModel.message).to.equal('model: no worker of the fleet has "c"; available: a, b');
+    const noLanguageModel = await failureOf(submit({ model: "a", lmModelPath: "lm-2" }));
+    expect(noLanguageModel.message).to.include('has "lm-2"; available: lm-1');
     expect((await gateway.queue.statistics()).counts.total).to.equal(2);
   });
 
@@ -121,11 +116,11 @@ describe("a fleet", () => {
 
   it("rejects tasks with 503 if no worker is there or can read their record version", async () => {
     const gateway = await join();
-    expect(await refusal(gateway.queue.submit(request)))
+    expect(await failureOf(gateway.queue.submit(request)))
       .to.be.instanceOf(HttpError)
       .and.include({ status: 503 });
     await join({ payload_versions: [RECORD_VERSION - 1] });
-    expect(await refusal(gateway.queue.submit(request)))
+    expect(await failureOf(gateway.queue.submit(request)))
       .to.be.instanceOf(HttpError)
       .and.include({ status: 503 });
   });
@@ -247,7 +242,7 @@ describe("a fleet", () => {
     const ends: string[] = [];
     gateway.queue.events.on("ended", ({ id }) => ends.push(id));
     await server.kill();
-    const refused = await refusal(gateway.queue.submit(request));
+    const refused = await failureOf(gateway.queue.submit(request));
     expect(refused).to.be.instanceOf(FleetUnreachableError);
     expect((await gateway.queue.get(done))?.state).to.equal("succeeded");
     job.succeed();
@@ -285,10 +280,10 @@ describe("a fleet", () => {
         return 2 * value;
       });
       expect(await result).to.equal(42);
-      const refused = await refusal(caller.call(TEXT_CALLS, "read", { value: 1 }));
+      const refused = await failureOf(caller.call(TEXT_CALLS, "read", { value: 1 }));
       expect(refused).to.deep.include({ code: "PROMPT_TOO_LONG", message: "too long" });
       const hungUp = caller.call(TEXT_CALLS, "double", { value: 1 }, AbortSignal.abort(new Error("hung up")));
-      expect(await refusal(hungUp)).to.have.property("message", "hung up");
+      expect(await failureOf(hungUp)).to.have.property("message", "hung up");
     } finally {
       for (const calls of [caller, first, second]) await calls.close();
       for (const fleet of fleets) await fleet.close();

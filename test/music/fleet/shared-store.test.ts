@@ -9,6 +9,7 @@ import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { SharedStore } from "../../../src/music/fleet/shared-store.js";
 import type { Task } from "../../../src/music/queue/store.js";
 import { directoryTokens } from "../../../src/music/storage/store-token.js";
+import { failureOf } from "../../failures.js";
 import { temporaryDirectory } from "../tasks.js";
 import { memberOf } from "./member.js";
 import { RedisServer } from "./redis-server.js";
@@ -28,11 +29,7 @@ describe("the store of a fleet", () => {
     await store.join();
     return { fleet, store };
   }
-  const refusal = (joining: Promise<unknown>) =>
-    joining.then(
-      () => expect.fail("it was taken"),
-      (error: Error) => error.message,
-    );
+  const refusal = async (joining: Promise<unknown>) => (await failureOf(joining)).message;
 
   before(async () => {
     server = await RedisServer.start();

@@ -8,6 +8,7 @@ import {
   parseTensorInfo,
 } from "../../../src/music/request/adapter-bodies.js";
 import type { Fields } from "../../../src/parameters.js";
+import { thrownBy } from "../../failures.js";
 
 const kinds: [name: string, parse: (fields: Fields) => object][] = [
   ["LoRA", parseLoraTraining],
@@ -15,13 +16,9 @@ const kinds: [name: string, parse: (fields: Fields) => object][] = [
 ];
 
 function refusalOf(parse: (fields: Fields) => object, fields: Fields): string {
-  try {
-    parse(fields);
-  } catch (error) {
-    expect(error).to.be.instanceOf(RequestError);
-    return (error as RequestError).detail;
-  }
-  throw new Error(`no RequestError for ${JSON.stringify(fields)}`);
+  const error = thrownBy(() => parse(fields));
+  expect(error).to.be.instanceOf(RequestError);
+  return (error as RequestError).detail;
 }
 
 describe("training requests", () => {

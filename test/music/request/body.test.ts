@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
-import type { Server } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { createServer } from "node:http";
+import { connect } from "node:net";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import request from "supertest";
+import { listenLocally } from "../../local-server.js";
 import { type BodyApp, type BodyAppOptions, bodyApp } from "./body-app.js";
 import { parse } from "./request-parsing.js";
 
@@ -373,8 +374,8 @@ describe("request bodies", () => {
 
     it("deletes partial files when the client disconnects", async () => {
       const { app, storedFiles } = start();
-      const server = await listen(app);
-      const socket = connect((server.address() as AddressInfo).port);
+      const server = createServer(app);
+      const socket = connect((await listenLocally(server)).port);
       const head = '--b\r\nContent-Disposition: form-data; name="src_audio"; filename="a.wav"\r\n\r\n';
       socket.write(
         `POST /releaseTask HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 90000\r\n\r\n${head}${"s".repeat(20_000)}`,
@@ -493,22 +494,17 @@ describe("request bodies", () => {
   });
 });
 
-function listen(app: BodyApp["app"]): Promise<Server> {
-  return new Promise((resolve) => {
-    const server = app.listen(0, "127.0.0.1", () => resolve(server));
-  });
-}
-
 /** JSON object nested to the given depth. */
 function nest(levels: number): string {
   return `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
 }
 
 async function rawPost(app: BodyApp["app"], path: string, rest: string | Buffer) {
-  const server = await listen(app);
+  const server = createServer(app);
+  const { port } = await listenLocally(server);
   try {
     const text = await new Promise<string>((resolve, reject) => {
-      const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+      const socket = connect(port, "127.0.0.1");
       let reply = "";
       socket.on("data", (chunk) => {
         reply += chunk;

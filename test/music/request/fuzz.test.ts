@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import type { Server } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { createServer, type Server } from "node:http";
+import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
@@ -15,6 +15,7 @@ import {
   parseTaskIds,
 } from "../../../src/music/request/service-bodies.js";
 import { type Fields, namesOf } from "../../../src/parameters.js";
+import { listenLocally } from "../../local-server.js";
 import { propertyRuns } from "../../property-runs.js";
 import { serverForAll, shortSong } from "../live-server.js";
 import { type BodyApp, bodyApp } from "./body-app.js";
@@ -135,23 +136,28 @@ describe("request parsers under random input", () => {
 describe("request bodies under random input", () => {
   let app: BodyApp;
   let server: Server;
+  let address: { url: string; port: number };
   before(async () => {
     app = bodyApp({ apiKey: "k1", maxBytes: 2000, maxFileBytes: 500, maxFiles: 2 });
-    server = app.app.listen(0, "127.0.0.1");
-    await once(server, "listening");
+    server = createServer(app.app);
+    address = await listenLocally(server);
   });
   after(() => server.close().closeAllConnections());
 
   /** Posts raw chunks and returns status and JSON of the response. */
   async function post(path: string, headers: Record<string, string>, chunks: Buffer[]) {
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
     const body = new ReadableStream({
       start(controller) {
         for (const chunk of chunks) controller.enqueue(chunk);
         controller.close();
       },
     });
-    const reply = await fetch(url, { method: "POST", headers, body, duplex: "half" } as RequestInit);
+    const reply = await fetch(address.url + path, {
+      method: "POST",
+      headers,
+      body,
+      duplex: "half",
+    } as RequestInit);
     return { status: reply.status, body: (await reply.json()) as { detail?: unknown } };
   }
 
@@ -285,10 +291,9 @@ describe("request bodies under random input", () => {
   }
 
   it("leave no files and do not affect later requests if they are cut off anywhere", async () => {
-    const { port } = server.address() as AddressInfo;
     await fc.assert(
       fc.asyncProperty(multipart, fc.nat(), async (bytes, at) => {
-        const socket = connect(port, "127.0.0.1");
+        const socket = connect(address.port, "127.0.0.1");
         await once(socket, "connect");
         const head = `POST /releaseTask HTTP/1.1\r\nHost: x\r\nAuthorization: k1\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: ${bytes.length + 1}\r\n\r\n`;
         socket.write(Buffer.concat([Buffer.from(head), bytes.subarray(0, at % (bytes.length + 1))]));

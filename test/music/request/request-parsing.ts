@@ -5,6 +5,7 @@ import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
 import { RequestError } from "../../../src/music/errors.js";
 import { type GenerationContext, parseGenerationRequest } from "../../../src/music/request/parse.js";
 import type { Fields } from "../../../src/parameters.js";
+import { thrownBy } from "../../failures.js";
 
 export const RANDOM_SEED = 77;
 
@@ -20,12 +21,7 @@ export const parse = (fields: Fields, context: Partial<GenerationContext> = {}) 
 
 /** Detail of the expected RequestError. */
 export const refusal = (fields: Fields, context: Partial<GenerationContext> = {}): string => {
-  try {
-    parse(fields, context);
-  } catch (error) {
-    expect(error).to.be.instanceOf(RequestError);
-    expect((error as RequestError).status).to.equal(400);
-    return (error as RequestError).detail;
-  }
-  throw new Error(`no RequestError for ${JSON.stringify(fields)}`);
+  const error = thrownBy(() => parse(fields, context));
+  expect(error).to.be.instanceOf(RequestError).and.include({ status: 400 });
+  return (error as RequestError).detail;
 };

@@ -7,15 +7,12 @@ import {
   parseTaskIds,
 } from "../../../src/music/request/service-bodies.js";
 import type { Fields } from "../../../src/parameters.js";
+import { thrownBy } from "../../failures.js";
 
 const refusal = (parse: () => unknown): string => {
-  try {
-    parse();
-  } catch (error) {
-    expect(error).to.be.instanceOf(RequestError);
-    return (error as RequestError).detail;
-  }
-  throw new Error("no error was thrown");
+  const error = thrownBy(parse);
+  expect(error).to.be.instanceOf(RequestError);
+  return (error as RequestError).detail;
 };
 
 describe("task id lists", () => {

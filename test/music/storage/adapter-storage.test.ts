@@ -5,6 +5,7 @@ import { AdapterStorage } from "../../../src/music/storage/adapter-storage.js";
 import { FileStorage } from "../../../src/music/storage/file-storage.js";
 import { ObjectStore } from "../../../src/music/storage/object-store.js";
 import type { StoredAdapter } from "../../../src/music/storage/stored-adapter.js";
+import { failureOf } from "../../failures.js";
 import { temporaryDirectory } from "../tasks.js";
 import { BUCKET, type S3Server, startS3 } from "./s3-server.js";
 
@@ -35,11 +36,7 @@ describe("adapters in a shared storage", () => {
     other.withAdapter(adapter, async (path) =>
       Object.fromEntries(readdirSync(path).map((name) => [name, readFileSync(join(path, name), "utf8")])),
     );
-  const refusal = (path: string) =>
-    machine.publish(path).then(
-      () => expect.fail("it was taken"),
-      (error: Error) => error.message,
-    );
+  const refusal = async (path: string) => (await failureOf(machine.publish(path))).message;
 
   it("reach another machine unchanged, and are stored once per content", async () => {
     const make = (name: string, weights: string) => {

@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { basename, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
 import { FileStorage } from "../../../src/music/storage/file-storage.js";
 import { ObjectStore } from "../../../src/music/storage/object-store.js";
+import { failureOf } from "../../failures.js";
+import { listenLocally } from "../../local-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { BUCKET, type S3Server, startS3 } from "./s3-server.js";
 
@@ -22,11 +22,6 @@ describe("object store", () => {
     await writeFile(path, bytes);
     return path;
   };
-  const failure = async (work: () => Promise<unknown>): Promise<Error> =>
-    work().then(
-      () => expect.fail("nothing was thrown"),
-      (error: Error) => error,
-    );
 
   beforeEach(async () => {
     server = await startS3();
@@ -91,17 +86,17 @@ describe("object store", () => {
   });
 
   it("reports a wrong bucket, key or endpoint in one line", async () => {
-    const absent = await failure(() => ObjectStore.open("s3://no-such-bucket"));
+    const absent = await failureOf(ObjectStore.open("s3://no-such-bucket"));
     expect(absent.message).to.equal("SVC_STORAGE: the bucket s3://no-such-bucket does not exist");
 
     process.env.AWS_ACCESS_KEY_ID = "unknown";
     process.env.AWS_SECRET_ACCESS_KEY = "secret";
-    const refused = await failure(() => ObjectStore.open(`s3://${BUCKET}`));
+    const refused = await failureOf(ObjectStore.open(`s3://${BUCKET}`));
     expect(refused.message).to.match(/rejects the credentials .*AWS_ACCESS_KEY_ID/);
     expect(refused.message).to.not.contain("secret");
 
     process.env.AWS_ENDPOINT_URL_S3 = "http://127.0.0.1:9";
-    const silent = await failure(() => ObjectStore.open(`s3://${BUCKET}`));
+    const silent = await failureOf(ObjectStore.open(`s3://${BUCKET}`));
     expect(silent.message).to.match(/does not answer \(ECONNREFUSED.*AWS_ENDPOINT_URL_S3/);
     expect(silent.message).to.not.contain("\n");
   });
@@ -114,16 +109,15 @@ describe("object store", () => {
     const failing = createServer((request, response) => {
       request.resume();
       request.on("end", () => answer(response));
-    }).listen(0, "127.0.0.1");
-    await once(failing, "listening");
+    });
     try {
-      process.env.AWS_ENDPOINT_URL_S3 = `http://127.0.0.1:${(failing.address() as AddressInfo).port}`;
+      process.env.AWS_ENDPOINT_URL_S3 = (await listenLocally(failing)).url;
       // `open` checks the bucket.
       answer = (response) => void response.writeHead(200).end();
       const other = await ObjectStore.open(`s3://${BUCKET}`);
       answer = (response) => void response.writeHead(500).end("<Error/>");
       for (const work of [() => other.head("audio/one.flac"), () => other.put("audio/two.flac", path)]) {
-        const error = await failure(work);
+        const error = await failureOf(work());
         expect(error).to.include({ name: "StoreError", code: "UNREACHABLE" });
       }
       answer = (response) => {
@@ -131,7 +125,7 @@ describe("object store", () => {
         setTimeout(() => response.destroy(), 20);
       };
       const copy = join(directory, "copies", "one.flac");
-      const error = await failure(() => other.fetch("audio/one.flac", copy));
+      const error = await failureOf(other.fetch("audio/one.flac", copy));
       expect(error).to.include({ name: "StoreError", code: "UNREACHABLE" });
       expect(await readdir(join(directory, "copies"))).to.deep.equal([]);
       other.close();
@@ -167,7 +161,7 @@ describe("object store", () => {
     expect(await songs.fetch(path)).to.equal(true);
     expect((await stat(path)).mtimeMs).to.equal(mtimeMs);
     const lost = new FileStorage(join(directory, "lost"), null, "audio/");
-    const error = await failure(() => lost.fetch(join(directory, "lost", "song.flac")));
+    const error = await failureOf(lost.fetch(join(directory, "lost", "song.flac")));
     expect(error).to.include({ code: "UNREACHABLE" });
   });
 
@@ -176,7 +170,7 @@ describe("object store", () => {
     await store.put("audio/one.flac", path);
     await server.close();
     for (const work of [() => store.head("audio/one.flac"), () => store.put("audio/two.flac", path)]) {
-      const error = await failure(work);
+      const error = await failureOf(work());
       expect(error.name).to.equal("StoreError");
       expect(error.message).to.contain("does not answer");
     }
