@@ -24,9 +24,8 @@ export interface MelodyStyle {
   leap: number;
 }
 
-export interface Motif {
-  notes: MotifNote[];
-}
+/** One bar. */
+export type Motif = MotifNote[];
 
 export function composeMotif(style: MelodyStyle, barSteps: number, beatSteps: number, random: Random): Motif {
   const onsets = new Set<number>();
@@ -46,7 +45,7 @@ export function composeMotif(style: MelodyStyle, barSteps: number, beatSteps: nu
   const steps = [...onsets].sort((a, b) => a - b);
   let contour = random.integer(-1, 2);
   let move = 0;
-  const notes = steps.map((step, index) => {
+  return steps.map((step, index) => {
     // A leap is followed by a step back.
     const isAfterLeap = Math.abs(move) > 2;
     if (index > 0) {
@@ -58,21 +57,17 @@ export function composeMotif(style: MelodyStyle, barSteps: number, beatSteps: nu
     const until = steps[index + 1] ?? barSteps;
     return { step, steps: until - step, contour };
   });
-  return { notes };
 }
 
 /** The same rhythm with one part changed: an answer that is still the motif. */
 export function varyMotif(motif: Motif, random: Random): Motif {
   const shift = random.pick([-2, -1, 1, 2]);
-  const half = Math.ceil(motif.notes.length / 2);
   const kind = random.pick(["sequence", "tail", "invert"]);
-  return {
-    notes: motif.notes.map((note, index) => {
-      if (kind === "sequence") return { ...note, contour: note.contour + shift };
-      if (kind === "invert") return { ...note, contour: -note.contour };
-      return index < half ? note : { ...note, contour: note.contour + shift };
-    }),
-  };
+  const firstShifted = kind === "sequence" ? 0 : Math.ceil(motif.length / 2);
+  return motif.map((note, index) => {
+    if (kind === "invert") return { ...note, contour: -note.contour };
+    return index < firstShifted ? note : { ...note, contour: note.contour + shift };
+  });
 }
 
 /** Bars of a phrase, by which form of the motif they carry; "close" ends on a long note of the chord. */
@@ -137,7 +132,7 @@ function renderMotif(
 ): Note[] {
   const { lowest, highest } = frame.range;
   let previous = before ?? frame.centre;
-  return motif.notes.map(({ step, steps, contour }) => {
+  return motif.map(({ step, steps, contour }) => {
     const start = firstStep + step;
     const { chord } = frame.spanAt(start);
     const anchor = nearestPitch(frame.centre, chord.pitchClasses, lowest, highest);

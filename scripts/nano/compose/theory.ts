@@ -1,27 +1,15 @@
 /** Keys, scales and chords. A chord is written as a roman numeral over the major scale: "ii7", "bVImaj7", "V". */
 import type { Key, Mode } from "./piece.js";
 
-const majorNames = ["C", "Db", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"] as const;
-const minorNames = ["C", "C#", "D", "Eb", "E", "F", "F#", "G", "G#", "A", "Bb", "B"] as const;
+const flatNames = ["C", "Db", "D", "Eb", "E", "F", "Gb", "G", "Ab", "A", "Bb", "B"] as const;
+const sharpNames = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"] as const;
+/** Tonics of black keys that are usually spelled with a sharp. */
+const sharpTonics: Record<Mode, readonly number[]> = { major: [6], minor: [1, 6, 8] };
 
-/** Enharmonic spelling of the key, which prompts also use. */
-const otherSpellings: Record<string, string> = {
-  "Db major": "C# major",
-  "F# major": "Gb major",
-  "Ab major": "G# major",
-  "Eb major": "D# major",
-  "Bb major": "A# major",
-  "C# minor": "Db minor",
-  "Eb minor": "D# minor",
-  "G# minor": "Ab minor",
-  "Bb minor": "A# minor",
-  "F# minor": "Gb minor",
-};
-
+/** @param respelled with the other of a black key's two names: prompts use both */
 export function keyOf(tonic: number, mode: Mode, respelled = false): Key {
-  const names = mode === "major" ? majorNames : minorNames;
-  const name = `${names[tonic % 12]} ${mode}`;
-  return { tonic: tonic % 12, mode, name: respelled ? (otherSpellings[name] ?? name) : name };
+  const names = sharpTonics[mode].includes(tonic) !== respelled ? sharpNames : flatNames;
+  return { tonic, mode, name: `${names[tonic]} ${mode}` };
 }
 
 /** Semitones above the tonic. */
