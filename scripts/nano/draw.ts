@@ -28,7 +28,7 @@ const shipped = fileURLToPath(new URL("pictures", import.meta.url));
 const out = resolve(options.out ?? (options.model ? shipped : join(evaluation, "pictures")));
 const heldOut = heldOutFolder(evaluation);
 const pieces = join(heldOut, "pieces");
-const records = await renderHeldOut({ directory: pieces, seeds: exampleSeeds });
+const records = await renderHeldOut(pieces, exampleSeeds);
 const paths = options.model ? await singAll(records) : records.map(({ mix }) => join(pieces, mix));
 
 mkdirSync(out, { recursive: true });

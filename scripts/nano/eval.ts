@@ -48,16 +48,12 @@ const options = new Command()
 
 const out = resolve(options.out);
 const heldOut = heldOutFolder(out);
-const pieces = await renderHeldOut({
-  directory: join(heldOut, "short-pieces"),
-  seeds: heldOutSeeds(options.pieces),
-  wishes: { durationSeconds: songSeconds },
-});
-const teachers = await renderHeldOut({
-  directory: join(heldOut, "classifier"),
-  seeds: heldOutSeeds(options.classifierPieces, firstClassifierPiece),
-  wishes: { durationSeconds: classifierSeconds },
-});
+const pieces = await renderHeldOut(join(heldOut, "short-pieces"), heldOutSeeds(options.pieces), songSeconds);
+const teachers = await renderHeldOut(
+  join(heldOut, "classifier"),
+  heldOutSeeds(options.classifierPieces, firstClassifierPiece),
+  classifierSeconds,
+);
 const songs = options.model ? await singAll() : [];
 const columns = [...songs, pieceColumn(), noiseColumn()];
 

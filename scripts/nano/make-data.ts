@@ -31,7 +31,7 @@ const tokenizer = await loadTokenizer();
 const synthesiser = new Synthesiser();
 for (let seed = seedStart; seed < seedStart + pieces; seed++) {
   if (dataSet.has(seed)) continue;
-  const piece = compose(seed, duration === undefined ? {} : { durationSeconds: duration });
+  const piece = compose(seed, duration);
   await dataSet.add(piece, synthesiser, tokenizer, stemShare);
   console.log(JSON.stringify({ stage: "render", step: seed + 1, genre: piece.genre }));
 }

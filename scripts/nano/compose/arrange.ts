@@ -10,6 +10,7 @@ import { composeMotif, composeTheme, sectionMelody } from "./melody.js";
 import { perform } from "./performance.js";
 import type { Note, Part, Role, Section, SectionName } from "./piece.js";
 import type { Random } from "./random.js";
+import { nearestPitch } from "./theory.js";
 
 /** Input of every part. */
 export interface Score {
@@ -106,16 +107,14 @@ const writers: Record<Role, Writer> = {
   comp: (score, sections, instrument, random) =>
     writeGrids(score, sections, instrument, random, score.style.comp, 60),
   pulse: (score, sections, instrument, random) =>
-    writeGrids(score, sections, instrument, random, score.style.pulse ?? [], 67),
+    writeGrids(score, sections, instrument, random, score.style.pulse, 67),
   pad: writePad,
   lead: writeLead,
 };
 
 function writeDrums(score: Score, sections: Section[], _: Instrument, random: Random): Note[] {
   const { style, genre, barSteps, beatSteps } = score;
-  if (style.drums === undefined) return [];
-  const { light, full } = style.drums;
-  const patterns = { light: twoOf(light, random), full: twoOf(full, random) };
+  const patterns = { light: twoOf(style.light, random), full: twoOf(style.full, random) };
   const crashesOn = new Set(["Chorus", "Bridge"]);
   const notes: Note[] = [];
   for (const section of sections) {
@@ -135,7 +134,7 @@ function writeDrums(score: Score, sections: Section[], _: Instrument, random: Ra
     if (crashesOn.has(section.name)) notes.push(crash(section.firstBar * barSteps));
   }
   const finalStep = score.bars * barSteps;
-  return [...notes, ...drumBar({ kick: "X" }, finalStep, 1), crash(finalStep)];
+  return [...notes, ...drumBar([["kick", "X"]], finalStep, 1), crash(finalStep)];
 }
 
 /** Pattern of most bars, and pattern of the last bar of a phrase. */
@@ -224,20 +223,9 @@ function writeLead(score: Score, sections: Section[], instrument: Instrument, ra
   });
   const last = notes.at(-1);
   if (last === undefined) return [];
-  const finalChord = score.spans.at(-1) as ChordSpan;
-  const final = {
-    ...last,
-    start: finalChord.start,
-    pitch: nearestTonic(last.pitch, finalChord, instrument),
-    velocity: 74,
-  };
-  return [...notes, ...lasting([final], score.totalSteps)];
-}
-
-function nearestTonic(pitch: number, { chord }: ChordSpan, { lowest, highest }: Instrument): number {
-  const candidates = Array.from({ length: highest - lowest + 1 }, (_, index) => lowest + index);
-  const tonics = candidates.filter((candidate) => candidate % 12 === chord.root);
-  return tonics.reduce((best, next) => (Math.abs(next - pitch) < Math.abs(best - pitch) ? next : best));
+  const { start, chord } = score.spans.at(-1) as ChordSpan;
+  const pitch = nearestPitch(last.pitch, [chord.root], instrument.lowest, instrument.highest);
+  return [...notes, ...lasting([{ ...last, start, pitch, velocity: 74 }], score.totalSteps)];
 }
 
 /** Notes that ring until just before the piece ends. */

@@ -9,25 +9,20 @@ import { type Key, type Mode, metres, type Part, type Piece, type Role, type Sec
 import { Random } from "./random.js";
 import { chordOf, keyOf } from "./theory.js";
 
-/** Choices of the caller; the seed decides the rest. */
-export interface Wishes {
-  durationSeconds?: number;
-}
-
 /** Share of pieces whose last bar is a cadence; the others end in the middle of their loop. */
 const cadenceShare = 0.7;
 const cadences: Record<Mode, readonly string[]> = { major: ["V", "V", "IV"], minor: ["V", "V", "bVII"] };
 
-/** Consecutive seeds cycle through all genres. */
-export function compose(seed: number, wishes: Wishes = {}): Piece {
+/** Consecutive seeds cycle through all genres. @param wantedSeconds length, in place of the seed's */
+export function compose(seed: number, wantedSeconds?: number): Piece {
   const random = new Random(seed);
   const genre = genres[seed % genres.length] as Genre;
   const style = random.weighted(genre.styles);
   const bpm = random.integer(...style.bpm);
   const mode: Mode = random.chance(genre.minorShare) ? "minor" : "major";
   const key = keyOf(random.integer(0, 11), mode, random.chance(0.2));
-  const drawnDuration = drawDurationSeconds(random);
-  const durationSeconds = wishes.durationSeconds ?? drawnDuration;
+  const drawnSeconds = random.integer(20, 60);
+  const durationSeconds = wantedSeconds ?? drawnSeconds;
 
   const { barSteps, beatSteps } = metres[style.metre];
   const stepSeconds = 60 / bpm / beatSteps;
@@ -35,15 +30,11 @@ export function compose(seed: number, wishes: Wishes = {}): Piece {
   const sections = sectionsOf(bars, (choices) => random.pick(choices));
   const spans = harmonise(genre, key, sections, barSteps, random);
   const totalSteps = durationSeconds / stepSeconds;
-  spans.push({ chord: tonicChord(key), start: bars * barSteps, end: totalSteps });
+  spans.push({ chord: chordOf(mode === "major" ? "I" : "i", key), start: bars * barSteps, end: totalSteps });
 
   const score: Score = { genre, style, sections, spans, barSteps, beatSteps, stepSeconds, bars, totalSteps };
   const parts = playParts(score, scoring(genre, style, random), random);
   return { seed, genre: genre.name, bpm, metre: style.metre, key, sections, bars, durationSeconds, parts };
-}
-
-function drawDurationSeconds(random: Random): number {
-  return random.integer(20, 60);
 }
 
 /** Sections of one name share their harmony; an intro takes the verse's, an outro the chorus's. */
@@ -54,16 +45,11 @@ function harmonise(
   barSteps: number,
   random: Random,
 ): ChordSpan[] {
-  const { verse, chorus, bridge } = genre.progressions[key.mode];
-  const verseChords = random.pick(verse);
-  const chorusChords = random.pick(chorus);
-  const chords = {
-    Intro: verseChords,
-    Verse: verseChords,
-    Chorus: chorusChords,
-    Bridge: random.pick(bridge),
-    Outro: random.chance(0.5) ? verseChords : chorusChords,
-  };
+  const chordsOf = (part: "verse" | "chorus" | "bridge"): string =>
+    random.pick(genre.progressions[`${key.mode} ${part}`]);
+  const [verse, chorus, bridge] = [chordsOf("verse"), chordsOf("chorus"), chordsOf("bridge")];
+  const outro = random.chance(0.5) ? verse : chorus;
+  const chords = { Intro: verse, Verse: verse, Chorus: chorus, Bridge: bridge, Outro: outro };
   const spans = sections.flatMap((section) => spansOf(chords[section.name], key, section, barSteps));
   return random.chance(cadenceShare) ? endOnCadence(spans, key, barSteps, random) : spans;
 }
@@ -76,10 +62,6 @@ function endOnCadence(spans: ChordSpan[], key: Key, barSteps: number, random: Ra
     ...spans.filter(({ start }) => start < end - barSteps),
     { chord: chordOf(numeral, key), start: end - barSteps, end },
   ];
-}
-
-function tonicChord(key: Key): ChordSpan["chord"] {
-  return chordOf(key.mode === "major" ? "I" : "i", key);
 }
 
 /** Draws the band: comping and bass always, other roles as often as the genre has them. */
@@ -95,10 +77,10 @@ function scoring(genre: Genre, style: MetreStyle, random: Random): Omit<Part, "n
     taken.add(name);
     chosen.push({ role, instrument: instruments[name] });
   };
-  add("drums", style.drums === undefined ? [] : band.drums, presence.drums);
+  add("drums", style.full.length === 0 ? [] : band.drums, presence.drums);
   add("bass", band.bass, 1);
   add("comp", band.comp, 1);
-  add("pulse", style.pulse === undefined ? [] : band.pulse, presence.pulse);
+  add("pulse", style.pulse.length === 0 ? [] : band.pulse, presence.pulse);
   add("pad", band.pad, presence.pad);
   add("lead", band.lead, presence.lead);
   return chosen;

@@ -31,17 +31,22 @@ const drumPitches = {
 
 export type DrumName = keyof typeof drumPitches;
 
-/** A grid per drum: "X" accent, "x" hit, "o" ghost note. */
-export type DrumPattern = Partial<Record<DrumName, string>>;
+/** Drums and their grids: "X" accent, "x" hit, "o" ghost note. */
+export type DrumPattern = (readonly [drum: DrumName, grid: string])[];
+
+export function drumNamed(name: string): DrumName {
+  if (!(name in drumPitches)) throw new RangeError(`${name} is no drum`);
+  return name as DrumName;
+}
 
 const velocities: Record<string, number> = { X: 112, x: 90, o: 52 };
 
 export function drumBar(pattern: DrumPattern, firstStep: number, energy: number): Note[] {
-  return Object.entries(pattern).flatMap(([drum, grid]) =>
+  return pattern.flatMap(([drum, grid]) =>
     readGrid(grid).map(({ step, symbol }) => ({
       start: firstStep + step,
       length: 1,
-      pitch: drumPitches[drum as DrumName],
+      pitch: drumPitches[drum],
       velocity: (velocities[symbol] ?? 90) * (0.65 + 0.35 * energy),
     })),
   );

@@ -9,11 +9,9 @@ export interface ChordSpan {
   end: number;
 }
 
-/** Bars separated by "|", up to two chords each: "Imaj7 | ii7 V7". It repeats until the section ends. */
-export type Progression = string;
-
+/** @param progression bars separated by "|", up to two chords each: "Imaj7 | ii7 V7". It repeats until the section ends. */
 export function spansOf(
-  progression: Progression,
+  progression: string,
   key: Key,
   section: { firstBar: number; bars: number },
   barSteps: number,

@@ -1,7 +1,7 @@
 /** The held-out pieces of the evaluation, composed and rendered by the generator, and white noise of their size. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { compose, type Wishes } from "../compose/compose.js";
+import { compose } from "../compose/compose.js";
 import { Random } from "../compose/random.js";
 import { DataSet, loadTokenizer } from "../dataset/data-set.js";
 import { type PieceRecord, splitOf } from "../dataset/record.js";
@@ -24,16 +24,13 @@ export function heldOutFolder(directory: string): string {
   return join(directory, `held-out-${composerVersion()}`);
 }
 
-interface HeldOutSet {
-  directory: string;
-  seeds: number[];
-  wishes?: Wishes;
-  keepsStems?: boolean;
-}
-
-/** Renders missing pieces. */
-export async function renderHeldOut(set: HeldOutSet): Promise<PieceRecord[]> {
-  const { directory, seeds, wishes = {}, keepsStems = false } = set;
+/** Renders missing pieces. @param seconds their length, in place of their own */
+export async function renderHeldOut(
+  directory: string,
+  seeds: number[],
+  seconds?: number,
+  keepsStems = false,
+): Promise<PieceRecord[]> {
   const dataSet = new DataSet(directory);
   const missing = seeds.filter((seed) => !dataSet.has(seed));
   if (missing.length > 0) {
@@ -41,7 +38,7 @@ export async function renderHeldOut(set: HeldOutSet): Promise<PieceRecord[]> {
     const synthesiser = new Synthesiser();
     for (const [index, seed] of missing.entries()) {
       process.stderr.write(`\rheld-out piece ${index + 1} of ${missing.length} `);
-      await dataSet.add(compose(seed, wishes), synthesiser, tokenizer, keepsStems ? 1 : 0);
+      await dataSet.add(compose(seed, seconds), synthesiser, tokenizer, keepsStems ? 1 : 0);
     }
     process.stderr.write("\n");
   }

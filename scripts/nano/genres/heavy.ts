@@ -1,5 +1,52 @@
-/** Loud guitars: metal and punk. */
-import type { Genre } from "./genre.js";
+/** Loud guitars. */
+import { type Genre, style } from "./genre.js";
+
+export const rock: Genre = {
+  name: "rock",
+  names: ["rock", "alternative rock", "rock song", "guitar rock", "indie rock"],
+  moods: ["powerful", "energetic", "raw", "anthemic", "bold"],
+  scenes: ["for the open road", "for a stadium", "with big guitars", "full of attitude"],
+  minorShare: 0.45,
+  feel: { swingSteps: 2, swing: 0, timingSeconds: 0.006, touch: 6 },
+  progressions: {
+    "major verse": ["I | V | IV | I", "I | bVII | IV | I", "I | IV | I | V"],
+    "major chorus": ["I | V | vi | IV", "I | IV | V | V", "IV | I | V | I"],
+    "major bridge": ["vi | IV | vi | V"],
+    "minor verse": ["i | bVII | bVI | bVII", "i | i | bIII | bVII", "i | iv | i | bVII"],
+    "minor chorus": ["i | bVI | bIII | bVII", "i | bIII | iv | bVI", "bVI | bVII | i | i"],
+    "minor bridge": ["iv | iv | bVI | V"],
+  },
+  styles: [
+    style(`
+      4/4, weight 5, 96-180 bpm
+      light kick X.......x.x.....  snare ....X.......X...  hat  x.x.x.x.x.x.x.x.
+      light kick X.....x.x.......  snare ....X.......X...  hat  X.x.X.x.X.x.X.x.
+      full  kick X.x.....x.x.....  snare ....X.......X...  ride X.x.X.x.X.x.X.x.
+      full  kick X..x..x.X..x....  snare ....X.......X..o  open x...x...x...x...
+      bass  R.R.R.R.R.R.R.R.  R-R.R.R-R.R.R.A.  R---R-R-R---R-5-
+      comp  x-x-x-x-x-x-x-x-  X-----x-..x-x-x-  X--x--x-X--x--x-
+      pulse 0.1.2.1.0.1.2.1.`),
+    style(`
+      6/8, weight 1, 60-84 bpm
+      light kick X.........x.  snare ......X.....  hat  x.x.x.x.x.x.
+      light kick X...x.......  snare ......X.....  hat  X.x.x.X.x.x.
+      full  kick X...x.....x.  snare ......X.....  ride X.x.x.X.x.x.
+      bass  R---R-R---R-  R-----5---A-
+      comp  x-x-x-x-x-x-  X-----X---x-
+      pulse 0.1.2.3.2.1.`),
+  ],
+  band: {
+    drums: ["powerKit", "standardKit", "roomKit"],
+    bass: ["pickedBass", "fingerBass"],
+    comp: ["overdrivenGuitar", "distortedGuitar", "cleanGuitar"],
+    pulse: ["cleanGuitar", "piano"],
+    pad: ["organ", "strings"],
+    lead: ["overdrivenGuitar", "distortedGuitar", "sawLead", "organ"],
+  },
+  fill: ["snare", "highTom", "midTom", "lowTom"],
+  presence: { drums: 1, pulse: 0.3, pad: 0.3, lead: 0.85 },
+  melody: { density: 1.3, syncopation: 0.4, leap: 3 },
+};
 
 export const metal: Genre = {
   name: "metal",
@@ -9,46 +56,32 @@ export const metal: Genre = {
   minorShare: 0.95,
   feel: { swingSteps: 2, swing: 0, timingSeconds: 0.003, touch: 4 },
   progressions: {
-    major: { verse: ["I | I | bVII | I"], chorus: ["I | IV | bVII | I"], bridge: ["IV | IV | bVII | bVII"] },
-    minor: {
-      verse: ["i | i | bVI | bVII", "i | i | i | bVI", "i | bIII | iv | i"],
-      chorus: ["i | bVI | bIII | bVII", "bVI | bVII | i | i", "i | bVII | bVI | V"],
-      bridge: ["iv | iv | bVI | bVI", "i | i | i | i"],
-    },
+    "major verse": ["I | I | bVII | I"],
+    "major chorus": ["I | IV | bVII | I"],
+    "major bridge": ["IV | IV | bVII | bVII"],
+    "minor verse": ["i | i | bVI | bVII", "i | i | i | bVI", "i | bIII | iv | i"],
+    "minor chorus": ["i | bVI | bIII | bVII", "bVI | bVII | i | i", "i | bVII | bVI | V"],
+    "minor bridge": ["iv | iv | bVI | bVI", "i | i | i | i"],
   },
   styles: [
-    {
-      metre: "4/4",
-      weight: 5,
-      bpm: [104, 178],
-      drums: {
-        light: [
-          { kick: "X...x...X...x...", snare: "....X.......X...", hat: "X.x.X.x.X.x.X.x." },
-          { kick: "X.......X.......", snare: "........X.......", open: "x...x...x...x..." },
-        ],
-        full: [
-          { kick: "XxXxXxXxXxXxXxXx", snare: "....X.......X...", ride: "X...X...X...X..." },
-          { kick: "X.X.X.X.X.X.X.X.", snare: "..X...X...X...X.", open: "X...X...X...X..." },
-          { kick: "XxxXxxXxXxxXxxXx", snare: "........X.......", crash: "X.......X......." },
-          { kick: "X..XX..XX..XX..X", snare: "....X.......X...", open: "x.x.x.x.x.x.x.x." },
-        ],
-      },
-      bass: ["RRRRRRRRRRRRRRRR", "R.RRR.RRR.RRR.RR", "R-RRR-RRR-RRA-5-"],
-      comp: ["xxXxxxXxxxXxxxXx", "X-xxX-xxX-xxX-x-", "X-------X---X---", "xxxXxxxXxxxXxxxX"],
-      pulse: ["0120120120120120", "0.1.2.3.2.1.2.3."],
-    },
-    {
-      metre: "6/8",
-      weight: 1,
-      bpm: [64, 110],
-      drums: {
-        light: [{ kick: "X.....x.....", snare: "......X.....", hat: "X.x.x.X.x.x." }],
-        full: [{ kick: "XxxxxxXxxxxx", snare: "......X.....", crash: "X..........." }],
-      },
-      bass: ["R.R.R.R.R.R.", "RRRRRRRRRRRR"],
-      comp: ["x.x.x.X.x.x.", "X-----X-----"],
-      pulse: ["0.1.2.3.2.1."],
-    },
+    style(`
+      4/4, weight 5, 104-178 bpm
+      light kick X...x...X...x...  snare ....X.......X...  hat   X.x.X.x.X.x.X.x.
+      light kick X.......X.......  snare ........X.......  open  x...x...x...x...
+      full  kick XxXxXxXxXxXxXxXx  snare ....X.......X...  ride  X...X...X...X...
+      full  kick X.X.X.X.X.X.X.X.  snare ..X...X...X...X.  open  X...X...X...X...
+      full  kick XxxXxxXxXxxXxxXx  snare ........X.......  crash X.......X.......
+      full  kick X..XX..XX..XX..X  snare ....X.......X...  open  x.x.x.x.x.x.x.x.
+      bass  RRRRRRRRRRRRRRRR  R.RRR.RRR.RRR.RR  R-RRR-RRR-RRA-5-
+      comp  xxXxxxXxxxXxxxXx  X-xxX-xxX-xxX-x-  X-------X---X---  xxxXxxxXxxxXxxxX
+      pulse 0120120120120120  0.1.2.3.2.1.2.3.`),
+    style(`
+      6/8, weight 1, 64-110 bpm
+      light kick X.....x.....  snare ......X.....  hat   X.x.x.X.x.x.
+      full  kick XxxxxxXxxxxx  snare ......X.....  crash X...........
+      bass  R.R.R.R.R.R.  RRRRRRRRRRRR
+      comp  x.x.x.X.x.x.  X-----X-----
+      pulse 0.1.2.3.2.1.`),
   ],
   band: {
     drums: ["powerKit"],
@@ -71,37 +104,24 @@ export const punk: Genre = {
   minorShare: 0.25,
   feel: { swingSteps: 2, swing: 0, timingSeconds: 0.009, touch: 8 },
   progressions: {
-    major: {
-      verse: ["I | I | IV | V", "I | V | vi | IV", "I | IV | I | V"],
-      chorus: ["I | V | vi | IV", "IV | V | I | I", "I | IV | V | IV"],
-      bridge: ["vi | vi | V | V"],
-    },
-    minor: {
-      verse: ["i | bVI | bVII | i", "i | bIII | bVII | iv"],
-      chorus: ["bVI | bVII | i | i", "i | bVI | bIII | bVII"],
-      bridge: ["iv | iv | V | V"],
-    },
+    "major verse": ["I | I | IV | V", "I | V | vi | IV", "I | IV | I | V"],
+    "major chorus": ["I | V | vi | IV", "IV | V | I | I", "I | IV | V | IV"],
+    "major bridge": ["vi | vi | V | V"],
+    "minor verse": ["i | bVI | bVII | i", "i | bIII | bVII | iv"],
+    "minor chorus": ["bVI | bVII | i | i", "i | bVI | bIII | bVII"],
+    "minor bridge": ["iv | iv | V | V"],
   },
   styles: [
-    {
-      metre: "4/4",
-      weight: 1,
-      bpm: [150, 180],
-      drums: {
-        light: [
-          { kick: "X...X...X...X...", snare: "....X.......X...", hat: "x.x.x.x.x.x.x.x." },
-          { kick: "X.....x.X.....x.", lowTom: "x.x.x.x.x.x.x.x." },
-        ],
-        full: [
-          { kick: "X..xX..xX..xX..x", snare: "..X...X...X...X.", open: "x...x...x...x..." },
-          { kick: "X.....X.X.X.....", snare: "....X.......X...", open: "X.x.X.x.X.x.X.x." },
-          { kick: "X...X...X...X...", snare: "..X...X...X...X.", ride: "X...X...X...X..." },
-        ],
-      },
-      bass: ["R.R.R.R.R.R.R.R.", "R.R.R.R.R.R.A.A."],
-      comp: ["x.x.x.x.x.x.x.x.", "X-x-x-x-X-x-x-x-", "X-------x-x-x-x-"],
-      pulse: ["0.2.1.2.0.2.1.2."],
-    },
+    style(`
+      4/4, weight 1, 150-180 bpm
+      light kick X...X...X...X...  snare  ....X.......X...  hat  x.x.x.x.x.x.x.x.
+      light kick X.....x.X.....x.  lowTom x.x.x.x.x.x.x.x.
+      full  kick X..xX..xX..xX..x  snare  ..X...X...X...X.  open x...x...x...x...
+      full  kick X.....X.X.X.....  snare  ....X.......X...  open X.x.X.x.X.x.X.x.
+      full  kick X...X...X...X...  snare  ..X...X...X...X.  ride X...X...X...X...
+      bass  R.R.R.R.R.R.R.R.  R.R.R.R.R.R.A.A.
+      comp  x.x.x.x.x.x.x.x.  X-x-x-x-X-x-x-x-  X-------x-x-x-x-
+      pulse 0.2.1.2.0.2.1.2.`),
   ],
   band: {
     drums: ["powerKit", "roomKit"],

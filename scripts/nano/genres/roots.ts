@@ -1,5 +1,62 @@
-/** Blues and what grew from it: country and soul. */
-import type { Genre } from "./genre.js";
+/** Folk, blues, and what grew from them. */
+import { type Genre, style } from "./genre.js";
+
+export const folk: Genre = {
+  name: "folk",
+  names: ["folk", "acoustic folk", "folk tune", "country folk", "traditional folk music"],
+  moods: ["warm", "earthy", "cheerful", "heartfelt", "rustic"],
+  scenes: ["around a campfire", "for a village dance", "for a walk in the hills", "with strummed chords"],
+  minorShare: 0.35,
+  feel: { swingSteps: 2, swing: 0.03, timingSeconds: 0.009, touch: 7 },
+  progressions: {
+    "major verse": ["I | IV | I | V", "I | I | V | I", "I | V | vi | IV", "I | bVII | IV | I"],
+    "major chorus": ["IV | I | V | I", "I | IV | V | I"],
+    "major bridge": ["vi | IV | I | V"],
+    "minor verse": ["i | bVII | i | bVII", "i | bIII | bVII | i", "i | bVII | bVI | bVII"],
+    "minor chorus": ["bIII | bVII | i | i", "i | iv | bVII | i"],
+    "minor bridge": ["bVI | bIII | bVII | i"],
+  },
+  styles: [
+    style(`
+      4/4, weight 3, 80-144 bpm
+      light kick x.......x.......  tambourine ....x.......x...
+      light kick x.....x.x.......  tambourine ....x..x....x..x
+      full  kick X...x...X...x...  tambourine x.x.X.x.x.x.X.x.  conga ......x.......x.
+      bass  R-------5-------  R---5---R---5---
+      comp  b---u-u-b---u-u-  X---x-xx..xxx-x-  0-2-1-2-0-2-1-2-`),
+    style(`
+      6/8, weight 2, 84-126 bpm
+      light kick x.....x.....  tambourine ....x.....x.
+      light kick x.....x...x.  tambourine ..x.x...x.x.
+      full  kick X...o.X...o.  tambourine x.x.x.x.x.x.
+      bass  R-----5-----  R---R-5---5-
+      comp  b---u-b---u-  x-x-x-x-x-x-  0-1-2-3-2-1-`),
+    style(`
+      3/4, weight 1.5, 90-150 bpm
+      light kick x...........  tambourine ....x...x...
+      light kick x.......x...  tambourine ....x.....x.
+      full  kick X...........  tambourine ..x.X.x.X.x.
+      bass  R-------5---  R-----------
+      comp  b---u---u---  x---x-x-x-x-  0-1-2-3-2-1-`),
+    style(`
+      2/4, weight 1.5, 96-140 bpm
+      light kick x.......  tambourine ..x...x.
+      light kick x...x...  tambourine ..x..xx.
+      full  kick X...x...  tambourine x.X.x.X.
+      bass  R---5---
+      comp  b-u-b-u-  ..x-..x-`),
+  ],
+  band: {
+    drums: ["handPercussion"],
+    bass: ["uprightBass"],
+    comp: ["steelGuitar", "nylonGuitar"],
+    pad: ["accordion", "slowStrings"],
+    lead: ["violin", "tinWhistle", "accordion", "flute", "steelGuitar"],
+  },
+  fill: ["tambourine", "conga", "lowConga"],
+  presence: { drums: 0.65, pulse: 0, pad: 0.25, lead: 0.9 },
+  melody: { density: 1.6, syncopation: 0.15, leap: 3 },
+};
 
 export const blues: Genre = {
   name: "blues",
@@ -9,48 +66,30 @@ export const blues: Genre = {
   minorShare: 0.3,
   feel: { swingSteps: 2, swing: 0.33, timingSeconds: 0.012, touch: 9 },
   progressions: {
-    major: {
-      verse: ["I7 | I7 | I7 | I7 | IV7 | IV7 | I7 | I7 | V7 | IV7 | I7 | V7", "I7 | IV7 | I7 | V7"],
-      chorus: ["I7 | IV7 | I7 | I7 | IV7 | IV7 | I7 | I7 | V7 | IV7 | I7 | I7"],
-      bridge: ["IV7 | IV7 | I7 | V7"],
-    },
-    minor: {
-      verse: ["i7 | iv7 | i7 | i7 | iv7 | iv7 | i7 | i7 | bVI | V7 | i7 | V7", "i7 | iv7 | i7 | V7"],
-      chorus: ["iv7 | iv7 | i7 | i7 | bVI | V7 | i7 | i7"],
-      bridge: ["iv7 | iv7 | bVI | V7"],
-    },
+    "major verse": ["I7 | I7 | I7 | I7 | IV7 | IV7 | I7 | I7 | V7 | IV7 | I7 | V7", "I7 | IV7 | I7 | V7"],
+    "major chorus": ["I7 | IV7 | I7 | I7 | IV7 | IV7 | I7 | I7 | V7 | IV7 | I7 | I7"],
+    "major bridge": ["IV7 | IV7 | I7 | V7"],
+    "minor verse": ["i7 | iv7 | i7 | i7 | iv7 | iv7 | i7 | i7 | bVI | V7 | i7 | V7", "i7 | iv7 | i7 | V7"],
+    "minor chorus": ["iv7 | iv7 | i7 | i7 | bVI | V7 | i7 | i7"],
+    "minor bridge": ["iv7 | iv7 | bVI | V7"],
   },
   styles: [
-    {
-      metre: "4/4",
-      weight: 4,
-      bpm: [66, 132],
-      drums: {
-        light: [
-          { kick: "X.......x.......", rim: "....X.......X...", ride: "x.x.x.x.x.x.x.x." },
-          { kick: "X.......x.x.....", snare: "....x.......x...", hat: "x.x.x.x.x.x.x.x." },
-        ],
-        full: [
-          { kick: "X.......X.x.....", snare: "....X.......X...", ride: "X.x.X.x.X.x.X.x." },
-          { kick: "X...x...X...x...", snare: "....X.....o.X...", hat: "X.x.X.x.X.x.X.x." },
-        ],
-      },
-      bass: ["R---R---5---A---", "R.R.5.5.A.A.5.5.", "R---3---5---A---"],
-      comp: ["x.x.x.x.x.x.x.x.", "..x---..x---....", "X-----x-..x-....", "....x-......x---"],
-      pulse: ["0.1.2.1.0.1.2.1."],
-    },
-    {
-      metre: "6/8",
-      weight: 2,
-      bpm: [60, 76],
-      drums: {
-        light: [{ kick: "X.........x.", rim: "......X.....", ride: "x.x.x.x.x.x." }],
-        full: [{ kick: "X.....x...x.", snare: "......X.....", hat: "X.x.x.X.x.x." }],
-      },
-      bass: ["R---R-5---A-", "R-----5---R-"],
-      comp: ["x.x.x.x.x.x.", "X-----x-----"],
-      pulse: ["0.1.2.3.2.1."],
-    },
+    style(`
+      4/4, weight 4, 66-132 bpm
+      light kick X.......x.......  rim   ....X.......X...  ride x.x.x.x.x.x.x.x.
+      light kick X.......x.x.....  snare ....x.......x...  hat  x.x.x.x.x.x.x.x.
+      full  kick X.......X.x.....  snare ....X.......X...  ride X.x.X.x.X.x.X.x.
+      full  kick X...x...X...x...  snare ....X.....o.X...  hat  X.x.X.x.X.x.X.x.
+      bass  R---R---5---A---  R.R.5.5.A.A.5.5.  R---3---5---A---
+      comp  x.x.x.x.x.x.x.x.  ..x---..x---....  X-----x-..x-....  ....x-......x---
+      pulse 0.1.2.1.0.1.2.1.`),
+    style(`
+      6/8, weight 2, 60-76 bpm
+      light kick X.........x.  rim   ......X.....  ride x.x.x.x.x.x.
+      full  kick X.....x...x.  snare ......X.....  hat  X.x.x.X.x.x.
+      bass  R---R-5---A-  R-----5---R-
+      comp  x.x.x.x.x.x.  X-----x-----
+      pulse 0.1.2.3.2.1.`),
   ],
   band: {
     drums: ["standardKit", "roomKit", "brushKit"],
@@ -73,65 +112,37 @@ export const country: Genre = {
   minorShare: 0.15,
   feel: { swingSteps: 2, swing: 0.08, timingSeconds: 0.008, touch: 6 },
   progressions: {
-    major: {
-      verse: ["I | I | IV | I", "I | IV | I | V", "I | I | V | V"],
-      chorus: ["IV | I | V | I", "I | IV | V | I", "I | V | IV | I"],
-      bridge: ["vi | IV | V | V", "IV | I | ii | V"],
-    },
-    minor: {
-      verse: ["i | i | bVII | i", "i | iv | i | V"],
-      chorus: ["bIII | bVII | i | i", "iv | i | V | i"],
-      bridge: ["bVI | bVII | i | V"],
-    },
+    "major verse": ["I | I | IV | I", "I | IV | I | V", "I | I | V | V"],
+    "major chorus": ["IV | I | V | I", "I | IV | V | I", "I | V | IV | I"],
+    "major bridge": ["vi | IV | V | V", "IV | I | ii | V"],
+    "minor verse": ["i | i | bVII | i", "i | iv | i | V"],
+    "minor chorus": ["bIII | bVII | i | i", "iv | i | V | i"],
+    "minor bridge": ["bVI | bVII | i | V"],
   },
   styles: [
-    {
-      metre: "4/4",
-      weight: 4,
-      bpm: [78, 150],
-      drums: {
-        light: [
-          { kick: "X.......X.......", rim: "....X.......X...", hat: "x.x.x.x.x.x.x.x." },
-          { brush: "x.x.X.x.x.x.X.x.", kick: "X.......X......." },
-        ],
-        full: [
-          { kick: "X.......X.......", snare: "x.x.X.x.x.x.X.x.", hat: "x...x...x...x..." },
-          {
-            kick: "X.....x.X.......",
-            snare: "....X.......X...",
-            hat: "x.x.x.x.x.x.x.x.",
-            tambourine: "....x.......x...",
-          },
-        ],
-      },
-      bass: ["R-------5-------", "R---....5---....", "R---5---R---A---"],
-      comp: ["....x-......x-..", "x-..x-x-x-..x-x-", "x---x-x-x---x-x-"],
-      pulse: ["0.2.1.2.0.2.1.2.", "0213021302130213"],
-    },
-    {
-      metre: "3/4",
-      weight: 2,
-      bpm: [84, 138],
-      drums: {
-        light: [{ kick: "X...........", rim: "....x...x...", hat: "x.x.x.x.x.x." }],
-        full: [{ kick: "X...........", snare: "....X...X...", hat: "x...x...x..." }],
-      },
-      bass: ["R-----------", "R-------A---"],
-      comp: ["....x---x---", "X---x---x---"],
-      pulse: ["0.1.2.1.2.1."],
-    },
-    {
-      metre: "2/4",
-      weight: 1,
-      bpm: [96, 144],
-      drums: {
-        light: [{ brush: "x.x.X.x.", kick: "X......." }],
-        full: [{ kick: "X...x...", snare: "..X...X." }],
-      },
-      bass: ["R---5---"],
-      comp: ["..x-..x-"],
-      pulse: ["0.2.1.2."],
-    },
+    style(`
+      4/4, weight 4, 78-150 bpm
+      light kick  X.......X.......  rim   ....X.......X...  hat x.x.x.x.x.x.x.x.
+      light brush x.x.X.x.x.x.X.x.  kick  X.......X.......
+      full  kick  X.......X.......  snare x.x.X.x.x.x.X.x.  hat x...x...x...x...
+      full  kick  X.....x.X.......  snare ....X.......X...  hat x.x.x.x.x.x.x.x.  tambourine ....x.......x...
+      bass  R-------5-------  R---....5---....  R---5---R---A---
+      comp  ....x-......x-..  x-..x-x-x-..x-x-  x---x-x-x---x-x-
+      pulse 0.2.1.2.0.2.1.2.  0213021302130213`),
+    style(`
+      3/4, weight 2, 84-138 bpm
+      light kick X...........  rim   ....x...x...  hat x.x.x.x.x.x.
+      full  kick X...........  snare ....X...X...  hat x...x...x...
+      bass  R-----------  R-------A---
+      comp  ....x---x---  X---x---x---
+      pulse 0.1.2.1.2.1.`),
+    style(`
+      2/4, weight 1, 96-144 bpm
+      light brush x.x.X.x.  kick  X.......
+      full  kick  X...x...  snare ..X...X.
+      bass  R---5---
+      comp  ..x-..x-
+      pulse 0.2.1.2.`),
   ],
   band: {
     drums: ["standardKit", "brushKit"],
@@ -154,56 +165,31 @@ export const soul: Genre = {
   minorShare: 0.35,
   feel: { swingSteps: 1, swing: 0.12, timingSeconds: 0.012, touch: 7 },
   progressions: {
-    major: {
-      verse: ["Imaj7 | vi7 | ii7 | V7", "I | iii7 | IV | V", "Imaj7 | Imaj7 | IVmaj7 | IVmaj7"],
-      chorus: ["I | vi7 | IV | V7", "IVmaj7 | iii7 | ii7 | Imaj7"],
-      bridge: ["IVmaj7 | iv7 | Imaj7 | V7"],
-    },
-    minor: {
-      verse: ["i7 | iv7 | i7 | v7", "i7 | bVII | bVI | V7"],
-      chorus: ["iv7 | bVII | bIII | bVI", "i7 | iv7 | bVI | V7"],
-      bridge: ["bVI | bVII | i7 | V7"],
-    },
+    "major verse": ["Imaj7 | vi7 | ii7 | V7", "I | iii7 | IV | V", "Imaj7 | Imaj7 | IVmaj7 | IVmaj7"],
+    "major chorus": ["I | vi7 | IV | V7", "IVmaj7 | iii7 | ii7 | Imaj7"],
+    "major bridge": ["IVmaj7 | iv7 | Imaj7 | V7"],
+    "minor verse": ["i7 | iv7 | i7 | v7", "i7 | bVII | bVI | V7"],
+    "minor chorus": ["iv7 | bVII | bIII | bVI", "i7 | iv7 | bVI | V7"],
+    "minor bridge": ["bVI | bVII | i7 | V7"],
   },
   styles: [
-    {
-      metre: "4/4",
-      weight: 4,
-      bpm: [68, 118],
-      drums: {
-        light: [
-          { kick: "X.....x.X.......", rim: "....X.......X...", hat: "x.x.x.x.x.x.x.x." },
-          { kick: "X..x......x.....", snare: "....x.......x...", hat: "x.x.x.x.x.x.x.x." },
-        ],
-        full: [
-          {
-            kick: "X.....x.X..x....",
-            snare: "....X.......X..o",
-            hat: "x.x.x.x.x.x.x.x.",
-            tambourine: "....x.......x...",
-          },
-          { kick: "X..x..x...x..x..", snare: "....X..o.o..X...", hat: "xox.xox.xox.xox." },
-        ],
-      },
-      bass: ["R--R..R.5..O..A.", "R-----R-5---A---", "R..R..5...O.5.A."],
-      comp: ["....x-......x-..", "x---..x---..x---", "..x...x.....x.x."],
-      pulse: ["0.1.2.3.2.1.2.3."],
-    },
-    {
-      metre: "6/8",
-      weight: 1,
-      bpm: [60, 74],
-      drums: {
-        light: [
-          { kick: "X.........x.", rim: "......X.....", hat: "x.x.x.x.x.x." },
-          { kick: "X...x.....x.", rim: "......X.....", ride: "x.x.x.x.x.x." },
-        ],
-        full: [{ kick: "X...x.....x.", snare: "......X.....", hat: "X.x.x.X.x.x." }],
-      },
-      bass: ["R-----R-5-A-"],
-      comp: ["x.x.x.x.x.x.", "X-----x-----"],
-      pulse: ["0.1.2.3.2.1."],
-    },
+    style(`
+      4/4, weight 4, 68-118 bpm
+      light kick X.....x.X.......  rim   ....X.......X...  hat x.x.x.x.x.x.x.x.
+      light kick X..x......x.....  snare ....x.......x...  hat x.x.x.x.x.x.x.x.
+      full  kick X.....x.X..x....  snare ....X.......X..o  hat x.x.x.x.x.x.x.x.  tambourine ....x.......x...
+      full  kick X..x..x...x..x..  snare ....X..o.o..X...  hat xox.xox.xox.xox.
+      bass  R--R..R.5..O..A.  R-----R-5---A---  R..R..5...O.5.A.
+      comp  ....x-......x-..  x---..x---..x---  ..x...x.....x.x.
+      pulse 0.1.2.3.2.1.2.3.`),
+    style(`
+      6/8, weight 1, 60-74 bpm
+      light kick X.........x.  rim   ......X.....  hat  x.x.x.x.x.x.
+      light kick X...x.....x.  rim   ......X.....  ride x.x.x.x.x.x.
+      full  kick X...x.....x.  snare ......X.....  hat  X.x.x.X.x.x.
+      bass  R-----R-5-A-
+      comp  x.x.x.x.x.x.  X-----x-----
+      pulse 0.1.2.3.2.1.`),
   ],
   band: {
     drums: ["standardKit", "roomKit"],
