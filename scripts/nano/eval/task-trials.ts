@@ -30,7 +30,7 @@ interface Request {
   parameters: Record<string, unknown>;
 }
 
-const unpitched = new Set<StemName>(["drums", "percussion", "fx"]);
+const unpitched = new Set<StemName>(["drums", "percussion"]);
 
 /** @param directory holds the pieces' files. @param others pieces for comparison */
 export function trialsOf(directory: string, record: PieceRecord, others: PieceRecord[]): (Trial & Request)[] {

@@ -8,6 +8,7 @@ import { style } from "../genres/genre.js";
 import { genres } from "../genres/index.js";
 
 const anySeed = fc.integer({ min: 0, max: 1_000_000 });
+const pieces = Array.from({ length: 120 }, (_, seed) => compose(seed));
 
 describe("composer of carillon-nano's pieces", () => {
   it("composes the same piece from the same seed, another from another", () => {
@@ -52,14 +53,13 @@ describe("composer of carillon-nano's pieces", () => {
   });
 
   it("keeps melodies in their key, but for the notes of borrowed chords", () => {
-    const pieces = Array.from({ length: 120 }, (_, seed) => compose(seed));
     const shares = pieces.flatMap(melodyShareInScale);
     expect(Math.min(...shares)).to.be.at.least(0.6);
     expect(shares.reduce((sum, share) => sum + share, 0) / shares.length).to.be.above(0.93);
   });
 
   it("plays the melody of the first chorus again in the second", () => {
-    const songs = Array.from({ length: 60 }, (_, seed) => compose(seed)).filter(
+    const songs = pieces.filter(
       ({ sections }) => sections.filter(({ name }) => name === "Chorus").length > 1,
     );
     expect(songs.length).to.be.above(20);
@@ -76,7 +76,7 @@ describe("composer of carillon-nano's pieces", () => {
   });
 
   it("moves melodies by steps more often than by leaps", () => {
-    const intervals = Array.from({ length: 120 }, (_, seed) => compose(seed)).flatMap((piece) => {
+    const intervals = pieces.flatMap((piece) => {
       const pitches = leadPitches(piece, 0, piece.bars);
       return pitches.slice(1).map((pitch, index) => Math.abs(pitch - (pitches[index] as number)));
     });
@@ -108,7 +108,6 @@ describe("composer of carillon-nano's pieces", () => {
   });
 
   it("leads drums to every new section by a bar of its own", () => {
-    const pieces = Array.from({ length: 120 }, (_, seed) => compose(seed));
     const ends = pieces.flatMap((piece) =>
       piece.sections.slice(0, -1).flatMap((section) => {
         const { firstBar, bars } = section;
@@ -121,7 +120,6 @@ describe("composer of carillon-nano's pieces", () => {
   });
 
   it("ends on a tonic chord that rings, mostly after a cadence", () => {
-    const pieces = Array.from({ length: 120 }, (_, seed) => compose(seed));
     let cadences = 0;
     for (const piece of pieces) {
       const { barSteps } = metres[piece.metre];

@@ -18,63 +18,24 @@ const metreWords: Record<Piece["metre"], readonly string[]> = {
   "6/8": ["in 6/8 time", "with a rolling 6/8 feel"],
 };
 
-/** The words of one caption. */
-interface Words {
-  genre: string;
-  mood: string;
-  otherMood: string;
-  tempo: string;
-  scene: string;
-  metre: string;
-  key: string;
-  bpm: string;
-  lead: string;
-  others: string[];
-}
-
-type Form = { weight: number; write: (words: Words) => string };
-
-const forms: readonly Form[] = [
-  { weight: 2, write: ({ genre, mood }) => `${mood} ${genre}` },
-  { weight: 1, write: ({ genre }) => genre },
-  { weight: 2, write: ({ genre, mood, lead }) => `${mood} ${genre} with ${lead}` },
-  {
-    weight: 2,
-    write: ({ genre, tempo, lead, others }) => `${tempo} ${genre}, ${list([lead, ...others])}`,
-  },
-  {
-    weight: 2,
-    write: ({ genre, mood, otherMood, lead }) => `${genre}, ${mood}, ${otherMood}, ${lead}, instrumental`,
-  },
-  { weight: 2, write: ({ genre, mood, scene }) => `${article(mood)} ${genre} instrumental ${scene}` },
-  { weight: 2, write: ({ mood, lead, others }) => `${mood} instrumental with ${list([lead, ...others])}` },
-  {
-    weight: 1,
-    write: ({ tempo, mood, lead, scene }) => `${article(tempo)}, ${mood} piece ${scene}, led by ${lead}`,
-  },
-  { weight: 2, write: ({ genre, mood, bpm, key }) => `${mood} ${genre} at ${bpm} in ${key}` },
-  {
-    weight: 1,
-    write: ({ genre, metre, mood, lead }) => `${mood} ${genre} ${metre}, featuring ${lead}`,
-  },
-  {
-    weight: 3,
-    write: ({ genre, mood, otherMood, tempo, lead, others, scene }) =>
-      `${sentence(`${article(mood)} and ${otherMood} ${noun(genre)} ${scene}`)} ` +
-      `${sentence(`${tempo}, with ${list([lead, ...others])}`)}`,
-  },
-  {
-    weight: 3,
-    write: ({ genre, mood, otherMood, tempo, lead, others, metre }) =>
-      `${sentence(`${article(noun(genre))} ${metre}`)} ${sentence(`${lead} over ${list(others)}`)} ` +
-      `${sentence(`${mood}, ${otherMood} and ${tempo}`)}`,
-  },
-  {
-    weight: 1,
-    write: ({ genre, mood, scene, lead, others, bpm, key }) =>
-      `${sentence(`${mood} ${genre} ${scene}`)} ${sentence(`it features ${list([lead, ...others])}`)} ` +
-      `${sentence(`it runs at ${bpm} in the key of ${key}`)}`,
-  },
+/**
+ * Captions with names of words in braces; "all" are lead and others. A name with "a" before it gets its article, and "noun" is the
+ * genre as a noun. Captions of sentences end with a full stop.
+ */
+const forms: readonly { weight: number; text: string }[] = [
+  { weight: 2, text: "{mood} {genre}" },
+  { weight: 1, text: "{genre}" },
+  { weight: 2, text: "{mood} {genre} with {lead}" },
+  { weight: 2, text: "{tempo} {genre}, {all}" },
+  { weight: 2, text: "{genre}, {mood}, {otherMood}, {lead}, instrumental" },
+  { weight: 2, text: "{a mood} {genre} instrumental {scene}" },
+  { weight: 2, text: "{mood} instrumental with {all}" },
+  { weight: 1, text: "{a tempo}, {mood} piece {scene}, led by {lead}" },
+  { weight: 2, text: "{mood} {genre} at {bpm} in {key}" },
+  { weight: 1, text: "{mood} {genre} {metre}, featuring {lead}" },
+  { weight: 3, text: "{a mood} and {otherMood} {noun} {scene}. {tempo}, with {all}." },
+  { weight: 3, text: "{a noun} {metre}. {lead} over {others}. {mood}, {otherMood} and {tempo}." },
+  { weight: 1, text: "{mood} {genre} {scene}. it features {all}. it runs at {bpm} in the key of {key}." },
 ];
 
 /** Share of captions that state tempo or key. */
@@ -84,14 +45,22 @@ const negatedShare = 0.35;
 
 export function writeCaption(piece: Piece, genre: Genre, random: Random): string {
   const words = drawWords(piece, genre, random);
-  const caption = random.weighted(forms).write(words);
+  const caption = fill(random.weighted(forms).text, words);
   const more = [
-    ...(random.chance(statedShare) && !caption.includes(words.key) ? [stated(piece, random)] : []),
+    ...(random.chance(statedShare) && !caption.includes(piece.key.name) ? [stated(piece, random)] : []),
     ...(random.chance(negatedShare) ? absent(piece).slice(0, 1) : []),
   ];
   return caption.endsWith(".")
     ? [caption, ...more.map(sentence)].join(" ")
     : [caption, ...more].join(random.pick([", ", ", ", " - "]));
+}
+
+function fill(form: string, words: Record<string, string>): string {
+  const filled = (part: string): string =>
+    part.replace(/\{(a )?(\w+)\}/g, (_, a, name) => (a ? article(words[name] ?? "") : (words[name] ?? "")));
+  if (!form.endsWith(".")) return filled(form);
+  const sentences = form.slice(0, -1).split(". ");
+  return sentences.map((part) => sentence(filled(part))).join(" ");
 }
 
 function stated({ bpm, key }: Piece, random: Random): string {
@@ -120,7 +89,7 @@ function absent({ parts }: Piece): string[] {
 }
 
 /** Draws phrases that share no word, as people write: no "calm ambient" that is also "calm and spacious". */
-function drawWords(piece: Piece, genre: Genre, random: Random): Words {
+function drawWords(piece: Piece, genre: Genre, random: Random): Record<string, string> {
   const said = new Set<string>();
   const named = new Set<string>();
   const say = (phrases: readonly string[]): string | undefined => pickFresh(phrases, [said], random);
@@ -139,18 +108,12 @@ function drawWords(piece: Piece, genre: Genre, random: Random): Words {
       .filter(({ role }) => roles.includes(role))
       .flatMap(({ instrument }) => nameInstrument(instrument.words) ?? []);
   const [lead = "", ...rest] = [...playing("lead"), ...playing("comp"), ...playing("pulse", "pad")];
-  const others = random.shuffled([...rest, ...playing("bass", "drums")]);
+  const playingToo = random.shuffled([...rest, ...playing("bass", "drums")]);
+  const bpm = random.pick([`${piece.bpm} bpm`, `${piece.bpm} BPM`]);
+  const others = playingToo.length > 0 ? playingToo.slice(0, random.integer(1, 3)) : ["bass"];
   return {
-    genre: name,
-    mood,
-    otherMood,
-    tempo,
-    scene,
-    metre,
-    key: piece.key.name,
-    bpm: random.pick([`${piece.bpm} bpm`, `${piece.bpm} BPM`]),
-    lead,
-    others: others.length > 0 ? others.slice(0, random.integer(1, 3)) : ["bass"],
+    ...{ genre: name, noun: noun(name), mood, otherMood, tempo, scene, metre, key: piece.key.name, bpm },
+    ...{ lead, others: list(others), all: list([lead, ...others]) },
   };
 }
 
