@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 const pageBytes = 4096;
 
@@ -6,25 +6,18 @@ const pageBytes = 4096;
 export function groupMemoryBytes(group: number): number {
   if (process.platform !== "linux") return 0;
   const processes = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  return processes.reduce((sum, id) => sum + (groupOf(id) === group ? anonymousBytes(id) : 0), 0);
+  return processes.reduce((sum, id) => sum + anonymousBytes(id, group), 0);
 }
 
-function groupOf(id: string): number | undefined {
-  const fields = readProcess(id, "stat").split(") ").at(-1)?.split(" ");
-  return fields?.[2] === undefined ? undefined : Number(fields[2]);
-}
-
-function anonymousBytes(id: string): number {
-  const [, resident = 0, shared = 0] = readProcess(id, "statm").split(" ").map(Number);
-  return (resident - shared) * pageBytes;
-}
-
-/** Empty if the process has ended. */
-function readProcess(id: string, file: string): string {
+/** 0 for a process of another group, and for one that has ended. */
+function anonymousBytes(id: string, group: number): number {
   try {
-    return readFileSync(`/proc/${id}/${file}`, "utf8");
+    const fields = readFileSync(`/proc/${id}/stat`, "utf8").split(") ").at(-1)?.split(" ");
+    if (Number(fields?.[2]) !== group) return 0;
+    const [, resident = 0, shared = 0] = readFileSync(`/proc/${id}/statm`, "utf8").split(" ").map(Number);
+    return (resident - shared) * pageBytes;
   } catch (error) {
-    if (!existsSync(`/proc/${id}`)) return "";
+    if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "")) return 0;
     throw error;
   }
 }

@@ -1,6 +1,7 @@
 /** Runs the programs of training at idle priority within a memory limit, and reports their progress. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { tryLock } from "fs-native-extensions";
@@ -53,46 +54,40 @@ const rateWindowMs = 1_800_000;
 /** A program has this long to save its state. */
 const stopMs = 800;
 
+const noFigures = {
+  loss: null,
+  heldOutLoss: null,
+  stepsPerHour: null,
+  hoursLeft: null,
+  memoryMegabytes: null,
+};
+
 export class Supervisor {
   readonly #directory: string;
-  readonly #reports: boolean;
   readonly #wrapper: string[];
   readonly #memoryBytes: number;
-  readonly #heartbeat: NodeJS.Timeout | null;
+  readonly #heartbeat: NodeJS.Timeout;
   #child: ChildProcess | null = null;
   /** Why the program was asked to end. */
   #interruption: "pause" | "stop" | "memory" | null = null;
   /** If its time counts as training: start, hours before, and hours to pause at. */
   #training: { sinceMs: number; hoursBefore: number; pauseAtHours: number } | null = null;
-  #status: Status;
+  readonly #status: Status;
   /** Times and steps of this stage, for its rate. */
   #history: { atMs: number; step: number }[] = [];
 
-  /**
-   * @param options.reports writes the status file and a heartbeat line a minute
-   * @param options.memoryBytes limit of all processes of a program together
-   */
-  constructor(directory: string, { reports = false, isIdle = true, memoryBytes = memoryLimitBytes } = {}) {
+  /** @param options.memoryBytes limit of all processes of a program together */
+  constructor(directory: string, { isIdle = true, memoryBytes = memoryLimitBytes } = {}) {
     this.#wrapper = wrapper(isIdle);
     this.#memoryBytes = memoryBytes;
-    const now = new Date().toISOString();
     this.#directory = directory;
-    this.#reports = reports;
+    const now = new Date().toISOString();
     this.#status = {
-      ...{
-        state: "running",
-        pid: process.pid,
-        startedAt: now,
-        updatedAt: now,
-        stage: "start",
-        step: 0,
-        steps: 0,
-      },
-      ...{ loss: null, heldOutLoss: null, stepsPerHour: null, hoursLeft: null, memoryMegabytes: null },
-      trainedHours: readStatus(directory)?.trainedHours ?? 0,
+      ...{ state: "running", pid: process.pid, startedAt: now, updatedAt: now, stage: "start" },
+      ...{ step: 0, steps: 0, ...noFigures, trainedHours: readStatus(directory)?.trainedHours ?? 0 },
     };
-    this.#heartbeat = reports ? setInterval(() => this.#beat(), heartbeatMs).unref() : null;
-    this.#report(false);
+    this.#heartbeat = setInterval(() => this.#beat(), heartbeatMs).unref();
+    this.#report();
     for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.once(signal, () => this.#stop());
   }
 
@@ -114,45 +109,33 @@ export class Supervisor {
   /** Runs a program. @returns whether it ended by itself. @throws Error if it fails */
   async run(program: Program): Promise<boolean> {
     this.#enter(program.stage, program.steps);
-    const [command, ...parameters] = [...this.#wrapper, program.command, ...program.parameters] as [
-      string,
-      ...string[],
-    ];
+    const [command = "", ...parameters] = [...this.#wrapper, program.command, ...program.parameters];
     // A group of its own: signals of the terminal reach only this process, and its programs end with it.
     const child = spawn(command, parameters, {
-      env: program.env,
-      stdio: ["ignore", "pipe", "inherit"],
-      detached: true,
+      ...{ env: program.env, stdio: ["ignore", "pipe", "inherit"], detached: true },
     });
     this.#child = child;
     const memoryCheck = setInterval(() => this.#checkMemory(), memoryCheckMs).unref();
     createInterface({ input: child.stdout }).on("line", (line) => this.#read(line, program));
-    const [code, signal] = await new Promise<[number | null, string | null]>((done, fail) => {
-      child.once("error", fail);
-      child.once("close", (...ended) => done(ended));
-    });
+    const [code, signal] = (await once(child, "close")) as [number | null, string | null];
     clearInterval(memoryCheck);
     this.#child = null;
-    if (this.#interruption === "stop") this.#exit();
-    if (this.#interruption === "memory") {
-      this.#interruption = null;
+    const interruption = this.#interruption;
+    this.#interruption = null;
+    if (interruption === "stop") this.#exit();
+    if (interruption === "memory")
       throw new Error(`${program.stage} used more than ${this.#memoryBytes} bytes of memory and was stopped`);
-    }
-    if (this.#interruption === "pause") {
-      this.#interruption = null;
-      return false;
-    }
-    if (code !== 0) {
+    if (interruption === null && code !== 0) {
       const how = code === null ? `signal ${signal}` : `exit code ${code}`;
       throw new Error(`${program.command} ${program.parameters.slice(0, 3).join(" ")} ended with ${how}`);
     }
-    return true;
+    return interruption === null;
   }
 
   end(state: Status["state"]): void {
-    if (this.#heartbeat !== null) clearInterval(this.#heartbeat);
+    clearInterval(this.#heartbeat);
     this.#status.state = state;
-    this.#report(true);
+    this.#beat();
   }
 
   #stop(): void {
@@ -161,7 +144,6 @@ export class Supervisor {
   }
 
   #exit(): never {
-    this.#countHours();
     this.end("stopped");
     process.exit(0);
   }
@@ -169,7 +151,7 @@ export class Supervisor {
   /** Files are replaced atomically, so a program that does not save in time loses the minutes since its last state. */
   #interrupt(reason: "pause" | "stop" | "memory"): void {
     this.#interruption = reason;
-    const { pid } = this.#child ?? {};
+    const pid = this.#child?.pid;
     if (pid === undefined) return;
     // At idle priority saving could take too long. A program that has ended needs none.
     if (process.platform === "linux") spawnSync("chrt", ["--all-tasks", "--other", "--pid", "0", `${pid}`]);
@@ -178,14 +160,15 @@ export class Supervisor {
   }
 
   #checkMemory(): void {
-    const { pid } = this.#child ?? {};
+    const pid = this.#child?.pid;
     if (pid === undefined || this.#interruption !== null) return;
     if (groupMemoryBytes(pid) > this.#memoryBytes) this.#interrupt("memory");
   }
 
   #beat(): void {
     this.#countHours();
-    this.#report(true);
+    this.#report();
+    console.log(statusLine(this.#status));
   }
 
   /** Pauses the program when its hours are full. */
@@ -201,53 +184,42 @@ export class Supervisor {
   #enter(stage: string, steps = 0): void {
     if (stage === this.#status.stage) return;
     this.#history = [];
-    const none = {
-      loss: null,
-      heldOutLoss: null,
-      stepsPerHour: null,
-      hoursLeft: null,
-      memoryMegabytes: null,
-    };
-    Object.assign(this.#status, { stage, step: 0, steps, ...none });
-    this.#report(false);
+    Object.assign(this.#status, { stage, step: 0, steps, ...noFigures });
+    this.#report();
   }
 
-  #read(line: string, { steps = 0 }: Program): void {
+  #read(line: string, program: Program): void {
     if (!line.startsWith("{")) {
       console.log(line);
       return;
     }
-    const progress = JSON.parse(line) as Progress;
+    const { stage, step, steps, kind, loss, hoursLeft, memoryMegabytes } = JSON.parse(line) as Progress;
     const status = this.#status;
-    this.#enter(progress.stage);
-    Object.assign(status, { step: progress.step, steps: progress.steps ?? steps });
-    if (progress.kind === "held out") status.heldOutLoss = progress.loss ?? null;
-    else status.loss = progress.loss ?? null;
-    status.memoryMegabytes = progress.memoryMegabytes ?? status.memoryMegabytes;
-    this.#updateRate(progress);
+    this.#enter(stage);
+    Object.assign(status, { step, steps: steps ?? program.steps ?? 0 });
+    status[kind === "held out" ? "heldOutLoss" : "loss"] = loss ?? null;
+    status.memoryMegabytes = memoryMegabytes ?? status.memoryMegabytes;
+    this.#updateRate(hoursLeft);
     this.#countHours();
-    this.#report(false);
+    this.#report();
   }
 
-  #updateRate({ step, hoursLeft }: Progress): void {
-    const now = Date.now();
+  #updateRate(hoursLeft: number | undefined): void {
+    const [now, { step, steps }] = [Date.now(), this.#status];
     this.#history.push({ atMs: now, step });
     this.#history = this.#history.filter(({ atMs }) => now - atMs <= rateWindowMs);
     const [first] = this.#history;
     if (first === undefined || step === first.step) return;
     const perHour = (3_600_000 * (step - first.step)) / (now - first.atMs);
     this.#status.stepsPerHour = Math.round(perHour);
-    this.#status.hoursLeft = hoursLeft ?? (this.#status.steps - step) / perHour;
+    this.#status.hoursLeft = hoursLeft ?? (steps - step) / perHour;
   }
 
-  #report(isHeartbeat: boolean): void {
-    if (!this.#reports) return;
+  #report(): void {
     this.#status.updatedAt = new Date().toISOString();
-    mkdirSync(this.#directory, { recursive: true });
     const path = statusPath(this.#directory);
     writeFileSync(`${path}.part`, `${JSON.stringify(this.#status, null, 1)}\n`);
     renameSync(`${path}.part`, path);
-    if (isHeartbeat) console.log(statusLine(this.#status));
   }
 }
 
@@ -271,7 +243,7 @@ function wrapper(isIdle: boolean): string[] {
 export function lockTraining(directory: string): void {
   mkdirSync(directory, { recursive: true });
   // Held until the process ends.
-  if (tryLock(openSync(lockPath(directory), "a"))) return;
+  if (tryLock(openSync(join(directory, "lock"), "a"))) return;
   throw new Error(
     `training runs already in ${directory}, process ${readStatus(directory)?.pid}: ` +
       "npm run train:nano -- --status shows it, --stop stops it",
@@ -280,13 +252,8 @@ export function lockTraining(directory: string): void {
 
 /** Null if no run has started. A run that was killed is reported as stopped. */
 export function readStatus(directory: string): Status | null {
-  let status: Status;
-  try {
-    status = JSON.parse(readFileSync(statusPath(directory), "utf8")) as Status;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
-  }
+  if (!existsSync(statusPath(directory))) return null;
+  const status = JSON.parse(readFileSync(statusPath(directory), "utf8")) as Status;
   return status.state === "running" && !isLocked(directory) ? { ...status, state: "stopped" } : status;
 }
 
@@ -309,12 +276,8 @@ function statusPath(directory: string): string {
 
 /** The system releases a lock when its process ends, so a process id that was reused is not taken for a run. */
 function isLocked(directory: string): boolean {
-  const file = openSync(lockPath(directory), "a");
+  const file = openSync(join(directory, "lock"), "a");
   const isFree = tryLock(file);
   closeSync(file);
   return !isFree;
-}
-
-function lockPath(directory: string): string {
-  return join(directory, "lock");
 }

@@ -14,7 +14,7 @@ import { cacheRoot } from "../setup/run.mjs";
 import { shippedModel } from "./dataset/data-set.js";
 import { heldOutFolder } from "./eval/held-out.js";
 import { dataVersion } from "./eval/versions.js";
-import { pythonOf } from "./python.js";
+import { pythonOf, runPython } from "./python.js";
 import { lockTraining, type Program, readStatus, Supervisor, statusLine } from "./supervisor.js";
 import { writeModelFolder } from "./training/model-folder.js";
 
@@ -54,18 +54,14 @@ const options = new Command()
   .opts<Options>();
 
 const cache = resolve(options.cache);
-const [data, model, work] = ["data", "model", "work"].map((name) => join(cache, name)) as [
-  string,
-  string,
-  string,
-];
+const [data, model, work] = [join(cache, "data"), join(cache, "model"), join(cache, "work")];
 
 if (options.status) {
   console.log(statusLine(readStatus(cache)));
 } else if (options.stop) {
   await stop();
 } else if (options.export !== undefined) {
-  await new Supervisor(cache, { isIdle: false }).run(training("export", "--out", resolve(options.export)));
+  runPython("training", "train.py", trainingFlags("export", resolve(options.export)));
 } else {
   await trainToTheEnd();
 }
@@ -73,12 +69,12 @@ if (options.status) {
 async function trainToTheEnd(): Promise<void> {
   lockTraining(cache);
   checkRecipe();
-  const supervisor = new Supervisor(cache, { reports: true, isIdle: options.idle });
+  const supervisor = new Supervisor(cache, { isIdle: options.idle });
   try {
     await writeModelFolder(model, shippedModel);
     for (let shard = 0; shard < options.shards; shard++) await makeShard(supervisor, shard);
     await trainStages(supervisor);
-    await supervisor.run(training("export", "--out", join(cache, "checkpoint")));
+    await supervisor.run(training("export", join(cache, "checkpoint")));
     if (options.evaluateHours > 0) await evaluate(supervisor, "end");
     supervisor.end("finished");
   } catch (error) {
@@ -120,9 +116,9 @@ async function evaluate(supervisor: Supervisor, name: string): Promise<void> {
   const recordings = join(evaluations, "recordings");
   const checkpoint = join(evaluations, "checkpoint");
   try {
-    await supervisor.run(training("export", "--out", checkpoint));
+    await supervisor.run(training("export", checkpoint));
     await supervisor.run({
-      ...node("evaluation", "eval.ts", ["--out", recordings]),
+      ...node("evaluation", "eval.ts", { out: recordings }),
       env: { ...process.env, SVC_CONFIG_PATH: checkpoint, SVC_LM_MODEL_PATH: join(checkpoint, "lm") },
     });
     copyFileSync(join(recordings, "table.md"), table);
@@ -140,32 +136,26 @@ async function makeShard(supervisor: Supervisor, shard: number): Promise<void> {
   const name = `shard-${String(shard).padStart(4, "0")}`;
   if (existsSync(join(data, `${name}.pt`))) return;
   const pieces = join(cache, name);
-  const seeds = [
-    "--pieces",
-    String(options.shardPieces),
-    "--seed-start",
-    String(shard * options.shardPieces),
-  ];
-  const length = options.duration === undefined ? [] : ["--duration", String(options.duration)];
-  const kept = ["--out", pieces, "--stem-share", String(stemShare)];
-  const total = options.shards * options.shardPieces;
+  const { shards, shardPieces, duration } = options;
+  const seeds = { pieces: shardPieces, "seed-start": shard * shardPieces, duration };
   await supervisor.run({
-    ...node("render", "make-data.ts", [...kept, ...seeds, ...length]),
-    steps: total,
+    ...node("render", "make-data.ts", { out: pieces, "stem-share": stemShare, ...seeds }),
+    steps: shards * shardPieces,
   });
-  const places = ["--pieces", pieces, "--data", data, "--start", shippedModel];
-  await supervisor.run(
-    python("pack.py", [...places, "--shard", String(shard), "--audio-share", String(audioShare)]),
-  );
+  const places = { pieces, data, start: shippedModel };
+  await supervisor.run(python("pack.py", flags({ ...places, shard, "audio-share": audioShare })));
   rmSync(pieces, { recursive: true });
 }
 
-function training(stages: string, ...more: string[]): Program {
-  const places = ["--data", data, "--model", model, "--start", shippedModel, "--work", work];
-  const threads = ["--threads", String(options.threads)];
-  const smoke = Object.entries({ "--steps": options.steps, "--batch-share": options.batchShare });
-  const given = smoke.flatMap(([name, value]) => (value === undefined ? [] : [name, String(value)]));
-  return python("train.py", [...places, ...threads, "--stages", stages, ...given, ...more]);
+/** @param out folder of an export */
+function training(stages: string, out?: string): Program {
+  return python("train.py", trainingFlags(stages, out));
+}
+
+function trainingFlags(stages: string, out?: string): string[] {
+  const { threads, steps, batchShare } = options;
+  const places = { data, model, start: shippedModel, work, out };
+  return flags({ ...places, stages, threads, steps, "batch-share": batchShare });
 }
 
 function python(program: string, parameters: string[]): Program {
@@ -173,19 +163,20 @@ function python(program: string, parameters: string[]): Program {
   return { stage: program, command: "python3", parameters: [join(directory, program), ...parameters], env };
 }
 
-function node(stage: string, program: string, parameters: string[]): Program {
+function node(stage: string, program: string, values: Record<string, string | number | undefined>): Program {
   const script = fileURLToPath(new URL(program, import.meta.url));
-  const all = ["--import", "tsx", script, ...parameters];
-  return { stage, command: process.execPath, parameters: all, env: process.env };
+  const parameters = ["--import", "tsx", script, ...flags(values)];
+  return { stage, command: process.execPath, parameters, env: process.env };
+}
+
+function flags(values: Record<string, string | number | undefined>): string[] {
+  const given = Object.entries(values).filter(([, value]) => value !== undefined);
+  return given.flatMap(([name, value]) => [`--${name}`, `${value}`]);
 }
 
 async function stop(): Promise<void> {
   const status = readStatus(cache);
-  if (status?.state !== "running") {
-    console.log(statusLine(status));
-    return;
-  }
-  process.kill(status.pid, "SIGTERM");
+  if (status?.state === "running") process.kill(status.pid, "SIGTERM");
   while (readStatus(cache)?.state === "running") await delay(20);
   console.log(statusLine(readStatus(cache)));
 }

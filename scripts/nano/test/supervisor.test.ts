@@ -41,7 +41,7 @@ describe("supervisor of carillon-nano's training", () => {
       import { lockTraining, Supervisor } from ${JSON.stringify(supervisor)};
       const directory = ${JSON.stringify(directory)};
       lockTraining(directory);
-      const supervisor = new Supervisor(directory, { reports: true, isIdle: false, memoryBytes: ${memoryBytes} });
+      const supervisor = new Supervisor(directory, { isIdle: false, memoryBytes: ${memoryBytes} });
       const program = { stage: "start", command: process.execPath, parameters: ["-e", ${JSON.stringify(program)}] };
       const hasEnded = await supervisor.train({ ...program, env: process.env }, ${pauseAtSeconds / 3600});
       console.log(hasEnded ? "ended" : "paused");
@@ -89,16 +89,6 @@ describe("supervisor of carillon-nano's training", () => {
     const program = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(holding)}]); ${holding}`;
     const training = start(program, 3600, 380e6);
     expect(await text(training.stderr as NodeJS.ReadableStream)).to.contain("used more than 380000000 bytes");
-  });
-
-  it("rejects a second run in the same directory", async () => {
-    const first = start(counter(directory, 10_000, "save"));
-    const ended = once(first, "exit");
-    await reaches(1);
-    const second = start(counter(directory, 1, "save"));
-    expect(await text(second.stderr as NodeJS.ReadableStream)).to.contain(`process ${first.pid}`);
-    first.kill("SIGTERM");
-    await ended;
   });
 
   it("pauses the program when its hours are full, and counts them over runs", async () => {
