@@ -25,7 +25,7 @@ const options = new Command()
 const out = resolve(options.out);
 const heldOut = heldOutFolder(out);
 const directory = join(heldOut, "stems");
-const records = await renderHeldOut(directory, heldOutSeeds(options.pieces), pieceSeconds, true);
+const records = await renderHeldOut(directory, heldOutSeeds(options.pieces), pieceSeconds, 1);
 const trials = records.flatMap((record, index) =>
   // Starts with the next piece, so that every piece is the first other piece of one trial.
   trialsOf(directory, record, [...records.slice(index + 1), ...records.slice(0, index)]).map((trial) => ({

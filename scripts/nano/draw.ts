@@ -42,7 +42,17 @@ const pictures = records.map((record, index) => ({
 const manifest = join(evaluation, "pictures.json");
 writeFileSync(manifest, JSON.stringify(pictures, null, 1));
 runPython("eval", "pictures.py", [manifest]);
-writeFileSync(join(out, "README.md"), indexOf(records, options.model));
+const intro = options.model
+  ? "Songs of carillon-nano for ten held-out prompts."
+  : "Ten held-out pieces of the composer.";
+const page = `# Pictures of songs
+
+${intro} Waveform above, spectrogram below, an octave a step. A held note is a line
+with its partials above it, a drum a vertical stroke. Made by \`scripts/nano/draw.ts\`.
+
+${records.map(entryOf).join("\n\n")}
+`;
+writeFileSync(join(out, "README.md"), page);
 console.log(out);
 
 /** Uses the evaluation's file names, so that its songs are reused. */
@@ -65,30 +75,15 @@ function pictureOf({ genre }: PieceRecord): string {
   return `${genre.replaceAll(" ", "-")}.png`;
 }
 
-/** A page with the pictures and their prompts. */
-function indexOf(records: readonly PieceRecord[], areSongs: boolean): string {
-  const intro = areSongs
-    ? "Songs of carillon-nano for ten held-out prompts."
-    : "Ten held-out pieces of the composer.";
-  const entries = records.map(entryOf);
-  return [
-    "# Pictures of songs",
-    `${intro} Waveform above, spectrogram below, an octave a step. A held note is a line
-with its partials above it, a drum a vertical stroke. Made by \`scripts/nano/draw.ts\`.`,
-    ...entries,
-  ]
-    .join("\n\n")
-    .concat("\n");
-}
-
 function entryOf(record: PieceRecord): string {
   const { genre, caption, lyrics, bpm, keyScale, timeSignature, durationSeconds, seed } = record;
-  const facts = `${bpm} bpm, ${keyScale}, ${timeSignature}${timeSignature === "6" ? "/8" : "/4"}, ${durationSeconds} s`;
-  const sections = lyrics.match(/\[[^\]]+\]/g)?.join(" ") ?? "";
-  return [
-    `## ${genre}`,
-    `> ${caption}`,
-    `${facts}, seed ${seed}${sections === "" ? "" : `; lyrics: ${sections}`}`,
-    `![${genre}](${pictureOf(record)})`,
-  ].join("\n\n");
+  const metre = `${timeSignature}${timeSignature === "6" ? "/8" : "/4"}`;
+  const sections = lyrics.match(/\[[^\]]+\]/g);
+  return `## ${genre}
+
+> ${caption}
+
+${bpm} bpm, ${keyScale}, ${metre}, ${durationSeconds} s, seed ${seed}${sections ? `; lyrics: ${sections.join(" ")}` : ""}
+
+![${genre}](${pictureOf(record)})`;
 }

@@ -9,9 +9,9 @@ import { cacheRoot } from "../setup/run.mjs";
 import type { PieceRecord } from "./dataset/record.js";
 import { heldOutFolder, heldOutSeeds, renderHeldOut, whiteNoise } from "./eval/held-out.js";
 import { naturalPrompts } from "./eval/natural-prompts.js";
-import { analyse, columnOf, type Song as Form, manifestOf, type Recordings } from "./eval/recordings.js";
+import { analyse, type Form, type Recordings } from "./eval/recordings.js";
 import { reconstruct, Singer, type Song } from "./eval/songs.js";
-import { evaluationTable } from "./eval/table.js";
+import { evaluationTable, type PromptFacts } from "./eval/table.js";
 
 interface Options {
   prompts: number;
@@ -54,70 +54,69 @@ const teachers = await renderHeldOut(
   heldOutSeeds(options.classifierPieces, firstClassifierPiece),
   classifierSeconds,
 );
+const paths = pieces.map(({ mix }) => join(heldOut, "short-pieces", mix));
 const songs = options.model ? await singAll() : [];
-const columns = [...songs, pieceColumn(), noiseColumn()];
-
 const training = teachers.map(({ mix, genre }) => ({ path: join(heldOut, "classifier", mix), genre }));
-const analysis = analyse(manifestOf(columns, training), join(out, "analysis"));
-const table = evaluationTable(columns.map((column) => columnOf(column, analysis)));
+const columns = analyse([...songs, pieceColumn(), noiseColumn()], training, join(out, "analysis"));
+const table = evaluationTable(columns);
 writeFileSync(join(out, "table.md"), `${table}\n`);
 console.log(table);
 
-/** A song a prompt, and a second seed's for the first prompts. */
+/** Columns of the model's songs, which differ in the parameters besides the caption. */
 async function singAll(): Promise<Recordings[]> {
   const singer = new Singer(join(heldOut, "songs"));
-  const prompts = naturalPrompts.slice(0, options.prompts);
-  const column = async (title: string, parameters: (index: number) => object): Promise<Recordings> => {
-    const sing = (index: number, seed: number): Promise<Song> =>
-      singer.sing(`natural/${index}`, {
-        ...{ prompt: prompts[index]?.caption, audio_duration: songSeconds, seed, ...parameters(index) },
-      });
-    const made: Song[] = [];
-    for (const index of prompts.keys()) {
-      made.push(await sing(index, 1000 + index));
-      process.stderr.write(`\r${title}: song ${made.length} of ${prompts.length} `);
-    }
-    process.stderr.write("\n");
-    const songs: Form[] = [];
-    for (const [index, { caption }] of prompts.slice(0, options.forms).entries()) {
-      const lyrics = form.map((name) => `[${name}]`).join("\n");
-      const { path } = await singer.sing(`form/${index}`, {
-        ...{ prompt: caption, lyrics, audio_duration: formSeconds, seed: 3000 + index, ...parameters(index) },
-      });
-      const seconds = formSeconds / form.length;
-      songs.push({ path, sections: form.map((name, at) => [name, at * seconds, (at + 1) * seconds]) });
-    }
-    const siblings: [string, string][] = [];
-    for (const [index, { path }] of made.slice(0, options.seedPairs).entries()) {
-      siblings.push([path, (await sing(index, 2000 + index)).path]);
-    }
-    return {
-      title,
-      paths: made.map(({ path }) => path),
-      asked: prompts,
-      computeSeconds: made.map(({ computeSeconds }) => computeSeconds),
-      songs,
-      siblings,
-      reconstructions: title === "facts as fields" ? reconstructAll(singer.vaeDirectory) : [],
-    };
-  };
   try {
     const columns = [
-      await column("facts as fields", (index) => {
-        const { bpm, keyScale } = prompts[index] ?? {};
-        return { bpm, key_scale: keyScale };
-      }),
-      await column("caption only", () => ({})),
+      {
+        ...(await sing(singer, "facts as fields", ({ bpm, keyScale }) => ({ bpm, key_scale: keyScale }))),
+        reconstructions: reconstructAll(singer.vaeDirectory),
+      },
+      await sing(singer, "caption only", () => ({})),
     ];
     if (!options.thinking) return columns;
     await singer.loadLanguageModel();
-    return [...columns, await column("caption only, thinking", () => ({ thinking: true }))];
+    return [...columns, await sing(singer, "caption only, thinking", () => ({ thinking: true }))];
   } finally {
     await singer.close();
   }
 }
 
-function songOf(path: string, { sections }: PieceRecord): Form {
+/** A song a prompt; for the first prompts also one of a given form, and one of a second seed. */
+async function sing(
+  singer: Singer,
+  title: string,
+  parametersOf: (prompt: PromptFacts) => object,
+): Promise<Recordings> {
+  const asked = naturalPrompts.slice(0, options.prompts);
+  const singPrompt = (index: number, name: string, own: object): Promise<Song> => {
+    const prompt = asked[index] as (typeof asked)[number];
+    return singer.sing(`${name}/${index}`, { prompt: prompt.caption, ...own, ...parametersOf(prompt) });
+  };
+  const made: Song[] = [];
+  for (const index of asked.keys()) {
+    made.push(await singPrompt(index, "natural", { audio_duration: songSeconds, seed: 1000 + index }));
+    process.stderr.write(`\r${title}: song ${made.length} of ${asked.length} `);
+  }
+  process.stderr.write("\n");
+  const paths = made.map(({ path }) => path);
+  const lyrics = form.map((name) => `[${name}]`).join("\n");
+  const seconds = formSeconds / form.length;
+  const sections = form.map((name, at): Form["sections"][number] => [name, at * seconds, (at + 1) * seconds]);
+  const forms: Form[] = [];
+  for (const index of paths.slice(0, options.forms).keys()) {
+    const own = { lyrics, audio_duration: formSeconds, seed: 3000 + index };
+    forms.push({ path: (await singPrompt(index, "form", own)).path, sections });
+  }
+  const siblings: [string, string][] = [];
+  for (const [index, path] of paths.slice(0, options.seedPairs).entries()) {
+    const own = { audio_duration: songSeconds, seed: 2000 + index };
+    siblings.push([path, (await singPrompt(index, "natural", own)).path]);
+  }
+  const computeSeconds = made.map(({ computeSeconds }) => computeSeconds);
+  return { title, paths, asked, computeSeconds, forms, siblings, reconstructions: [] };
+}
+
+function formOf(path: string, { sections }: PieceRecord): Form {
   return {
     path,
     sections: sections.map(({ name, startSeconds, endSeconds }) => [name, startSeconds, endSeconds]),
@@ -126,46 +125,33 @@ function songOf(path: string, { sections }: PieceRecord): Form {
 
 /** Two pieces of one genre serve as two seeds of one prompt. */
 function pieceColumn(): Recordings {
-  const paths = pieces.map(({ mix }) => join(heldOut, "short-pieces", mix));
   const siblings = pieces.slice(0, options.seedPairs).flatMap(({ genre }, index): [string, string][] => {
-    const teacher = teachers.find((other) => other.genre === genre);
-    return teacher === undefined ? [] : [[paths[index] as string, join(heldOut, "classifier", teacher.mix)]];
+    const teacher = training.find((other) => other.genre === genre);
+    return teacher === undefined ? [] : [[paths[index] as string, teacher.path]];
   });
-  return {
-    title: "pieces (ceiling)",
-    paths,
-    asked: pieces,
-    computeSeconds: [],
-    songs: pieces.map((piece, index) => songOf(paths[index] as string, piece)),
-    siblings,
-    reconstructions: [],
-  };
-}
-
-function reconstructAll(vaeDirectory: string): [string, string][] {
-  if (options.reconstructions === 0) return [];
-  const originals = pieces
-    .slice(0, options.reconstructions)
-    .map(({ id, mix }) => ({ id, path: join(heldOut, "short-pieces", mix) }));
-  const copies = reconstruct(vaeDirectory, originals, join(heldOut, "reconstructions"));
-  return originals.map(({ path }, index) => [path, copies[index] as string]);
+  return { ...columnOf("pieces (ceiling)", paths), siblings };
 }
 
 function noiseColumn(): Recordings {
-  const paths = pieces.map((record) => whiteNoise(join(heldOut, "noise"), record));
-  const pairs = (ones: string[], others: string[], count: number): [string, string][] =>
-    others.slice(0, count).map((other, index) => [ones[index] as string, other]);
-  return {
-    title: "white noise (floor)",
-    paths,
-    asked: pieces,
-    computeSeconds: [],
-    songs: pieces.map((piece, index) => songOf(paths[index] as string, piece)),
-    siblings: pairs(paths, paths.slice(1), options.seedPairs),
-    reconstructions: pairs(
-      pieces.map(({ mix }) => join(heldOut, "short-pieces", mix)),
-      paths,
-      options.reconstructions,
-    ),
-  };
+  const noise = pieces.map((record) => whiteNoise(join(heldOut, "noise"), record));
+  const siblings = pairs(noise, noise.slice(1, 1 + options.seedPairs));
+  const reconstructions = pairs(paths, noise.slice(0, options.reconstructions));
+  return { ...columnOf("white noise (floor)", noise), siblings, reconstructions };
+}
+
+/** A column of recordings that have the facts and sections of the pieces. */
+function columnOf(title: string, paths: string[]): Recordings {
+  const forms = pieces.map((piece, index) => formOf(paths[index] as string, piece));
+  return { title, paths, asked: pieces, computeSeconds: [], forms, siblings: [], reconstructions: [] };
+}
+
+function reconstructAll(vaeDirectory: string): [string, string][] {
+  const originals = pieces
+    .slice(0, options.reconstructions)
+    .map(({ id }, index) => ({ id, path: paths[index] as string }));
+  return pairs(paths, reconstruct(vaeDirectory, originals, join(heldOut, "reconstructions")));
+}
+
+function pairs(ones: string[], others: string[]): [string, string][] {
+  return others.map((other, index) => [ones[index] as string, other]);
 }

@@ -4,18 +4,10 @@
  *
  *     node --import tsx scripts/nano/make-data.ts --pieces 88 --seed-start 0 --out DIR [--stem-share 0.1]
  */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { Command } from "commander";
-import { compose } from "./compose/compose.js";
-import { DataSet, loadTokenizer } from "./dataset/data-set.js";
-import { Synthesiser } from "./render/synthesiser.js";
-
-interface Options {
-  pieces: number;
-  out: string;
-  seedStart: number;
-  stemShare: number;
-  duration?: number;
-}
+import { makePieces } from "./dataset/data-set.js";
 
 const { pieces, out, seedStart, stemShare, duration } = new Command()
   .requiredOption("--pieces <count>", "number of seeds", Number)
@@ -24,15 +16,11 @@ const { pieces, out, seedStart, stemShare, duration } = new Command()
   .option("--stem-share <share>", "0 .. 1: share of the pieces that keep their stems", Number, 1)
   .option("--duration <seconds>", "length of every piece, for smoke runs", Number)
   .parse()
-  .opts<Options>();
+  .opts<{ pieces: number; out: string; seedStart: number; stemShare: number; duration?: number }>();
 
-const dataSet = new DataSet(out);
-const tokenizer = await loadTokenizer();
-const synthesiser = new Synthesiser();
-for (let seed = seedStart; seed < seedStart + pieces; seed++) {
-  if (dataSet.has(seed)) continue;
-  const piece = compose(seed, duration);
-  await dataSet.add(piece, synthesiser, tokenizer, stemShare);
-  console.log(JSON.stringify({ stage: "render", step: seed + 1, genre: piece.genre }));
-}
-dataSet.writeIndex();
+const seeds = Array.from({ length: pieces }, (_, index) => seedStart + index);
+const records = await makePieces(out, seeds, {
+  ...{ seconds: duration, stemShare },
+  onPiece: ({ seed, genre }) => console.log(JSON.stringify({ stage: "render", step: seed + 1, genre })),
+});
+writeFileSync(join(out, "pieces.jsonl"), records.map((record) => `${JSON.stringify(record)}\n`).join(""));

@@ -1,63 +1,58 @@
-/** A folder of rendered pieces: a folder per piece, written atomically, and pieces.jsonl with the records of all. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+/** A folder of rendered pieces. */
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Tokenizer } from "../../../src/engine/tokenizer.js";
+import { compose } from "../compose/compose.js";
 import type { Piece } from "../compose/piece.js";
 import { Random } from "../compose/random.js";
 import { renderPiece } from "../render/mix.js";
-import type { Synthesiser } from "../render/synthesiser.js";
+import type { Stereo } from "../render/stereo.js";
+import { Synthesiser } from "../render/synthesiser.js";
 import { encodeWav } from "../render/wav.js";
 import { type PieceRecord, pieceId, recordOf } from "./record.js";
-
-const recordName = "piece.json";
-const indexName = "pieces.jsonl";
 
 /** Training goes on from it, and its text encoder's tokenizer gives the ids of all records. */
 export const shippedModel = fileURLToPath(new URL("../../../models/carillon-nano", import.meta.url));
 
-export function loadTokenizer(): Promise<Tokenizer> {
-  return Tokenizer.load(join(shippedModel, "text_encoder"));
+interface Wishes {
+  /** Length of every piece, in place of its own. */
+  seconds?: number | undefined;
+  /** 0 .. 1: share of the pieces that keep their stems. */
+  stemShare: number;
+  onPiece: (piece: Piece) => void;
 }
 
-export class DataSet {
-  readonly directory: string;
-
-  constructor(directory: string) {
-    this.directory = directory;
-    mkdirSync(directory, { recursive: true });
+/** Composes and renders pieces, a folder each; finished pieces stay. @returns their records */
+export async function makePieces(
+  directory: string,
+  seeds: readonly number[],
+  { seconds, stemShare, onPiece }: Wishes,
+): Promise<PieceRecord[]> {
+  mkdirSync(directory, { recursive: true });
+  const pathOf = (seed: number): string => join(directory, pieceId(seed), "piece.json");
+  const missing = seeds.filter((seed) => !existsSync(pathOf(seed)));
+  if (missing.length > 0) {
+    const tokenizer = await Tokenizer.load(join(shippedModel, "text_encoder"));
+    const synthesiser = new Synthesiser();
+    for (const seed of missing) {
+      const piece = compose(seed, seconds);
+      const keepsStems = new Random(seed + 3_000_017).chance(stemShare);
+      const { mix, stems } = await renderPiece(piece, synthesiser, keepsStems);
+      const record = await recordOf(piece, tokenizer, [...stems.keys()]);
+      writePiece(directory, record, new Map([["mix", mix], ...stems]));
+      onPiece(piece);
+    }
   }
+  return seeds.map((seed) => JSON.parse(readFileSync(pathOf(seed), "utf8")) as PieceRecord);
+}
 
-  has(seed: number): boolean {
-    return existsSync(join(this.directory, pieceId(seed), recordName));
-  }
-
-  /** @param stemShare 0 .. 1: share of the pieces that keep their stems */
-  async add(piece: Piece, synthesiser: Synthesiser, tokenizer: Tokenizer, stemShare: number): Promise<void> {
-    const keepsStems = new Random(piece.seed + 3_000_017).chance(stemShare);
-    const { mix, stems } = await renderPiece(piece, synthesiser, keepsStems);
-    const record = await recordOf(piece, tokenizer, [...stems.keys()]);
-    const partial = join(this.directory, `${record.id}.part`);
-    rmSync(partial, { recursive: true, force: true });
-    mkdirSync(partial);
-    writeFileSync(join(partial, "mix.wav"), encodeWav(mix));
-    for (const [stem, audio] of stems) writeFileSync(join(partial, `${stem}.wav`), encodeWav(audio));
-    writeFileSync(join(partial, recordName), JSON.stringify(record));
-    renameSync(partial, join(this.directory, record.id));
-  }
-
-  /** Records of complete pieces, in the order of their seeds. */
-  records(): PieceRecord[] {
-    return readdirSync(this.directory)
-      .filter((name) => /^piece-\d+$/.test(name))
-      .sort()
-      .map((name) => JSON.parse(readFileSync(join(this.directory, name, recordName), "utf8")) as PieceRecord);
-  }
-
-  writeIndex(): void {
-    const path = join(this.directory, indexName);
-    const lines = this.records().map((record) => `${JSON.stringify(record)}\n`);
-    writeFileSync(`${path}.part`, lines.join(""));
-    renameSync(`${path}.part`, path);
-  }
+/** Writes the folder of a piece atomically. */
+function writePiece(directory: string, record: PieceRecord, sounds: Map<string, Stereo>): void {
+  const partial = join(directory, `${record.id}.part`);
+  rmSync(partial, { recursive: true, force: true });
+  mkdirSync(partial);
+  for (const [name, audio] of sounds) writeFileSync(join(partial, `${name}.wav`), encodeWav(audio));
+  writeFileSync(join(partial, "piece.json"), JSON.stringify(record));
+  renameSync(partial, join(directory, record.id));
 }

@@ -1,15 +1,15 @@
-"""Measures recordings: a manifest in, measurements out, both JSON.
+"""Measures the recordings of columns: a manifest in, measurements out, both JSON.
 
     analyse.py MANIFEST OUT CACHE
 
-The manifest: {"training": [{"path", "genre"}], "recordings": [{"name", "path"}],
-               "songs": [{"name", "path", "sections": [[name, start, end]]}],
-               "siblings": [{"name", "one", "other"}], "reconstructions": [{"name", "one", "other"}]}
-Out: {"recordings": {name: {seconds, tempo, key, genre, ...}}, "songs": {name: whether the second chorus returns, or null},
-      "siblings": {name: distance of features}, "reconstructions": {name: log-mel distance in dB}}
+The manifest: {"training": [{"path", "genre"}], "columns": [{"paths", "forms": [{"path", "sections": [[name, start, end]]}],
+               "siblings": [[path, path]], "reconstructions": [[path, path]]}]}
+Out, of every column: {"measurements": [{seconds, tempo, key, genre, ...}], "returns": whether second choruses return,
+                       "seedDistances": of features, "reconstructionDistances": log-mel, in dB}
 Measurements of the same bytes by the same code are kept in CACHE, a directory.
 """
 
+import functools
 import hashlib
 import json
 import sys
@@ -25,41 +25,36 @@ PROCESSES = 2
 
 def main(manifest_path, out_path, cache_path):
     manifest = json.loads(Path(manifest_path).read_text(encoding="utf-8"))
-    memory = joblib.Memory(cache_path, verbose=0)
     measured.compile_once()
-    training, recordings = manifest["training"], manifest["recordings"]
-    siblings, reconstructions, songs = manifest["siblings"], manifest["reconstructions"], manifest["songs"]
-    windows = run("genre windows", memory, measured.windows, [[entry["path"]] for entry in training + recordings])
-    levels = run("recordings", memory, measured.measure, [[entry["path"]] for entry in recordings])
-    ends = run("seeds", memory, measured.windows, [[pair[end]] for pair in siblings for end in ("one", "other")])
-    returns = run("songs", memory, measured.chorus_returns, [[song["path"]] for song in songs],
-                  [song["sections"] for song in songs])
-    distances = run("distances", memory, measured.distance, [[pair["one"], pair["other"]] for pair in reconstructions])
-
-    classifier = genre.train(windows[: len(training)], [entry["genre"] for entry in training])
-    genres = [genre.predict(classifier, rows) for rows in windows[len(training) :]]
-    report = {
-        "recordings": {
-            entry["name"]: {**level, "genre": name} for entry, level, name in zip(recordings, levels, genres)
-        },
-        "songs": {song["name"]: value for song, value in zip(songs, returns)},
-        "siblings": {
-            pair["name"]: genre.distance(classifier, one, other)
-            for pair, one, other in zip(siblings, ends[::2], ends[1::2])
-        },
-        "reconstructions": {pair["name"]: value for pair, value in zip(reconstructions, distances)},
-    }
+    run = functools.partial(run_kept, joblib.Memory(cache_path, verbose=0))
+    training = manifest["training"]
+    classifier = genre.train(run(measured.windows, [[each["path"]] for each in training]), [each["genre"] for each in training])
+    report = [analyse(column, run, classifier) for column in manifest["columns"]]
     Path(out_path).write_text(json.dumps(report, indent=1), encoding="utf-8")
 
 
-def run(what, memory, function, path_lists, arguments=None):
-    """`function` of every list of paths and its argument, by several processes, each result kept."""
-    print(f"{what}: {len(path_lists)}", file=sys.stderr)
+def analyse(column, run, classifier):
+    paths = [[path] for path in column["paths"]]
+    genres = [genre.predict(classifier, rows) for rows in run(measured.windows, paths)]
+    ends = run(measured.windows, [[path] for pair in column["siblings"] for path in pair])
+    forms = column["forms"]
+    returns = run(measured.chorus_returns, [[form["path"]] for form in forms], [form["sections"] for form in forms])
+    return {
+        "measurements": [{**level, "genre": name} for level, name in zip(run(measured.measure, paths), genres)],
+        "returns": [value for value in returns if value is not None],
+        "seedDistances": [genre.distance(classifier, one, other) for one, other in zip(ends[::2], ends[1::2])],
+        "reconstructionDistances": run(measured.distance, column["reconstructions"]),
+    }
+
+
+def run_kept(memory, function, path_lists, *arguments):
+    """`function` of every list of paths and its arguments, by several processes, each result kept."""
+    print(f"{function.__name__}: {len(path_lists)}", file=sys.stderr)
     kept = memory.cache(function, ignore=["paths"])
     code = measured.code_version()
     return joblib.Parallel(n_jobs=PROCESSES)(
         joblib.delayed(kept)([digest(path) for path in paths], code, paths, *own)
-        for paths, own in zip(path_lists, [[argument] for argument in arguments] if arguments else [[]] * len(path_lists))
+        for paths, *own in zip(path_lists, *arguments)
     )
 
 

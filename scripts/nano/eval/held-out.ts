@@ -1,12 +1,10 @@
 /** The held-out pieces of the evaluation, composed and rendered by the generator, and white noise of their size. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { compose } from "../compose/compose.js";
 import { Random } from "../compose/random.js";
-import { DataSet, loadTokenizer } from "../dataset/data-set.js";
+import { makePieces } from "../dataset/data-set.js";
 import { type PieceRecord, splitOf } from "../dataset/record.js";
 import { amplitude, type Stereo, sampleRate, scale, silence } from "../render/stereo.js";
-import { Synthesiser } from "../render/synthesiser.js";
 import { encodeWav } from "../render/wav.js";
 import { composerVersion } from "./versions.js";
 
@@ -25,25 +23,18 @@ export function heldOutFolder(directory: string): string {
 }
 
 /** Renders missing pieces. @param seconds their length, in place of their own */
-export async function renderHeldOut(
+export function renderHeldOut(
   directory: string,
   seeds: number[],
   seconds?: number,
-  keepsStems = false,
+  stemShare = 0,
 ): Promise<PieceRecord[]> {
-  const dataSet = new DataSet(directory);
-  const missing = seeds.filter((seed) => !dataSet.has(seed));
-  if (missing.length > 0) {
-    const tokenizer = await loadTokenizer();
-    const synthesiser = new Synthesiser();
-    for (const [index, seed] of missing.entries()) {
-      process.stderr.write(`\rheld-out piece ${index + 1} of ${missing.length} `);
-      await dataSet.add(compose(seed, seconds), synthesiser, tokenizer, keepsStems ? 1 : 0);
-    }
-    process.stderr.write("\n");
-  }
-  const bySeed = new Map(dataSet.records().map((record) => [record.seed, record]));
-  return seeds.flatMap((seed) => bySeed.get(seed) ?? []);
+  const onPiece = ({ seed }: { seed: number }): void => {
+    process.stderr.write(
+      `\rheld-out piece ${seeds.indexOf(seed) + 1} of ${seeds.length}${seed === seeds.at(-1) ? "\n" : " "}`,
+    );
+  };
+  return makePieces(directory, seeds, { seconds, stemShare, onPiece });
 }
 
 /** Approximate loudness of the held-out pieces. */

@@ -47,10 +47,6 @@ export class Singer {
     this.#engine = createEngine(config, (message) => console.error(message));
   }
 
-  get model(): string {
-    return this.#model.name;
-  }
-
   get vaeDirectory(): string {
     return this.#model.vae.path;
   }

@@ -28,13 +28,17 @@ export interface Measurement {
 }
 
 /** The recordings of one column. */
-export interface Column {
+export interface Column extends Measured {
   title: string;
   /** The request of each recording. */
   asked: readonly PromptFacts[];
-  measurements: Measurement[];
   /** Time to make each; empty if it was not measured. */
   computeSeconds: number[];
+}
+
+/** Output of analyse.py for a column. */
+export interface Measured {
+  measurements: Measurement[];
   /** Per song with two choruses and a verse: whether the second chorus is nearer to the first than to the verse. */
   returns: boolean[];
   /** Distances between two seeds' recordings, in standard deviations of features. */

@@ -1,43 +1,21 @@
 /** WAV files of 16-bit PCM with the canonical header of 44 bytes. */
+import { wavHeader } from "../../../src/music/audio/encode.js";
 import { type Stereo, sampleRate, silence } from "./stereo.js";
 
 const headerBytes = 44;
-const channels = 2;
-const bytesPerSample = 2;
 
 export function encodeWav({ left, right }: Stereo): Buffer {
-  const dataBytes = left.length * channels * bytesPerSample;
-  const file = Buffer.alloc(headerBytes + dataBytes);
-  file.write("RIFF", 0, "latin1");
-  file.writeUInt32LE(headerBytes - 8 + dataBytes, 4);
-  file.write("WAVEfmt ", 8, "latin1");
-  file.writeUInt32LE(16, 16);
-  file.writeUInt16LE(1, 20);
-  file.writeUInt16LE(channels, 22);
-  file.writeUInt32LE(sampleRate, 24);
-  file.writeUInt32LE(sampleRate * channels * bytesPerSample, 28);
-  file.writeUInt16LE(channels * bytesPerSample, 32);
-  file.writeUInt16LE(8 * bytesPerSample, 34);
-  file.write("data", 36, "latin1");
-  file.writeUInt32LE(dataBytes, 40);
-  const samples = new Int16Array(file.buffer, file.byteOffset + headerBytes, left.length * channels);
+  const samples = new Int16Array(2 * left.length);
   for (let i = 0; i < left.length; i++) {
     samples[2 * i] = toPcm(left[i] as number);
     samples[2 * i + 1] = toPcm(right[i] as number);
   }
-  return file;
+  return Buffer.concat([wavHeader("int16", sampleRate, left.length), Buffer.from(samples.buffer)]);
 }
 
-/** Reads what `encodeWav` wrote. @throws RangeError for another kind of file */
+/** Reads what `encodeWav` wrote. */
 export function decodeWav(file: Buffer): Stereo {
-  const isOurs =
-    file.toString("latin1", 0, 4) === "RIFF" &&
-    file.readUInt16LE(22) === channels &&
-    file.readUInt32LE(24) === sampleRate &&
-    file.readUInt16LE(34) === 8 * bytesPerSample &&
-    file.toString("latin1", 36, 40) === "data";
-  if (!isOurs) throw new RangeError("not a 48 kHz stereo WAV file of 16 bits with a header of 44 bytes");
-  const audio = silence(file.readUInt32LE(40) / (channels * bytesPerSample));
+  const audio = silence((file.length - headerBytes) / 4);
   for (let i = 0; i < audio.left.length; i++) {
     audio.left[i] = file.readInt16LE(headerBytes + 4 * i) / 32767;
     audio.right[i] = file.readInt16LE(headerBytes + 4 * i + 2) / 32767;

@@ -1,10 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { loadTokenizer } from "../dataset/data-set.js";
+import { Tokenizer } from "../../../src/engine/tokenizer.js";
+import { shippedModel } from "../dataset/data-set.js";
 import type { PieceRecord } from "../dataset/record.js";
 import { decibels, peakOf, sampleRate } from "../render/stereo.js";
 import { decodeWav, encodeWav } from "../render/wav.js";
@@ -19,7 +20,9 @@ describe("data set of carillon-nano", () => {
   before(function () {
     this.timeout(600_000);
     directory = mkdtempSync(join(tmpdir(), "carillon-nano-"));
-    makeData();
+    // Seeds 5 and 6: a piece to train on and a held-out one.
+    const options = ["--pieces", "2", "--seed-start", "5", "--duration", String(seconds), "--out", directory];
+    execFileSync(process.execPath, ["--import", "tsx", program, ...options]);
     records = readFileSync(join(directory, "pieces.jsonl"), "utf8")
       .trim()
       .split("\n")
@@ -27,12 +30,6 @@ describe("data set of carillon-nano", () => {
   });
 
   after(() => rmSync(directory, { recursive: true }));
-
-  // Seeds 5 and 6: a piece to train on and a held-out one.
-  function makeData(): string {
-    const options = ["--pieces", "2", "--seed-start", "5", "--duration", String(seconds), "--out", directory];
-    return execFileSync(process.execPath, ["--import", "tsx", program, ...options], { encoding: "utf8" });
-  }
 
   it("holds a record a piece, in both splits", () => {
     expect(records.map(({ id, split }) => [id, split])).to.deep.equal([
@@ -68,7 +65,7 @@ describe("data set of carillon-nano", () => {
   });
 
   it("gives token ids that read as the engine's own prompts", async () => {
-    const tokenizer = await loadTokenizer();
+    const tokenizer = await Tokenizer.load(join(shippedModel, "text_encoder"));
     for (const record of records) {
       const text = tokenizer.decode(record.textTokenIds);
       expect(text).to.contain(`# Caption\n${record.caption}\n`).and.to.contain(`- bpm: ${record.bpm}\n`);
@@ -81,21 +78,13 @@ describe("data set of carillon-nano", () => {
       expect(record.variants).to.have.length(5);
     }
   });
-
-  it("leaves finished pieces alone when it goes on", function () {
-    this.timeout(600_000);
-    const before = statSync(join(directory, "piece-000005", "mix.wav")).mtimeMs;
-    makeData();
-    expect(statSync(join(directory, "piece-000005", "mix.wav")).mtimeMs).to.equal(before);
-  });
 });
 
 describe("WAV files of carillon-nano", () => {
-  it("come back as they were, and foreign files are refused", () => {
+  it("come back as they were", () => {
     const audio = { left: Float32Array.of(0, 0.5, -1), right: Float32Array.of(1, -0.25, 2) };
     const read = decodeWav(encodeWav(audio));
     expect(read.left[1]).to.be.closeTo(0.5, 1e-4);
     expect(read.right[2], "beyond full scale").to.equal(1);
-    expect(() => decodeWav(Buffer.alloc(100))).to.throw(RangeError);
   });
 });
