@@ -5,12 +5,10 @@ import { metres, type Piece, secondsPerStep } from "../compose/piece.js";
 import { describe } from "../words/description.js";
 import { encodeRequest, encodeTasks, type Request, type TaskPrompts } from "./prompts.js";
 
-export type Split = "train" | "heldout";
-
 export interface PieceRecord extends Request {
   id: string;
   seed: number;
-  split: Split;
+  split: "train" | "heldout";
   genre: string;
   bpm: number;
   /** Canonical: "A minor". */
@@ -31,8 +29,8 @@ const requestsPerPiece = 6;
 /** One seed in this many is held out; coprime to the number of genres, so that all are. */
 const heldOutStride = 7;
 
-export function splitOf(seed: number): Split {
-  return seed % heldOutStride === heldOutStride - 1 ? "heldout" : "train";
+export function isHeldOut(seed: number): boolean {
+  return seed % heldOutStride === heldOutStride - 1;
 }
 
 export function pieceId(seed: number): string {
@@ -51,7 +49,7 @@ export async function recordOf(piece: Piece, tokenizer: Tokenizer, stems: StemNa
   return {
     id,
     seed: piece.seed,
-    split: splitOf(piece.seed),
+    split: isHeldOut(piece.seed) ? "heldout" : "train",
     genre: piece.genre,
     bpm: piece.bpm,
     keyScale,

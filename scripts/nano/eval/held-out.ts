@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Random } from "../compose/random.js";
 import { makePieces } from "../dataset/data-set.js";
-import { type PieceRecord, splitOf } from "../dataset/record.js";
+import { isHeldOut, type PieceRecord } from "../dataset/record.js";
 import { amplitude, type Stereo, sampleRate, scale, silence } from "../render/stereo.js";
 import { encodeWav } from "../render/wav.js";
 import { composerVersion } from "./versions.js";
@@ -12,7 +12,7 @@ import { composerVersion } from "./versions.js";
 export function heldOutSeeds(count: number, skip = 0): number[] {
   const seeds: number[] = [];
   for (let seed = 0; seeds.length < skip + count; seed++) {
-    if (splitOf(seed) === "heldout") seeds.push(seed);
+    if (isHeldOut(seed)) seeds.push(seed);
   }
   return seeds.slice(skip);
 }

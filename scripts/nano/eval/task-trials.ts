@@ -7,8 +7,12 @@ import { addTo, type Stereo } from "../render/stereo.js";
 import { decodeWav, encodeWav } from "../render/wav.js";
 import { promptOf } from "./songs.js";
 
-/** Paths, as tasks.py reads them. */
+/** A request, and paths as tasks.py reads them. */
 export interface Trial {
+  /** Among all trials. */
+  name: string;
+  /** Fields of POST /release_task. */
+  parameters: Record<string, unknown>;
   task: "cover" | "repaint" | "extract" | "lego" | "complete";
   /** Source of the task. */
   source: string;
@@ -23,17 +27,10 @@ export interface Trial {
   window?: [number, number];
 }
 
-interface Request {
-  /** Among all trials. */
-  name: string;
-  /** Fields of POST /release_task. */
-  parameters: Record<string, unknown>;
-}
-
 const unpitched = new Set<StemName>(["drums", "percussion"]);
 
 /** @param directory holds the pieces' files. @param others pieces for comparison */
-export function trialsOf(directory: string, record: PieceRecord, others: PieceRecord[]): (Trial & Request)[] {
+export function trialsOf(directory: string, record: PieceRecord, others: PieceRecord[]): Trial[] {
   const mix = join(directory, record.mix);
   const stems = Object.keys(record.stems) as StemName[];
   const paths = stems.map((stem) => join(directory, record.stems[stem] as string));
@@ -44,7 +41,7 @@ export function trialsOf(directory: string, record: PieceRecord, others: PieceRe
     task: Trial["task"],
     own: Partial<Trial> & { stem?: StemName },
     parameters: Record<string, unknown>,
-  ): Trial & Request => {
+  ): Trial => {
     const { stem, ...paths } = own;
     const source = own.source ?? mix;
     const common = { task_type: task, seed: record.seed, audio_duration: null, src_audio_path: source };
@@ -56,12 +53,12 @@ export function trialsOf(directory: string, record: PieceRecord, others: PieceRe
   };
 
   const asked = promptOf(record);
-  const [start, end] = [1, 2].map((third) => Math.round((third * record.durationSeconds) / 3));
-  const window: [number, number] = [start as number, end as number];
+  const start = Math.round(record.durationSeconds / 3);
+  const end = Math.round((2 * record.durationSeconds) / 3);
   const trials = [
     // In the words of another piece, without key or tempo, so that harmony can only come from the source.
     trial("cover", { truth: mix }, { prompt: others[0]?.caption ?? record.caption, lyrics: record.lyrics }),
-    trial("repaint", { window }, { ...asked, repainting_start: start, repainting_end: end }),
+    trial("repaint", { window: [start, end] }, { ...asked, repainting_start: start, repainting_end: end }),
   ];
   const pitched = stems.filter((stem) => !unpitched.has(stem));
   const [first] = pitched;
@@ -86,13 +83,10 @@ export function trialsOf(directory: string, record: PieceRecord, others: PieceRe
 function contextOf(directory: string, record: PieceRecord, stem: StemName): string {
   const path = join(directory, record.id, "context", `without-${stem}.wav`);
   if (existsSync(path)) return path;
-  const audio = readStereo(join(directory, record.mix));
-  addTo(audio, readStereo(join(directory, record.stems[stem] as string)), -1);
+  const read = (file = ""): Stereo => decodeWav(readFileSync(join(directory, file)));
+  const audio = read(record.mix);
+  addTo(audio, read(record.stems[stem]), -1);
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, encodeWav(audio));
   return path;
-}
-
-function readStereo(path: string): Stereo {
-  return decodeWav(readFileSync(path));
 }

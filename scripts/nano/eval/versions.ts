@@ -35,11 +35,7 @@ function versionOf(directories: readonly string[], counts: (name: string) => boo
   const hash = createHash("sha256");
   for (const directory of directories) {
     for (const name of readdirSync(directory).filter(counts).sort()) {
-      hash
-        .update(name)
-        .update("\0")
-        .update(readFileSync(join(directory, name)))
-        .update("\0");
+      for (const part of [name, readFileSync(join(directory, name))]) hash.update(part).update("\0");
     }
   }
   return hash.digest("hex").slice(0, 12);

@@ -113,16 +113,10 @@ class Data:
         """Pieces whose audio was packed."""
         return [piece for piece in pieces if piece.id in self.sounds]
 
-    def samples(self, piece, track=MIX):
-        return len(self.sounds[piece.id][track])
-
     def audio(self, piece, first, count, track=MIX):
         """Samples first .. first + count - 1, zero beyond the end: [2, count] in -1 .. 1."""
         cut = self.sounds[piece.id][track][first:first + count]
         return torch.nn.functional.pad(cut.T / 32768, (0, count - len(cut)))
-
-    def middle(self, piece, count):
-        return self.audio(piece, max(0, (self.samples(piece) - count) // 2), count)
 
 
 def rest_without(track):

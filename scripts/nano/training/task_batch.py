@@ -1,6 +1,6 @@
 """Batches of the DiT: items of any task type, with the same inputs as the engine's."""
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -47,12 +47,8 @@ class TaskBatch:
     lyrics: torch.Tensor
     lyric_mask: torch.Tensor
     facts: torch.Tensor      # numbers of the facts in the texts
-    is_cover: torch.Tensor = field(init=False)  # [B]
-    is_track_task: torch.Tensor = field(init=False)
-
-    def __post_init__(self):
-        self.is_cover = torch.tensor([item.is_cover for item in self.items])
-        self.is_track_task = torch.tensor([item.is_track_task for item in self.items])
+    is_cover: torch.Tensor   # [B]
+    is_track_task: torch.Tensor
 
 
 class TaskBatches:
@@ -148,7 +144,9 @@ class TaskBatches:
                          torch.stack([padded(item.mask, ones) for item in items]), torch.stack(counted),
                          torch.stack([item.timbre for item in items]),
                          *pad_ids([item.text for item in items]), *pad_ids([item.lyrics for item in items]),
-                         torch.stack([as_numbers(item.piece.facts, self.data.genres) for item in items]))
+                         torch.stack([as_numbers(item.piece.facts, self.data.genres) for item in items]),
+                         torch.tensor([item.is_cover for item in items]),
+                         torch.tensor([item.is_track_task for item in items]))
 
 
 def make_repaint(item, draw):

@@ -29,7 +29,7 @@ function writeLyrics({ sections }: Piece, random: Random): string {
   return sections.map(({ name }) => `[${name}]`).join(random.pick(["\n", "\n\n"]));
 }
 
-export function metadataOf({ bpm, key, metre, durationSeconds }: Piece): Metadata {
+function metadataOf({ bpm, key, metre, durationSeconds }: Piece): Metadata {
   return { bpm, keyScale: key.name, timeSignature: metre.charAt(0), durationSeconds };
 }
 
