@@ -1,5 +1,5 @@
 /** Runs Python programs. Each folder has its own packages, installed on first use. */
-import { spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -30,9 +30,9 @@ export function pythonOf(folder: PythonFolder): { env: NodeJS.ProcessEnv; direct
 }
 
 /** Runs `program` of `folder`; its output goes to the terminal. */
-export function runPython(folder: PythonFolder, program: string, programArguments: string[]): void {
+export function runPython(folder: PythonFolder, program: string, parameters: string[]): void {
   const { env, directory } = pythonOf(folder);
-  python([join(directory, program), ...programArguments], env);
+  execFileSync("python3", [join(directory, program), ...parameters], { stdio: "inherit", env });
 }
 
 function directoryOf(folder: string): string {
@@ -48,14 +48,17 @@ function packagesOf(folder: string): string {
   if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return packages;
   const quiet = ["--quiet", "--disable-pip-version-check", "--root-user-action", "ignore"];
   // pip queries the index for every package, so it gives up early if the index is unreachable.
-  const options = [...quiet, "--retries", "2", "--upgrade", "--target", packages];
-  python(["-m", "pip", "install", ...options, "--requirement", requirements], process.env);
+  const options = [
+    ...quiet,
+    "--retries",
+    "2",
+    "--upgrade",
+    "--target",
+    packages,
+    "--requirement",
+    requirements,
+  ];
+  execFileSync("python3", ["-m", "pip", "install", ...options], { stdio: "inherit" });
   writeFileSync(mark, wanted);
   return packages;
-}
-
-function python(words: string[], env: NodeJS.ProcessEnv): void {
-  const { status, error } = spawnSync("python3", words, { stdio: "inherit", env });
-  if (error !== undefined) throw error;
-  if (status !== 0) throw new Error(`python3 ${words.slice(0, 3).join(" ")} ended with exit code ${status}`);
 }

@@ -27,7 +27,7 @@ export function compose(seed: number, wantedSeconds?: number): Piece {
   const { barSteps, beatSteps } = metres[style.metre];
   const stepSeconds = 60 / bpm / beatSteps;
   const bars = barsWithin(durationSeconds, barSteps * stepSeconds);
-  const sections = sectionsOf(bars, (choices) => random.pick(choices));
+  const sections = sectionsOf(bars, random);
   const spans = harmonise(genre, key, sections, barSteps, random);
   const totalSteps = durationSeconds / stepSeconds;
   spans.push({ chord: chordOf(mode === "major" ? "I" : "i", key), start: bars * barSteps, end: totalSteps });

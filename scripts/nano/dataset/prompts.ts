@@ -63,26 +63,19 @@ export async function encodeTasks(
   description: Description,
   stems: StemName[],
 ): Promise<TaskPrompts> {
-  const encode = async (task: TaskType, trackName = "", trackClasses: string[] = []): Promise<number[]> => [
-    ...(await encodeTextPrompt(tokenizer, {
-      ...description,
-      instruction: instruction(task, trackName, trackClasses),
-    })),
-  ];
+  const encode = async (task: TaskType, trackName = "", trackClasses: string[] = []): Promise<number[]> => {
+    const conditions = { ...description, instruction: instruction(task, trackName, trackClasses) };
+    return [...(await encodeTextPrompt(tokenizer, conditions))];
+  };
   const byStem = async (ids: (stem: StemName) => Promise<number[]>) =>
     Object.fromEntries(await Promise.all(stems.map(async (stem) => [stem, await ids(stem)])));
+  const without = (given: StemName): StemName[] => stems.filter((stem) => stem !== given);
   return {
     cover: await encode("cover"),
     repaint: await encode("repaint"),
     extract: await byStem((stem) => encode("extract", stem)),
     lego: await byStem((stem) => encode("lego", stem)),
-    complete: await byStem((given) =>
-      encode(
-        "complete",
-        "",
-        stems.filter((stem) => stem !== given),
-      ),
-    ),
+    complete: await byStem((given) => encode("complete", "", without(given))),
   };
 }
 

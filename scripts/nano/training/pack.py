@@ -28,6 +28,13 @@ def read_wav(path):
         return torch.frombuffer(bytearray(file.readframes(file.getnframes())), dtype=torch.int16).view(-1, 2)
 
 
+def write_wav(path, samples):
+    """int16 [samples, 2], as `read_wav` reads it."""
+    with wave.open(str(path), "wb") as file:
+        file.setparams((2, 2, 48000, 0, "NONE", ""))
+        file.writeframes(bytes(samples.contiguous().untyped_storage()))
+
+
 def latents_of(space, audio):
     """Audio [samples, 2] -> latents [frames, C]."""
     whole = audio.shape[0] // space.hop * space.hop

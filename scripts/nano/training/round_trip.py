@@ -4,7 +4,6 @@ Encodes recordings and decodes them again: WAV files of 16 bits, as long as the 
 """
 import json
 import sys
-import wave
 from pathlib import Path
 
 import torch
@@ -12,7 +11,7 @@ import torch
 from checkpoint import below, latent_space_of, read_safetensors
 from latent_space import hop_of
 from oobleck import Decoder
-from pack import read_wav
+from pack import read_wav, write_wav
 
 
 @torch.no_grad()
@@ -23,11 +22,8 @@ def main(directory, *paths):
     for source, target in zip(paths[::2], paths[1::2]):
         audio = read_wav(source).T[None] / 32768
         whole = audio.shape[2] // hop_of(config) * hop_of(config)
-        samples = (decoder(space(audio[..., :whole]))[0].clamp(-1, 1) * 32767).round().short().T.contiguous()
         partial = target.with_name(target.name + ".part")
-        with wave.open(str(partial), "wb") as file:
-            file.setparams((2, 2, config["sampling_rate"], 0, "NONE", ""))
-            file.writeframes(bytes(samples.untyped_storage()))
+        write_wav(partial, (decoder(space(audio[..., :whole]))[0].clamp(-1, 1) * 32767).round().short().T)
         partial.replace(target)
 
 

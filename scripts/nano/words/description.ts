@@ -14,12 +14,13 @@ export type Description = Omit<TextConditions, "instruction">;
 export function describe(piece: Piece, count: number): Description[] {
   const random = new Random(piece.seed + 2_000_003);
   const genre = genreNamed(piece.genre);
+  const { bpm, key, metre, durationSeconds } = piece;
   return Array.from({ length: count }, (_, index) => ({
     caption: writeCaption(piece, genre, random),
     lyrics: writeLyrics(piece, random),
     // Clients that do not care send "en", the service's default.
     language: index % 2 === 0 ? "unknown" : "en",
-    metadata: metadataOf(piece),
+    metadata: { bpm, keyScale: key.name, timeSignature: metre.charAt(0), durationSeconds },
   }));
 }
 
@@ -27,10 +28,6 @@ export function describe(piece: Piece, count: number): Description[] {
 function writeLyrics({ sections }: Piece, random: Random): string {
   if (random.chance(0.4)) return INSTRUMENTAL_LYRICS;
   return sections.map(({ name }) => `[${name}]`).join(random.pick(["\n", "\n\n"]));
-}
-
-function metadataOf({ bpm, key, metre, durationSeconds }: Piece): Metadata {
-  return { bpm, keyScale: key.name, timeSignature: metre.charAt(0), durationSeconds };
 }
 
 /** Metadata if the client gave none: only the length. */

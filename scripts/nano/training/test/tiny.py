@@ -2,7 +2,6 @@
 import json
 import math
 import tempfile
-import wave
 from argparse import Namespace
 from pathlib import Path
 
@@ -83,9 +82,7 @@ def write_wav(path, hertz, samples):
     time = torch.arange(samples) / 48000
     left = 12000 * (2 * math.pi * hertz * time).sin() * (-time).exp()
     path.parent.mkdir(exist_ok=True)
-    with wave.open(str(path), "wb") as file:
-        file.setparams((2, 2, 48000, 0, "NONE", ""))
-        file.writeframes(bytes(torch.stack([left, left / 2], 1).short().untyped_storage()))
+    pack.write_wav(path, torch.stack([left, left / 2], 1).short())
 
 
 def write_files(root):
