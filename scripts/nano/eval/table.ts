@@ -47,33 +47,38 @@ export interface Measured {
   reconstructionDistances: number[];
 }
 
-type Row = [title: string, cell: (column: Column) => string];
+/** Values that a cell averages, without null; digits and unit of the mean. */
+type Row = [title: string, values: (column: Column) => (number | null)[], digits: number, unit?: string];
 
 export function evaluationTable(columns: readonly Column[]): string {
+  const each =
+    (value: (m: Measurement) => number | null) =>
+    ({ measurements }: Column): (number | null)[] =>
+      measurements.map(value);
   const rows: Row[] = [
     ...verdictRows("tempo within 4 %, octaves allowed", "bpm", (bpm, m) => isTempo(bpm, m.tempo)),
     ...verdictRows("key exact", "keyScale", (key, m) => isKey(key, m.key)),
     ...verdictRows("genre recognised", "genre", (genre, m) => genre === m.genre),
-    average("beat-spectrum peak", (m) => m.beatPeak, 2),
-    average("harmonic change per second", (m) => m.harmonicChange, 3),
-    average("self-similarity at a lag", (m) => m.recurrence, 2),
-    ["second chorus nearer to the first than to the verse", ({ returns }) => percent(returns.map(Number))],
-    average("frames with a stepwise melody in the key", (m) => 100 * m.melody, 0, " %"),
-    average("flatness from 60 to 440 Hz", (m) => m.lowFlatness, 3),
-    ["distance between two seeds", ({ seedDistances }) => fixed(seedDistances, 2)],
-    ["distance of VAE reconstruction", ({ reconstructionDistances: d }) => fixed(d, 1, " dB")],
-    average("loudness", (m) => m.loudness, 1, " LUFS"),
-    average("silent frames", (m) => 100 * m.silence, 1, " %"),
-    average(
-      "clips (more than 1 sample in 10 000 at full scale)",
-      (m) => 100 * Number(m.clipped > 1e-4),
-      0,
-      " %",
-    ),
-    ["time for 30 s of music (median)", timeForThirtySeconds],
+    ["beat-spectrum peak", each((m) => m.beatPeak), 2],
+    ["harmonic change per second", each((m) => m.harmonicChange), 3],
+    ["self-similarity at a lag", each((m) => m.recurrence), 2],
+    ["second chorus nearer to the first than to the verse", (c) => c.returns.map(percent), 0, " %"],
+    ["frames with a stepwise melody in the key", each((m) => 100 * m.melody), 0, " %"],
+    ["flatness from 60 to 440 Hz", each((m) => m.lowFlatness), 3],
+    ["distance between two seeds", (c) => c.seedDistances, 2],
+    ["distance of VAE reconstruction", (c) => c.reconstructionDistances, 1, " dB"],
+    ["loudness", each((m) => m.loudness), 1, " LUFS"],
+    ["silent frames", each((m) => 100 * m.silence), 1, " %"],
+    ["clips (more than 1 sample in 10 000 at full scale)", each((m) => percent(m.clipped > 1e-4)), 0, " %"],
+    ["time for 30 s of music (median)", timeForThirtySeconds, 1, " s"],
   ];
-  const lines = rows.map(([title, cell]) => [title, ...columns.map(cell)]);
-  return markdown([["", ...columns.map(({ title }) => title)], ...lines]);
+  const cells = rows.map(([title, values, ...form]) => [
+    title,
+    ...columns.map((c) => cell(values(c), ...form)),
+  ]);
+  const dashes = columns.map(() => "---:");
+  const lines = [["", ...columns.map(({ title }) => title)], ["---", ...dashes], ...cells];
+  return lines.map((line) => `| ${line.join(" | ")} |`).join("\n");
 }
 
 /** Share of songs that do as asked, and as other prompts asked: the mean over all others is chance. */
@@ -89,53 +94,30 @@ function verdictRows<Fact extends keyof PromptFacts>(
         const isOpen = wanted === null || asked[index]?.[fact] === null;
         return isOpen || (index === other) !== own
           ? []
-          : Number(holds(wanted as NonNullable<PromptFacts[Fact]>, measured));
+          : percent(holds(wanted as NonNullable<PromptFacts[Fact]>, measured));
       }),
     );
   return [
-    [title, (column) => percent(verdicts(column, true))],
-    ["— prompts shuffled (chance)", (column) => percent(verdicts(column, false))],
+    [title, (column) => verdicts(column, true), 0, " %"],
+    ["— prompts shuffled (chance)", (column) => verdicts(column, false), 0, " %"],
   ];
 }
 
-function average(title: string, value: (m: Measurement) => number | null, digits: number, unit = ""): Row {
-  return [
-    title,
-    ({ measurements }) =>
-      fixed(
-        measurements.flatMap((m) => value(m) ?? []),
-        digits,
-        unit,
-      ),
-  ];
+function percent(holds: boolean): number {
+  return holds ? 100 : 0;
 }
 
-function mean(values: number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
+/** The mean. */
+function cell(values: (number | null)[], digits: number, unit = ""): string {
+  const known = values.filter((value) => value !== null);
+  if (known.length === 0) return "-";
+  return `${(known.reduce((sum, value) => sum + value, 0) / known.length).toFixed(digits)}${unit}`;
 }
 
-function percent(shares: number[]): string {
-  const values = shares.map((share) => 100 * share);
-  return fixed(values, 0, " %");
-}
-
-function fixed(values: number[], digits: number, unit = ""): string {
-  if (values.length === 0) return "-";
-  return `${mean(values).toFixed(digits)}${unit}`;
-}
-
-/** The first column names rows, the others hold figures. */
-function markdown([head = [], ...body]: string[][]): string {
-  const line = (cells: string[]): string => `| ${cells.join(" | ")} |`;
-  return [line(head), line(head.map((_, index) => (index === 0 ? "---" : "---:"))), ...body.map(line)].join(
-    "\n",
-  );
-}
-
-function timeForThirtySeconds({ measurements, computeSeconds }: Column): string {
+function timeForThirtySeconds({ measurements, computeSeconds }: Column): number[] {
   const times = computeSeconds.map((seconds, i) => (30 * seconds) / (measurements[i]?.seconds ?? Number.NaN));
-  const median = times.sort((a, b) => a - b)[Math.floor(times.length / 2)];
-  return median === undefined ? "-" : `${median.toFixed(1)} s`;
+  const middle = Math.floor(times.length / 2);
+  return times.sort((a, b) => a - b).slice(middle, middle + 1);
 }
 
 const tempoTolerance = 0.04;
