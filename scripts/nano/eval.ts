@@ -54,7 +54,7 @@ const teachers = await renderHeldOut(
   heldOutSeeds(options.classifierPieces, firstClassifierPiece),
   classifierSeconds,
 );
-const paths = pieces.map(({ mix }) => join(heldOut, "short-pieces", mix));
+const piecePaths = pieces.map(({ mix }) => join(heldOut, "short-pieces", mix));
 const songs = options.model ? await singAll() : [];
 const training = teachers.map(({ mix, genre }) => ({ path: join(heldOut, "classifier", mix), genre }));
 const columns = analyse([...songs, pieceColumn(), noiseColumn()], training, join(out, "analysis"));
@@ -127,15 +127,15 @@ function formOf(path: string, { sections }: PieceRecord): Form {
 function pieceColumn(): Recordings {
   const siblings = pieces.slice(0, options.seedPairs).flatMap(({ genre }, index): [string, string][] => {
     const teacher = training.find((other) => other.genre === genre);
-    return teacher === undefined ? [] : [[paths[index] as string, teacher.path]];
+    return teacher === undefined ? [] : [[piecePaths[index] as string, teacher.path]];
   });
-  return { ...columnOf("pieces (ceiling)", paths), siblings };
+  return { ...columnOf("pieces (ceiling)", piecePaths), siblings };
 }
 
 function noiseColumn(): Recordings {
   const noise = pieces.map((record) => whiteNoise(join(heldOut, "noise"), record));
   const siblings = pairs(noise, noise.slice(1, 1 + options.seedPairs));
-  const reconstructions = pairs(paths, noise.slice(0, options.reconstructions));
+  const reconstructions = pairs(piecePaths, noise.slice(0, options.reconstructions));
   return { ...columnOf("white noise (floor)", noise), siblings, reconstructions };
 }
 
@@ -148,8 +148,8 @@ function columnOf(title: string, paths: string[]): Recordings {
 function reconstructAll(vaeDirectory: string): [string, string][] {
   const originals = pieces
     .slice(0, options.reconstructions)
-    .map(({ id }, index) => ({ id, path: paths[index] as string }));
-  return pairs(paths, reconstruct(vaeDirectory, originals, join(heldOut, "reconstructions")));
+    .map(({ id }, index) => ({ id, path: piecePaths[index] as string }));
+  return pairs(piecePaths, reconstruct(vaeDirectory, originals, join(heldOut, "reconstructions")));
 }
 
 function pairs(ones: string[], others: string[]): [string, string][] {
