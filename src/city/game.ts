@@ -117,7 +117,7 @@ export interface LayerValues {
 /** A service that a town of this size expects and too few homes have. */
 export interface MissingService {
   readonly service: string;
-  /** Population from which its lack slows growth. */
+  /** Number of citizens from which a town grows more slowly without the service. */
   readonly fromCitizens: number;
   /** Estimated from a sample of the homes. */
   readonly householdsWithout: number;

@@ -60,7 +60,7 @@ TEST("config: layer types and use_sliding_window determine the windows") {
   EXPECT_EQ(dit(R"(, "use_sliding_window": false)").window_of_layer(0), 0);
 }
 
-TEST("config: reads lyric heads from the file in order, else uses those of the published size") {
+TEST("config: reads lyric heads from the file in layer order, or uses those of the published model of this size") {
   const auto sized = [](const std::string& layers_and_heads, const std::string& followers) {
     return DitConfig::read(
                directory_with(R"({"hidden_size": 48, "intermediate_size": 96, "head_dim": 16, "in_channels": 24,
