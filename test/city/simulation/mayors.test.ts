@@ -45,16 +45,15 @@ describe("a scripted mayor", () => {
     }).timeout(900_000);
   }
 
-  it("loses half a town without services, and doubles it within a year of building them @slow", () => {
-    const city = play(MAYORS.neglectful as Mayor, 1, 7, () => undefined);
+  it("loses half a town without services, doubles it within a year of building them, and then saves money @slow", () => {
+    const city = play(MAYORS.neglectful as Mayor, 1, 7.5, () => undefined);
     const citizens = city.statistics().map((week) => week.citizens);
     const mended = NEGLECT_WEEKS - 1;
     expect(Math.min(...citizens.slice(52, mended)), `${citizens}`).to.be.below(
       Math.max(...citizens.slice(0, 78)) / 2,
     );
-    expect(citizens.at(-1), `${citizens}`).to.be.above(2 * (citizens[mended] as number));
+    expect(citizens[mended + 52], `${citizens}`).to.be.above(2 * (citizens[mended] as number));
     expect(lastYear(city).vacancyPercent).to.be.within(3, 15);
-    // In this year the town pays for all its services at once.
-    expect(lastYear(city).marginPercent).to.be.within(0, 20);
+    expect(lastYear(city).marginPercent).to.be.within(5, 20);
   }).timeout(900_000);
 });
