@@ -236,10 +236,7 @@ export type BodyOf<Shape extends Record<string, z.ZodType>> = {
   [Key in keyof Shape as Shape[Key] extends Named<infer Name> ? Name : never]?: z.output<Shape[Key]>;
 };
 
-/**
- * Registers the names of a parameter: those listed, then their camelCase forms.
- * @param help description for people
- */
+/** Registers the names of a parameter: those listed, then their camelCase forms. */
 export function parameter<const Name extends string, S extends z.ZodType>(
   names: Name | readonly [Name, ...string[]],
   schema: S,

@@ -80,10 +80,7 @@ async function serve(program: string, options: ServeOptions, role?: "gateway" | 
   await serveUntilStopped(log, start, undefined, config.graceSeconds);
 }
 
-/**
- * Creates the engine, except on a gateway, and adds a service that closes the server before the engine.
- * `start` starts the server.
- */
+/** Adds a service that closes the server before the engine; `start` starts the server. A gateway has no engine. */
 function addMusic(
   config: Config,
   log: Logger,

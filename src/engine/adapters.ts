@@ -116,10 +116,6 @@ export class AdapterSet {
     }));
   }
 
-  /**
-   * Loads an adapter at scale 1.
-   * @throws EngineError ADAPTER if the name is taken; NativeError BAD_CHECKPOINT
-   */
   async load(source: AdapterSource, call: CallOptions): Promise<void> {
     assertFree(this.#state, source.name);
     const { name, path, doraEpsilon } = source;

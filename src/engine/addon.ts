@@ -152,10 +152,7 @@ export interface DecodedAudio {
   item: number;
   /** Offset of the chunk in samples per channel. */
   begin: number;
-  /**
-   * Interleaved stereo at 48 kHz. With a window: not normalised and without the kept part of the source; otherwise
-   * as in the result.
-   */
+  /** Interleaved stereo at 48 kHz, as in the result; with a window not normalised and only the repainted part. */
   audio: Float32Array;
 }
 
@@ -173,10 +170,7 @@ export interface RenderResult {
   samplesPerChannel: number;
   /** Per item: decoded latents, frames times channels. */
   latents: Float32Array[];
-  /**
-   * Per item: seconds at which each timed lyric token is sung. Empty if the model cannot timestamp lyrics, or if no
-   * item has timed lyrics.
-   */
+  /** Per item: seconds at which each timed lyric token is sung; empty if there are none or the model cannot tell. */
   lyricSeconds: Float32Array[];
   /** Duration of each stage in seconds. */
   timings: { conditions: number; denoise: number; decode: number };
@@ -240,10 +234,7 @@ export interface LoadLanguageModelOptions extends PlacementOptions {
   model: ModelSource;
   /** KV cache length per row: prompt and new tokens. */
   maxContextTokens: number;
-  /**
-   * Maximum number of seeds of several calls that are decoded together; one call may have more. Absent: limited by
-   * memory.
-   */
+  /** Maximum number of seeds of several calls decoded together; one call may have more. Absent: limited by memory. */
   maxSongs?: number | undefined;
   vocabulary: Vocabulary;
 }
@@ -400,9 +391,6 @@ export interface NativeAddon {
   loadLanguageModel(options: LoadLanguageModelOptions, call: CallOptions): Promise<NativeLanguageModel>;
   /** Validates sample files against a model; BAD_CHECKPOINT names the first invalid file and the reason. */
   inspectSamples(model: ModelSource, samples: string[], call: CallOptions): Promise<SampleInfo[]>;
-  /**
-   * Trains an adapter on its own copy of the weights and its own thread, in parallel with rendering. One run at a
-   * time.
-   */
+  /** Trains an adapter on its own copy of the weights, in parallel with rendering. One run at a time. */
   train(options: TrainingOptions, call: TrainingCall): Promise<TrainingResult>;
 }

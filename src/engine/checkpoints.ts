@@ -153,10 +153,7 @@ export class Checkpoints {
     return this.#configOf(name).is_turbo === true;
   }
 
-  /**
-   * Tasks listed in the model's configuration; null if it lists none.
-   * @param model default: `name` in `rendererNames()`
-   */
+  /** Tasks listed in the model's configuration; null if it lists none. */
   supportedTasks(name: string, model?: ModelSource): readonly string[] | null {
     const { supported_tasks: tasks } = model === undefined ? this.#configOf(name) : configOf(model);
     return Array.isArray(tasks) ? tasks.map(String) : null;
@@ -287,10 +284,7 @@ export class Checkpoints {
     );
   }
 
-  /**
-   * Possible locations of the built-in model: the package, or the checkpoint directory if an application moved the
-   * model there.
-   */
+  /** Where the built-in model may be: the package, or the checkpoint directory if an application moved it there. */
   #embeddedRoots(): string[] {
     return [MODELS_IN_PACKAGE, this.#root];
   }

@@ -59,10 +59,7 @@ export class TextContext {
     return new TextContext(checkpoint.name, tokenizer, maxTokens, config);
   }
 
-  /**
-   * @param fields texts of the prompt, by the clients' field names
-   * @throws EngineError PROMPT_TOO_LONG naming the longest field
-   */
+  /** @throws EngineError PROMPT_TOO_LONG naming the longest field */
   async checkTextLength(fields: Readonly<Record<string, string>>, newTokens: number): Promise<void> {
     const lengths = await Promise.all(
       Object.entries(fields).map(async ([field, words]) => ({

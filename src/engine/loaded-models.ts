@@ -194,10 +194,7 @@ export class LoadedModels {
     return this.checkpoints.languageModel(name ?? this.checkpoints.configured(this.options.languageModel));
   }
 
-  /**
-   * Loads a language model (null: the default) unless it is loaded. Slot 1 loads first, since its codebook limits the
-   * audio codes.
-   */
+  /** Loads a language model unless it is loaded, and first slot 1, whose codebook limits the audio codes. */
   async ensureLanguageModel(requested: string | null, call: CallOptions): Promise<LanguageModel> {
     const name = requested ?? this.#defaultLanguageModel;
     const slot = this.#slot(1);
@@ -235,10 +232,7 @@ export class LoadedModels {
     );
   }
 
-  /**
-   * Retries with the built-in model if an installed default is broken.
-   * @param configured null: the model was requested by name
-   */
+  /** Retries with the built-in model if an installed default is broken. `configured` is null for a requested model. */
   async #withEmbeddedFallback<T>(configured: string | null, load: () => Promise<T>): Promise<T> {
     try {
       return await load();

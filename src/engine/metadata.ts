@@ -68,10 +68,7 @@ export function isComplete(metadata: Metadata): boolean {
   );
 }
 
-/**
- * Canonical key scale (one of 70) of "Am", "f# min", "B♭" or "C Major"; undefined for invalid ones such as "H
- * minor".
- */
+/** Canonical key scale (one of 70) of "Am", "f# min", "B♭" or "C Major"; undefined for invalid ones like "H minor". */
 export function canonicalKeyScale(text: string): string | undefined {
   const match = KEY_SCALE_PATTERN.exec(text.trim());
   if (match === null) return undefined;

@@ -143,10 +143,7 @@ function inspect(path: string): ModelFile {
   throw unsupported(path, `contains ${recognize(names, found)}`);
 }
 
-/**
- * Detects parts by tensor names. The config decides whether a Qwen3 model is the text encoder or the language
- * model.
- */
+/** Detects parts by tensor names. The config decides whether a Qwen3 model is text encoder or language model. */
 function partsIn(names: readonly string[]): FoundPart[] {
   const kinds: [RegExp, ModelPart][] = [
     [DIT, "transformer"],

@@ -92,10 +92,7 @@ export class Planner {
     };
   }
 
-  /**
-   * Rewrites a caption and lyrics. Missing or rejected text keeps the original. A model that does not write text
-   * plans only metadata.
-   */
+  /** Rewrites a caption and lyrics. Missing or rejected text keeps the original. */
   async formatInput(request: FormatRequest): Promise<SongSheet> {
     const { caption, lyrics, language, metadata } = request;
     await this.lm.text.checkTextLength({ prompt: caption, lyrics }, MIN_TOKENS);

@@ -35,10 +35,7 @@ export function metadataPrompt(caption: string, lyrics: string): PromptPart[] {
   return frame("generate", songText(caption, lyrics));
 }
 
-/**
- * Phase 2 prompt, with the think block filled in; audio codes follow.
- * @param yaml serialised metadata, "" for none
- */
+/** Phase 2 prompt with the think block filled in ("" without metadata); audio codes follow. */
 export function codesPrompt(caption: string, lyrics: string, yaml: string): PromptPart[] {
   return [...frame("generate", songText(caption, lyrics)), ...thinkBlock(yaml)];
 }

@@ -32,10 +32,7 @@ function serializeScalar(value: string | number, column: number): string {
   return needsQuotes(text) ? `'${fold(text.replaceAll("'", "''"), column + 1)}'` : fold(text, column);
 }
 
-/**
- * Replaces characters that YAML only allows in double quotes by spaces: line breaks, control characters,
- * noncharacters.
- */
+/** Replaces characters that YAML only allows in double quotes by spaces. */
 function withoutUnprintable(text: string): string {
   return text.replace(
     /[^\u0020-\u007e\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\u{10000}-\u{10fffe}]+/gu,

@@ -40,10 +40,7 @@ export class Tokenizer {
     this.#thread = new TokenizerThread(definition.document);
   }
 
-  /**
-   * Loads the tokenizer of a checkpoint directory.
-   * @throws EngineError TOKENIZER
-   */
+  /** @throws EngineError TOKENIZER */
   static async load(directory: string): Promise<Tokenizer> {
     const tokenizer = new Tokenizer(directory, await readTokenizerFiles(directory));
     await tokenizer.#thread.ready;

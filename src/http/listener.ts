@@ -23,17 +23,11 @@ export interface Listener {
   readonly url: string;
   readonly port: number;
   readonly server: Server;
-  /**
-   * Stops accepting connections and closes idle ones; when `work` settles, closes the others.
-   * Resolves when none is left.
-   */
+  /** Stops accepting connections. When `work` settles, closes those left, and resolves. */
   close(work: Promise<unknown>): Promise<void>;
 }
 
-/**
- * @param prepare called with the server before it listens
- * @throws the system error if the address is unavailable
- */
+/** `prepare` is called with the server before it listens. @throws the system error if the address is unavailable */
 export async function listen(
   address: ListenOptions & { host: string },
   options: ServerOptions,

@@ -30,10 +30,7 @@ export function isLoopbackOrigin(origin: string): boolean {
   return host !== undefined && isLoopbackName(hostName(host));
 }
 
-/**
- * Whether the page was served by this server. Accepts only IP addresses and loopback names, since other names may
- * be rebound by DNS.
- */
+/** Whether this server served the page. Only IP addresses and loopback names: DNS may rebind other names. */
 export function isOwnPage({ headers: { host } }: IncomingMessage, origin: string): boolean {
   if (host === undefined || !URL.canParse(origin)) return false;
   const { protocol, hostname } = new URL(origin);

@@ -1,7 +1,4 @@
-/**
- * `carillon cuda install`: installs libtorch for this machine's GPU into the cache, with pip, or from pinned wheels
- * without it.
- */
+/** `carillon cuda install`: installs libtorch for this machine's GPU into the cache, with pip or from pinned wheels. */
 import { createWriteStream } from "node:fs";
 import { access, mkdir, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -27,10 +24,7 @@ type OnProgress = (progress: { doneBytes: number; totalBytes: number; wheel: str
 /** Files kept from a wheel: libraries, headers, licences. Python files are skipped. */
 const KEPT = /\.so(\.\d+)*$|^torch\/(include\/|version\.py$)|\.dist-info\/.*(licen[cs]e|notice)/i;
 
-/**
- * @returns the new or existing folder
- * @throws EngineError or PullError with a one-line message if there is no supported GPU or the download fails
- */
+/** @throws EngineError or PullError with a one-line message without a supported GPU, or if the download fails */
 export async function installCudaLibtorch(signal: AbortSignal, onProgress: OnProgress): Promise<string> {
   if (listGpus().length === 0)
     throw refusal("nvidia-smi lists no GPU: install NVIDIA's driver first, then run this again.");

@@ -61,10 +61,7 @@ function visible(rows: string[][], list: string | undefined): string[][] {
   return shown;
 }
 
-/**
- * Resolves `auto` devices: distributes models over GPUs, the one with the most free memory first. Without GPUs
- * `auto` is left to libtorch.
- */
+/** Resolves `auto` devices: the GPU with the most free memory first. Without GPUs `auto` is left to libtorch. */
 export function chooseDevices(gpus: readonly Gpu[], wanted: readonly string[]): string[] {
   const byFreeMemory = gpus.toSorted((a, b) => b.freeBytes - a.freeBytes);
   let chosen = 0;

@@ -50,10 +50,7 @@ export function refusal(fault: string, advice?: string): EngineError {
   return new EngineError("ADDON_MISSING", fault, advice === undefined ? {} : { advice });
 }
 
-/**
- * @returns null if no package is installed
- * @throws EngineError if one is damaged, has another version, or conflicts with a loaded libtorch
- */
+/** Null if no package is installed. @throws EngineError if one is damaged, or of another version */
 export function findPrebuilt(log: (message: string) => void, hasGpu: () => boolean): Prebuilt | null {
   const packages = findPackages();
   if (packages.length === 0) return null;
@@ -114,10 +111,7 @@ function damaged(directory: string, what: string): EngineError {
   return refusal(`${what}: the installation is damaged`, `Remove ${directory} and run "npm install" again.`);
 }
 
-/**
- * Verifies every file of the installed packages, in about half a second.
- * @throws EngineError naming a file that differs
- */
+/** Verifies every file of the installed packages. @throws EngineError naming a file that differs */
 export function checkPackages(): void {
   for (const found of findPackages()) {
     checkSizes(found);
@@ -190,10 +184,7 @@ function librariesOf(directory: string): string[] {
   return names.map((name) => join(directory, name)).filter((path) => existsSync(path));
 }
 
-/**
- * Opens shared libraries process-wide with process.dlopen. Node rejects them as addons and closes them;
- * RTLD_NODELETE keeps them loaded.
- */
+/** Opens shared libraries process-wide. Node rejects them as addons and closes them; RTLD_NODELETE keeps them. */
 export function openLibraries(paths: readonly string[]): void {
   for (const path of paths) {
     try {

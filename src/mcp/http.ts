@@ -10,10 +10,7 @@ import { ServiceClient } from "./service-client.js";
 /** Headers that authenticate the caller. */
 const CREDENTIALS = ["authorization", "x-api-key", "cookie"] as const;
 
-/**
- * POST only: without sessions there is no stream to open or close.
- * @param service the service whose tools are offered
- */
+/** POST only: without sessions there is no stream to open or close. */
 export function mcpRoute(service: "city" | "music"): RequestHandler {
   return async (request, response) => {
     const services: Services = { [service]: new ServiceClient(ownUrl(request), credentialsOf(request)) };

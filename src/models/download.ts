@@ -10,10 +10,7 @@ const NO_SPACE = ["ENOSPC", "EDQUOT"];
 /** Hugging Face or another host. */
 export type FileSource = Pick<Hub, "signal" | "read">;
 
-/**
- * @param onBytes called with the number of bytes read from disk or source
- * @throws PullError CHECKSUM after removing the file; after other errors the partial file stays for resuming
- */
+/** @throws PullError CHECKSUM after removing the file; after other errors the partial file stays for resuming */
 export async function download(
   file: HubFile,
   path: string,

@@ -48,10 +48,7 @@ export class Hub {
     };
   }
 
-  /**
-   * Lists all files of a repository or a folder in it.
-   * @throws PullError
-   */
+  /** All files of a repository or a folder in it. @throws PullError */
   async list(repository: string, folder: string): Promise<HubFile[]> {
     const files: HubFile[] = [];
     const access = { ...this.#access, fetch: limitSize(this.#access.fetch, MAX_PAGE_BYTES) };
@@ -72,10 +69,6 @@ export class Hub {
     return files;
   }
 
-  /**
-   * Reads a file from an offset.
-   * @throws PullError
-   */
   async *read(file: HubFile, fromByte: number): AsyncGenerator<Uint8Array, void> {
     const repo = { type: "model", name: file.repository } as const;
     // Uses plain HTTP instead of the hub's chunk store, whose hosts HF_ENDPOINT does not cover.

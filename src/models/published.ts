@@ -46,10 +46,7 @@ export const SHARED_PARTS: readonly Source[] = ["vae", "Qwen3-Embedding-0.6B"].m
 /** No leading dot, so that the folder stays in the checkpoint directory and is not hidden. */
 const REPOSITORY_NAME = /^[\w-][\w.-]*\/[\w-][\w.-]*$/;
 
-/**
- * @param name a public model, or `owner/repository`
- * @throws PullError UNKNOWN_MODEL
- */
+/** @throws PullError UNKNOWN_MODEL */
 export function sourceOf(name: string): Source {
   if (IN_MAIN_REPOSITORY.includes(name)) return { repository: MAIN_REPOSITORY, folder: name };
   if (IN_OWN_REPOSITORY.includes(name)) return { repository: `${PUBLISHER}/${name}`, folder: "" };

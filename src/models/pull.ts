@@ -143,10 +143,7 @@ async function downloadParts(
   }
 }
 
-/**
- * Removes files of an earlier run that the repository no longer lists.
- * @returns bytes of the remaining files
- */
+/** Removes files of an earlier run that are no longer listed; returns the bytes of the rest. */
 async function removeUnlisted(parts: Part[], incomplete: string, listed: Set<string>): Promise<number> {
   let sizeBytes = 0;
   for (const { name } of parts.filter((part) => existsSync(join(incomplete, part.name)))) {

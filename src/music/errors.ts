@@ -109,10 +109,7 @@ function firstLine(message: string): string {
   return message.split("\n", 1)[0] as string;
 }
 
-/**
- * Last error handler of the application. Logs 500s with their cause and 503s and 507s as one line; sends the client one
- * line, filtered by `shown`.
- */
+/** The application's last error handler: logs server faults, and sends the client one line, filtered by `shown`. */
 export function errorHandler(
   log: (message: string, error: unknown) => void,
   shown: (detail: string) => string = (detail) => detail,
@@ -134,16 +131,10 @@ export function errorHandler(
   };
 }
 
-/**
- * End of a path: `/tmp` is matched before a slash, a colon or the full stop of a sentence, but not in `/tmp2`, `/tmp-x`
- * or `/tmp.x`.
- */
+/** End of a path: `/tmp` matches before a slash, a colon or a full stop, but not in `/tmp2`, `/tmp-x` or `/tmp.x`. */
 const NAME_ENDS = String.raw`(?![\p{L}\p{N}_-]|\.[\p{L}\p{N}_])`;
 
-/**
- * Returns the filter for messages to clients. If an API key is set, it replaces paths of the server by the names of
- * their settings.
- */
+/** The filter for messages to clients. With an API key, paths of the server become the names of their settings. */
 export function detailFor(config: Config): (detail: string) => string {
   if (config.apiKey === "") return (detail) => detail;
   const { slot1Model, slot2Model, slot3Model, languageModel } = config;

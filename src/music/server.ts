@@ -230,10 +230,7 @@ function explainAddress({ code, message }: NodeJS.ErrnoException, { apiPort, api
   throw new ConfigError("SVC_API_HOST", `SVC_API_HOST, SVC_API_PORT: ${message}`);
 }
 
-/**
- * Starts a fleet worker: listens for /health and /metrics, loads the models, then takes tasks. Clients talk to a
- * gateway.
- */
+/** Starts a fleet worker: listens for /health and /metrics, loads the models, then takes tasks. */
 export async function startWorkerServer(
   options: MusicServerOptions,
 ): Promise<Pick<MusicServer, "url" | "close">> {

@@ -125,10 +125,7 @@ export class MusicService {
     this.#sweepTimer = setInterval(() => void this.sweep(), SWEEP_INTERVAL_MS).unref();
   }
 
-  /**
-   * Loads the configured models and starts the workers.
-   * @throws if the model of slot 1 cannot be loaded; failures of other models are logged
-   */
+  /** @throws if the model of slot 1 cannot be loaded; failures of other models are logged */
   async start(): Promise<void> {
     await this.runner.prepare();
     this.queue.start();

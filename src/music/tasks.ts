@@ -30,10 +30,7 @@ export class Tasks {
   /** Emits the id of every ended task. */
   readonly #endings = new EventEmitter();
 
-  /**
-   * @param detail filters error messages for clients; see `detailFor`
-   * @param stopping ends waiting when the service stops
-   */
+  /** `detail` filters error messages for clients; `stopping` ends waiting when the service stops. */
   constructor(
     private readonly queue: TaskQueue,
     private readonly runner: SongRunner,
@@ -144,10 +141,7 @@ export class Tasks {
     return found === null ? null : { path: found, stored: null };
   }
 
-  /**
-   * Event log of a task, and the number of the event with id `lastEventId`.
-   * @throws HttpError 404
-   */
+  /** Event log of a task, and the number of the event with id `lastEventId`. @throws HttpError 404 */
   async follow(id: string, lastEventId: string): Promise<{ log: TaskLog; number: number }> {
     const log = await this.#events.follow(id);
     const task = await this.#read(id);
@@ -159,10 +153,7 @@ export class Tasks {
     return { log, number: 0 };
   }
 
-  /**
-   * Preview of a task, kept in memory until the signal fires; null if the task has ended.
-   * @throws HttpError 404
-   */
+  /** Preview of a task, kept in memory until the signal fires; null if the task has ended. @throws HttpError 404 */
   async preview(id: string, signal: AbortSignal): Promise<Preview | null> {
     const { previews } = this.runner;
     // Register the listener before the read: if the task ends during the read, the preview still ends.
@@ -193,10 +184,7 @@ export class Tasks {
     return { first: task.retakeOf ?? id, parameters };
   }
 
-  /**
-   * Sets title or favourite of a task; undefined leaves a value unchanged.
-   * @throws HttpError 404
-   */
+  /** Sets title or favourite; undefined leaves a value unchanged. @throws HttpError 404 */
   async mark(
     id: string,
     { title, favorite }: { title: string | undefined; favorite: boolean | undefined },
@@ -230,10 +218,7 @@ export class Tasks {
     );
   }
 
-  /**
-   * Waits until a task has ended in any state.
-   * @throws the signal's reason, or HttpError 500 if the service stops first
-   */
+  /** @throws the signal's reason, or HttpError 500 if the service stops first */
   async whenEnded(id: string, signal: AbortSignal): Promise<Task> {
     const waiting = AbortSignal.any([signal, this.stopping]);
     // Rejects if the signal fires; checked below.

@@ -10,10 +10,7 @@ const STDERR = 2;
 /** Maximum backlog for a slow reader of stderr; the pipe holds about as much again. */
 const MAX_WAITING_BYTES = 2 ** 20;
 
-/**
- * Writes lines to stderr without blocking. If the disk is full or the pipe is not read, lines are dropped and
- * counted.
- */
+/** Never blocks: if the disk is full or the pipe is not read, lines are dropped and counted. */
 class StderrLines {
   #dropped = 0;
   #isLineOpen = false;

@@ -71,10 +71,7 @@ export class UnusableFileError extends Error {
   }
 }
 
-/**
- * Opens a file for reading. The caller closes it.
- * @throws UnusableFileError, or the system error for a server fault
- */
+/** Opens a file for reading; the caller closes it. @throws UnusableFileError, or the system error */
 export async function openRegular(path: string, maxBytes: number): Promise<FileHandle> {
   let file: FileHandle | undefined;
   try {

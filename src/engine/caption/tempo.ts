@@ -135,10 +135,7 @@ function countsOtherThings(text: TokenText, end: number): boolean {
   return OTHER_UNITS.at(text, end) !== null && (text.isGlued(end) || text.isWord(end));
 }
 
-/**
- * A bare number is a tempo after "@", after "at" at the end of a clause, beside a key, and beside a genre that it
- * suits.
- */
+/** A bare number is a tempo after "@", after "at" at the end of a clause, and beside a key or a genre it suits. */
 function standsAlone(
   text: TokenText,
   start: number,

@@ -72,10 +72,7 @@ export class Authenticator {
     return key === null ? sessionKeyIndex(request, this.#keyDigests) : this.#indexOf(key);
   }
 
-  /**
-   * Checks a request whose body has been read. A non-empty body token takes precedence over the headers.
-   * @throws HttpError 401
-   */
+  /** Checks a request after its body was read. A body token takes precedence over the headers. @throws HttpError 401 */
   authorize(request: IncomingMessage, bodyToken?: unknown): void {
     if (!this.isEnabled) return;
     if (isGiven(bodyToken)) {
@@ -87,10 +84,7 @@ export class Authenticator {
     throw unauthorized("Invalid API key");
   }
 
-  /**
-   * Refuses a request whose body cannot be read. Without a valid key in the headers, body errors are not disclosed.
-   * @throws HttpError 401, or `failure`
-   */
+  /** Refuses a body that cannot be read: with `failure`, or 401 without a valid key in the headers. */
   refuseUnread(request: IncomingMessage, failure: unknown): never {
     if (this.acceptsHeaders(request)) throw failure;
     throw unauthorized("No valid key in the headers, and no ai_token could be read from the body");

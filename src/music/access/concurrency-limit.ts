@@ -34,11 +34,7 @@ export class ConcurrencyLimit {
     this.#free = options.places;
   }
 
-  /**
-   * Runs `work` when a place is free.
-   * @throws HttpError 429 if too many calls of the address wait; the reason of the caller's signal, which ends the
-   * wait; errors of `work`
-   */
+  /** @throws HttpError 429 if too many calls of the address wait */
   async run<T>({ address, signal }: Caller, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();
     if (this.#hasPlaceFor(address)) this.#acquire(address);

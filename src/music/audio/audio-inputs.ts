@@ -114,11 +114,7 @@ export class AudioInputs {
     return located;
   }
 
-  /**
-   * Returns the request with real paths. Called at submission and again before the job reads them, because files and
-   * links change.
-   * @throws RequestError if a path is not a readable file
-   */
+  /** Returns the request with real paths; repeated when the job runs, because files and links change. */
   async locate(request: GenerationRequest): Promise<GenerationRequest> {
     return {
       ...request,
@@ -129,10 +125,7 @@ export class AudioInputs {
     };
   }
 
-  /**
-   * Makes the recordings available to the machine that runs the task. @throws StoreError; stored files are then
-   * removed
-   */
+  /** Makes the recordings available to the machine that runs the task. @throws StoreError after removing them */
   async publish(request: GenerationRequest): Promise<GenerationRequest> {
     if (this.options.uploads.store === null) return request;
     const published = { ...request };

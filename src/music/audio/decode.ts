@@ -89,10 +89,7 @@ export interface AudioMeasures {
   peak: number;
 }
 
-/**
- * Decodes a recording for a request without keeping the samples.
- * @throws DecodeError, or the signal's reason
- */
+/** As `decodeAudio`, without keeping the samples. */
 export async function measureAudio(job: DecodeJob): Promise<AudioMeasures> {
   let frames = 0;
   let peak = 0;
@@ -150,10 +147,7 @@ async function* decodedParts(job: DecodeJob, maxWaitSeconds: number): AsyncGener
   }
 }
 
-/**
- * Opens a recording of a request.
- * @throws UnusableFileError, FfmpegError SYSTEM_BUSY, or the signal's reason
- */
+/** @throws UnusableFileError, FfmpegError SYSTEM_BUSY, or the signal's reason */
 export function openRecording(
   path: string,
   wait: { maxWaitSeconds: number; signal: AbortSignal | undefined },

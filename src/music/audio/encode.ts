@@ -45,10 +45,7 @@ export interface EncodeJob {
   signal?: AbortSignal | undefined;
 }
 
-/**
- * Encodes a song and resolves with the file size in bytes. Equal audio gives equal bytes.
- * @throws EncodeError, or the signal's reason
- */
+/** Resolves with the file size in bytes. Equal audio gives equal bytes. @throws EncodeError, or the signal's reason */
 export async function encodeAudio(job: EncodeJob): Promise<number> {
   const wait = { maxWaitSeconds: MAX_WAIT_SECONDS, signal: job.signal };
   const openWhenFree: typeof open = (...file) => retryWhileBusy(() => open(...file), wait);

@@ -34,10 +34,7 @@ const SHORTAGES: Readonly<Record<string, string>> = {
 
 export class FfmpegError extends Error {
   constructor(
-    /**
-     * TIMEOUT: the time limit was exceeded. SYSTEM_BUSY: the system lacks resources for another process or
-     * file.
-     */
+    /** SYSTEM_BUSY: the system lacks resources for another process or file. */
     readonly code: "FFMPEG_MISSING" | "FFMPEG_FAILED" | "TIMEOUT" | "SYSTEM_BUSY",
     message: string,
     /** stderr of ffmpeg. Not for clients, because it may contain paths. */
@@ -83,10 +80,7 @@ export interface Ffmpeg {
 
 let ffmpeg: Promise<Ffmpeg> | undefined;
 
-/**
- * Finds ffmpeg on the PATH or in the optional package. The result is cached; failures are not.
- * @throws FfmpegError FFMPEG_MISSING if no ffmpeg can be run, or the system's error if resources are short
- */
+/** The ffmpeg on the PATH or in the optional package. @throws FfmpegError FFMPEG_MISSING, or the system's error */
 export function findFfmpeg(): Promise<Ffmpeg> {
   ffmpeg ??= probe("ffmpeg")
     .catch((error: unknown) => {
@@ -114,10 +108,7 @@ function packagedProgram(): string | null {
   }
 }
 
-/**
- * Starts ffmpeg with its limits.
- * @throws FfmpegError if ffmpeg cannot be started, or the signal's reason
- */
+/** @throws FfmpegError if ffmpeg cannot be started, or the signal's reason */
 export function startFfmpeg(args: readonly string[], options: FfmpegOptions): Promise<FfmpegRun> {
   return retryWhileBusy(async () => {
     const found = await findFfmpeg();
@@ -126,10 +117,7 @@ export function startFfmpeg(args: readonly string[], options: FfmpegOptions): Pr
   }, options);
 }
 
-/**
- * Retries `work` for `maxWaitSeconds` while the system lacks descriptors, processes or memory.
- * @throws FfmpegError SYSTEM_BUSY, the signal's reason, or another error of `work`
- */
+/** Retries `work` while the system lacks descriptors, processes or memory. @throws FfmpegError SYSTEM_BUSY */
 export async function retryWhileBusy<T>(
   work: () => Promise<T>,
   { maxWaitSeconds, signal }: Pick<FfmpegOptions, "maxWaitSeconds" | "signal">,

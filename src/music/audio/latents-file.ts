@@ -48,10 +48,7 @@ export async function writeLatents(path: string, latents: SongLatents): Promise<
   return bytes.length;
 }
 
-/**
- * @param name of the parameter, for messages
- * @throws RequestError describing the fault of the file
- */
+/** @throws RequestError naming the parameter and the fault of the file */
 export async function readLatents(path: string, name: string, maxSeconds: number): Promise<SongLatents> {
   const refuse = (fault: string): never => {
     throw new RequestError(`${name} ${fault}`);

@@ -58,10 +58,7 @@ function serve(request, response) {
   response.on("close", () => child.kill("SIGKILL"));
 }
 
-/**
- * Opens the checked file, without blocking in case a pipe has replaced it.
- * @param {import("./starter.js").ProgramInput} input
- */
+/** Opens the checked file, without blocking in case a pipe has replaced it. */
 function openInput({ path, device, inode }) {
   let file;
   try {

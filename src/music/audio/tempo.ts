@@ -13,10 +13,7 @@ const PREFERENCE_OCTAVES = 1;
 /** Number of following beats that are compared. */
 const BEATS_AHEAD = 4;
 
-/**
- * Beats per minute, an integer from 50 to 200; null for silence.
- * @param audio planar stereo: the left channel, then the right
- */
+/** Beats per minute of planar stereo, an integer from 50 to 200; null for silence. */
 export function measureTempo(audio: Float32Array, sampleRate: number): number | null {
   const onsets = onsetStrength(audio, sampleRate);
   if (onsets.every((onset) => onset === 0)) return null;

@@ -71,10 +71,7 @@ export function referencedUpload(directory: string, value: string): string | nul
   return name === undefined ? null : join(directory, name);
 }
 
-/**
- * Writes a file part to a new file at `path`. On failure a partial file may remain.
- * @returns its size in bytes
- */
+/** Writes a file part to a new file, and returns its size. On failure a partial file may remain. */
 export async function storeUpload(content: Readable, path: string): Promise<number> {
   await makeFolder(dirname(path));
   const file = createWriteStream(path, { flags: "wx" });

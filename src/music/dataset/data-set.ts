@@ -112,10 +112,7 @@ function renamed<T>(value: object, names: Readonly<Record<string, string>>): T {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [names[name] ?? name, part])) as T;
 }
 
-/**
- * Reads a data set. Relative audio paths start at the file's folder; they are not checked.
- * @throws RequestError naming the file and the fault
- */
+/** Relative audio paths start at the file's folder; they are not checked. @throws RequestError */
 export async function loadDataSet(path: string): Promise<DataSet> {
   const content = await readRegular(path, MAX_TEXT_BYTES).catch((error: unknown) => {
     if (!(error instanceof UnusableFileError)) throw error;

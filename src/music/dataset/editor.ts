@@ -42,10 +42,7 @@ export class DataSetEditor {
     await saveDataSet(this.#current, file);
   }
 
-  /**
-   * Resolves a client's path to the file to write.
-   * @throws RequestError for a path outside the root, another extension, or another kind of file
-   */
+  /** The file to write for a client's path. @throws RequestError */
   async resolveSavePath(path: string): Promise<string> {
     const file = await this.root.resolve(path);
     if (extname(file) !== ".json") throw new RequestError(`save_path must end in .json, got ${path}`);

@@ -44,10 +44,7 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
     super("Labeling", log);
   }
 
-  /**
-   * Starts labeling the samples of the current data set. Each one is updated as soon as it is done.
-   * @throws RequestError without a data set, for an unusable path, or if another labeling is running
-   */
+  /** Labels the current samples, each updated as soon as it is done. @throws RequestError if it cannot start */
   async start(request: LabelRequest): Promise<StartedTask<LabelResult>> {
     const { savePath } = request;
     const { samples } = this.editor.current;
@@ -120,10 +117,7 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
   }
 }
 
-/**
- * Adds a caption and missing metadata to a sample; existing tempo, key and metre stay.
- * @throws DecodeError, UnsafePathError, an error of the engine, or the signal's reason
- */
+/** Adds a caption and missing metadata to a sample; existing tempo, key and metre stay. */
 async function labelSample(
   engine: MusicEngine,
   root: PermittedRoot,

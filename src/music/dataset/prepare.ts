@@ -36,10 +36,7 @@ export class PreparationTasks extends BackgroundTasks<PreparationResult> {
     super("Preprocessing", log);
   }
 
-  /**
-   * Starts preparing the labeled samples.
-   * @throws RequestError if a path is outside the root, no sample is labeled, or another preparation is running
-   */
+  /** @throws RequestError if a path is outside the root, no sample is labeled, or another preparation is running */
   async start(
     dataSet: DataSet,
     { outputDir, skipExisting }: { outputDir: string; skipExisting: boolean },

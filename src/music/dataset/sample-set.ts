@@ -41,10 +41,7 @@ export async function discoverSamples(tensorDirectory: string, root: string): Pr
   return { metadata: manifest.metadata, samples: [...found], skipped };
 }
 
-/**
- * Describes a directory of sample files before training.
- * @throws RequestError if `path` is not a directory with usable sample files
- */
+/** @throws RequestError if `path` is not a directory with usable sample files */
 export async function tensorInfo(root: PermittedRoot, path: string) {
   const directory = await root.resolve(path);
   const found = await stat(directory).catch(() => null);

@@ -63,10 +63,7 @@ export abstract class BackgroundTasks<Result extends { message: string }, Detail
     return { taskId: task.id, total, finished };
   }
 
-  /**
-   * Status of the task with this id, or of the latest one.
-   * @throws HttpError 404 for an unknown id
-   */
+  /** Status of this task, or of the latest one. @throws HttpError 404 */
   status(id: string | null) {
     const task = id === null ? this.#latest : this.#tasks.get(id);
     if (task === undefined && id !== null) throw new HttpError(404, "Task not found");

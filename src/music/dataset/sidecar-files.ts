@@ -101,11 +101,7 @@ export async function readTables(
   return tables;
 }
 
-/**
- * Parses a table with the columns File, BPM, Key and Caption, in any order and case, separated by comma, semicolon or
- * tab.
- * @param name file name in warnings
- */
+/** Parses a table with the columns File, BPM, Key and Caption in any order; separator: comma, semicolon or tab. */
 export function parseTable(content: string, name: string, warn: (message: string) => void): Tables {
   let rows: Record<string, string>[];
   try {

@@ -1,6 +1,4 @@
-/**
- * Due times of a fleet's callbacks, on Redis's clock. A gateway that takes a due callback has a minute to deliver it.
- */
+/** Due times of a fleet's callbacks, on Redis's clock. A gateway has a minute to deliver a due callback. */
 import { CALLBACK_HOLD_MS } from "../queue/callback-schedule.js";
 import { type FleetRedis, keyOf } from "./redis.js";
 

@@ -396,10 +396,7 @@ export class FleetWorker {
     await this.fleet.publish({ type: "queued", id: task.id, route: task.route ?? "" });
   }
 
-  /**
-   * Completes the job of an ended task. A failure does no harm: the next worker that gets the job finds that its task
-   * has ended.
-   */
+  /** A failure does no harm: the next worker that gets the job finds that its task has ended. */
   async #complete(bull: FleetJob, token: string): Promise<void> {
     try {
       await this.fleet.redis.attempt(() => bull.moveToCompleted(null, token, false));

@@ -146,10 +146,7 @@ export class Fleet {
       this.#repair().catch((err: unknown) => this.log.debug({ err }, "could not repair the fleet's keys"));
   }
 
-  /**
-   * Moves foreign data to quarantine and rebuilds the tasks' indices. One inspection serves all commands that failed
-   * before it started.
-   */
+  /** Moves foreign data to quarantine and rebuilds the indices, once for all commands that failed before it started. */
   #repair(): Promise<void> {
     this.#nextInspection ??= this.#inspections.then(() => {
       this.#nextInspection = undefined;

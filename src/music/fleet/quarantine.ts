@@ -185,9 +185,7 @@ export class Quarantine {
     if (moved === 1) this.#report([key], reason);
   }
 
-  /**
-   * Quarantines fields of a hash (if they still have these values), members of a list or set, or entries of a stream.
-   */
+  /** Quarantines fields of a hash that still have these values, members of a list or set, or entries of a stream. */
   async moveEntries(key: string, entries: readonly (readonly [entry: string, value?: string])[]) {
     if (entries.length === 0) return;
     const args = entries.flatMap(([entry, value = ""]) => [entry, value]);

@@ -14,10 +14,7 @@ export function keyOf(...parts: string[]): string {
   return [PREFIX, ...parts].join(":");
 }
 
-/**
- * A connection that reconnects. While it is down commands fail at once instead of queueing, because the caller knows
- * best whether to retry.
- */
+/** While the connection is down commands fail at once, because the caller knows best whether to retry. */
 export class FleetRedis extends Redis {
   /** Moves foreign data to quarantine. */
   repair: () => Promise<void> = async () => {};

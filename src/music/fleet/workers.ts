@@ -207,10 +207,7 @@ export class Workers {
     return first.name;
   }
 
-  /**
-   * Returns the request with its model, and the queue of the workers that can run it.
-   * @throws HttpError 503 without workers, RequestError if no worker has the requested model
-   */
+  /** Returns the request with its model, and its queue. @throws HttpError 503 without workers, RequestError */
   async route(
     request: GenerationRequest,
   ): Promise<{ request: GenerationRequest; model: string; route: string }> {

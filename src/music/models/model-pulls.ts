@@ -51,10 +51,7 @@ export class ModelPulls {
     return this.status();
   }
 
-  /**
-   * Cancels the download. Downloaded parts are kept; the next pull resumes.
-   * @throws HttpError 404 if no download runs
-   */
+  /** Downloaded parts are kept; the next pull resumes. @throws HttpError 404 if no download runs */
   async cancel() {
     if (this.#pull?.state !== "running") throw new HttpError(404, "No model is being pulled");
     await this.close();

@@ -49,9 +49,7 @@ export function supportedTaskTypes(engine: MusicEngine, name: string): readonly 
   return model?.isTurbo === true ? ["text2music", "cover", "repaint"] : TASK_TYPES;
 }
 
-/**
- * Models that a task can select, default first. While the default model loads for the first time, it is the only one.
- */
+/** Models that a task can select, default first. While the default model first loads, it is the only one. */
 export function listModels(engine: MusicEngine) {
   const defaultModel = defaultModelName(engine);
   const inSlots = engine.slots().map(({ model }) => model);
@@ -144,10 +142,7 @@ export async function reloadModels(engine: MusicEngine) {
   return { message: `✅ Service reinitialized: ${what}`, reloaded };
 }
 
-/**
- * Loads the language model `named` by the client, or the default.
- * @throws HttpError 400 if the named model does not exist, 500 if loading fails
- */
+/** Loads the language model `named` by the client, or the default. @throws HttpError 400, or 500 if loading fails */
 export async function readyLanguageModel(
   engine: MusicEngine,
   call: CallOptions,

@@ -13,10 +13,7 @@ const FIRST_HOLD_MS = 5_000;
 const MAX_HOLD_MS = 10 * 60_000;
 const MAX_RETRY_AFTER_SECONDS = 3600;
 
-/**
- * Delay before a task that was interrupted or did not fit on the disk is tried again.
- * @param times number of earlier delays of the task
- */
+/** Delay before a task that was interrupted, or did not fit on the disk, is tried again. */
 export function requeueDelayMs(times: number): number {
   return Math.min(FIRST_HOLD_MS * 2 ** times, MAX_HOLD_MS);
 }
@@ -62,10 +59,7 @@ export class JobStatistics {
   readonly #counts: Record<TaskState, number> = { queued: 0, running: 0, succeeded: 0, failed: 0 };
   readonly #jobSeconds: number[] = [];
 
-  /**
-   * @param initialJobSeconds average until the first job ends
-   * @param window number of jobs averaged
-   */
+  /** `initialJobSeconds` is the average until the first job ends; `window` jobs are averaged. */
   constructor(
     private readonly initialJobSeconds: number,
     private readonly window: number,

@@ -27,9 +27,7 @@ export interface SongDescription {
   caption: string;
   /** Language given to the renderer; "" without a song. */
   vocalLanguage: string;
-  /**
-   * Audio codes that the song was rendered from, five a second. Absent without codes and in records of older versions.
-   */
+  /** Audio codes that the song was rendered from, five a second. */
   audioCodes?: number[];
   /** Lyric timestamps, one line `[mm:ss.xx]text` each. Absent if not requested or if the model cannot align lyrics. */
   lrc?: string;
@@ -153,9 +151,7 @@ export interface TaskStore {
   add(task: Task): Promise<void>;
   /** @throws DamagedRecordError */
   get(id: string): Promise<Task | undefined>;
-  /**
-   * Replaces a task by the result of `change`, atomically. Resolves with the new task, or undefined if there is none.
-   */
+  /** Replaces a task by the result of `change`, atomically; resolves with it, or undefined without such a task. */
   update(id: string, change: (task: Task) => Task): Promise<Task | undefined>;
   remove(id: string): Promise<void>;
   /** All tasks in any order, one at a time, because together they may not fit in memory. */

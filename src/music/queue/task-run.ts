@@ -97,9 +97,7 @@ interface RunningTask {
   isAbandoned: boolean;
 }
 
-/**
- * Waits `graceSeconds` for jobs, then aborts the rest and fires `stopping`. Jobs that ignore the abort are abandoned.
- */
+/** Waits `graceSeconds` for jobs, then aborts the rest and fires `stopping`; jobs that ignore it are abandoned. */
 export async function stopRuns<W extends RunningTask>(
   running: ReadonlyMap<string, W>,
   graceSeconds: number,

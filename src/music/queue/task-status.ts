@@ -129,10 +129,7 @@ const EMPTY_RECORD = {
   dit_model: "",
 };
 
-/**
- * Answer for an unknown id. The API has no status for it, so clients keep polling. The stage and the progress text
- * distinguish it from a waiting task.
- */
+/** Answer for an unknown id. The API has no status for it; stage and progress text tell it from a waiting task. */
 export function unknownTask(id: string): TaskStatusItem {
   return {
     task_id: id,

@@ -15,10 +15,7 @@ import { LIST_NAMES } from "./schema.js";
 export interface RequestBody {
   fields: Fields;
   uploads: Uploads;
-  /**
-   * Deletes the stored files except `kept`. Call it for every request. Files of killed processes are deleted by
-   * `removeOrphanUploads`.
-   */
+  /** Deletes the stored files except `kept`; call it for every request. */
   dispose(kept?: readonly string[]): Promise<void>;
 }
 
@@ -130,10 +127,7 @@ export class BodyReader {
   }
 }
 
-/**
- * Reads and decompresses the body. A body over the limit, also after decompression, is refused at once; the rest is
- * discarded.
- */
+/** A body over the limit, also after decompression, is refused at once; the rest is discarded. */
 function readBytes(request: Request, maxBytes: number): Promise<Buffer> {
   if (Number(request.headers["content-length"]) > maxBytes) throw bodyTooLarge(maxBytes);
   const decoder = decoderOf(request);
@@ -216,10 +210,7 @@ function parseForm(text: string): Fields {
   return fields;
 }
 
-/**
- * Decodes a name or value of a form. Plus signs are replaced in bytes, because a million replacements in a string take
- * a second.
- */
+/** Replaces plus signs in bytes, because a million replacements in a string take a second. */
 function decodeFormText(text: string): string {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at++) if (bytes[at] === PLUS) bytes[at] = SPACE;

@@ -17,10 +17,7 @@ interface NamedValue {
   value: unknown;
 }
 
-/**
- * Sources of a request in order: top level, `param_obj`, metadata object. Within a source, names are tried in order. The
- * first value that is neither null nor blank wins.
- */
+/** The first value that is neither null nor blank wins: top level, `param_obj`, metadata object; names in order. */
 export class FieldSources {
   readonly #sources: readonly Fields[];
 
@@ -80,10 +77,7 @@ export function parseObject<Shape extends z.ZodRawShape>(
   return Object.fromEntries(values);
 }
 
-/**
- * Creates a parser that refuses invalid values with a RequestError naming the field, and never clamps. `shape` is used to
- * describe the parameters.
- */
+/** A parser that refuses invalid values with a RequestError naming the field, and never clamps. */
 export function strictParser<Shape extends z.ZodRawShape>(shape: Shape) {
   const schema = z.object(shape);
   const parse = (fields: Fields) => parseObject(schema, new FieldSources(fields), "refuse", []);

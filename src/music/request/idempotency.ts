@@ -15,10 +15,7 @@ export interface SubmissionKey {
   digest: string;
 }
 
-/**
- * @param header value of the header; undefined: no key
- * @throws RequestError for an empty or too long key
- */
+/** @throws RequestError for an empty or too long key */
 export async function submissionKey(
   header: string | undefined,
   { fields, uploads }: RequestBody,

@@ -319,9 +319,7 @@ const OTHER_NAMES = [
 ] as const;
 const KNOWN_NAMES: ReadonlySet<string> = new Set([...PARAMETER_NAMES, ...OTHER_NAMES]);
 
-/**
- * Warns about unknown fields, likely typos first. They are not refused, because clients send fields of other servers.
- */
+/** Likely typos come first. They are not refused, because clients send fields of other servers. */
 function warnOfUnknownFields(fields: Fields, warnings: string[]): void {
   const unknown = Object.keys(fields).filter((name) => !KNOWN_NAMES.has(name));
   if (unknown.length === 0) return;

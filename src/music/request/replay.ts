@@ -20,10 +20,7 @@ const ANALYSES: Readonly<Record<Analysis, keyof typeof generationSchema.shape>> 
   metadata: "analysisOnly",
 };
 
-/**
- * Body of POST /release_task that makes the same songs, with seeds. Uploads are included if they are kept; see
- * `lostUploadFields`.
- */
+/** Body of POST /release_task that makes the same songs, with kept uploads; see `lostUploadFields`. */
 export function parametersOf({ request, state }: Pick<Task, "request" | "state">): Fields {
   const settled: Readonly<Record<string, unknown>> = { ...request };
   const fields: Record<string, unknown> = {};

@@ -217,10 +217,7 @@ export const generationSchema = z.object({
     flag.default(true),
     "Let the language model detect the language of the lyrics if vocal_language is unset.",
   ),
-  /**
-   * Without constraints, metadata that the model omits stay empty, and a task fails if it omits all. Audio codes are
-   * always constrained.
-   */
+  /** Without constraints, metadata that the model omits stay empty; a task fails if it omits all. */
   constrainedDecoding: parameter(
     ["constrained_decoding", "constrainedDecoding", "constrained"],
     flag.default(true),
@@ -361,10 +358,7 @@ export interface AudioInput {
   bytes?: number;
 }
 
-/**
- * Analysis instead of songs: audio codes of the source, a description of the source, or metadata for caption and
- * lyrics.
- */
+/** Analysis instead of songs: codes or description of the source, or metadata for caption and lyrics. */
 export type Analysis = "codes" | "full" | "metadata";
 
 /** Parameters that parsing replaces by other fields of the request. */

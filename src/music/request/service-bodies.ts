@@ -120,10 +120,6 @@ export const formatMetadataSchema = z.object({
 export type FormatInput = z.output<typeof formatTextSchema> &
   z.output<typeof formatMetadataSchema> & { warnings: string[] };
 
-/**
- * Body of POST /format_input.
- * @throws RequestError naming the field
- */
 export function parseFormatInput(fields: Fields, policy: RangePolicy): FormatInput {
   const warnings: string[] = [];
   const topLevel = new FieldSources(fields);
@@ -158,10 +154,6 @@ export const sampleRequestSchema = z.object({
 
 export type SampleRequest = z.output<typeof sampleRequestSchema> & { warnings: string[] };
 
-/**
- * Body of POST /v1/create_sample.
- * @throws RequestError naming the field
- */
 export function parseSampleRequest(fields: Fields, policy: RangePolicy): SampleRequest {
   const warnings: string[] = [];
   return { ...parseObject(sampleRequestSchema, new FieldSources(fields), policy, warnings), warnings };

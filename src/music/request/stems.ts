@@ -15,10 +15,7 @@ export function makesStems(taskType: TaskType): boolean {
   return taskType === "extract" || taskType === "lego";
 }
 
-/**
- * Normalises stem names. With track_classes, extract and lego make one song per stem.
- * @throws RequestError for a stem that the models do not know
- */
+/** With track_classes, extract and lego make one song per stem. @throws RequestError for an unknown stem */
 export function normalizeTracks(
   { taskType, trackName, trackClasses, instruction }: GenerationParameters,
   warnings: string[],

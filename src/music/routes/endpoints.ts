@@ -45,9 +45,7 @@ export const ENDPOINTS: Endpoints = {
   ...DESCRIPTION_ENDPOINTS,
 };
 
-/**
- * Base path for OpenRouter clients, which expect another model list at `/v1/models`. All other endpoints are the same.
- */
+/** Base path for OpenRouter clients, which expect another model list at `/v1/models`. */
 const OPENROUTER_BASE = "/openrouter";
 
 /** Paths that other servers use for the same endpoints. */

@@ -112,10 +112,7 @@ export function abortableCommand({
   return { ...operation, route };
 }
 
-/**
- * Client of a request. The signal fires on disconnect and when the response is complete. Call it before any long work.
- * Behind a proxy all clients have one address.
- */
+/** The signal fires on disconnect and when the response is complete. Call it before any long work. */
 export function callerOf(request: Request, response: Response): Caller {
   const gone = new AbortController();
   response.on("close", () => gone.abort());

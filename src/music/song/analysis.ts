@@ -1,6 +1,4 @@
-/**
- * Analysis tasks, which make no music: audio codes of a recording, its description, or metadata for caption and lyrics.
- */
+/** Analysis tasks: audio codes of a recording, its description, or metadata for caption and lyrics. */
 
 import { audioCodeText } from "../../engine/audio-code-text.js";
 import { detectLanguage } from "../../engine/language.js";

@@ -31,10 +31,7 @@ interface Stage {
   label: string;
 }
 
-/**
- * Limits of the progress values of two phases: first all songs of a batch are composed, then each is rendered and
- * encoded.
- */
+/** Limits of the progress of two phases: all songs are composed, then each is rendered and encoded. */
 const COMPOSE_FROM = 0.03;
 const RENDER_FROM = 0.5;
 const RENDER_TO = 0.99;

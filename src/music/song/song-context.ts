@@ -34,10 +34,7 @@ export interface Recordings {
   referenceLatents: SongLatents | null;
 }
 
-/**
- * Reads the recordings and latents that the request names.
- * @throws DecodeError, RequestError for latents
- */
+/** @throws DecodeError, RequestError for latents */
 export async function readRecordings(context: SongContext): Promise<Recordings> {
   const { sourceAudio, referenceAudio, sourceLatents, referenceLatents } = context.request;
   if (sourceAudio !== null || referenceAudio !== null) context.progress.enter("source");
@@ -154,10 +151,7 @@ export async function provideLanguageModel(context: SongContext): Promise<Langua
   }
 }
 
-/**
- * Checks at submission that the texts are short enough for the language model, for tasks that require it.
- * @throws EngineError PROMPT_TOO_LONG
- */
+/** Checks at submission that texts fit the language model that a task requires. @throws EngineError PROMPT_TOO_LONG */
 export async function checkTextLength(engine: MusicEngine, request: GenerationRequest): Promise<void> {
   if (!takesLanguageModel(request) || !needsLanguageModel(request)) return;
   const { prompt, lyrics, sampleQuery, taskType } = request;

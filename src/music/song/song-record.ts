@@ -28,9 +28,7 @@ export interface SongInputs {
   peaks: number[];
 }
 
-/**
- * Noise generator (native/core/diffusion/noise.h). Another generator makes another song from the same seed.
- */
+/** Noise generator (native/core/diffusion/noise.h): another one makes another song from the same seed. */
 const NOISE = "Philox4x32-10";
 
 /** Text of `generation_info`; older clients parse the "Name: value" lines. @param totalSeconds of all `count` songs */

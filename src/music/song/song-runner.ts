@@ -78,10 +78,7 @@ export class SongRunner implements TaskRunner {
       engine !== null && usesLmByDefault(initLanguageModel, languageModelDevice, engine.runtimeInfo());
   }
 
-  /**
-   * Loads the configured models.
-   * @throws if the model of slot 1 cannot be loaded; failures of other models are logged
-   */
+  /** @throws if the model of slot 1 cannot be loaded; failures of other models are logged */
   async prepare(): Promise<void> {
     const { engine, log } = this;
     if (engine === null) return;

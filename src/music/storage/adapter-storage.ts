@@ -16,10 +16,7 @@ const CONFIG_NAME = "adapter_config.json";
 const SAFETENSORS = ".safetensors";
 /** Extensions of PyTorch files. */
 const PICKLES = [".bin", ".pt", ".pth"];
-/**
- * Weights that PEFT writes as a PyTorch file. Other PyTorch files of a training run, such as optimizer state,
- * are not adapters.
- */
+/** Weights that PEFT writes as a PyTorch file. Other PyTorch files, such as optimizer state, are no adapters. */
 const PICKLED_WEIGHTS = "adapter_model.bin";
 /** Subfolders that are searched for adapter files. */
 const FOLDERS = ["", "adapter"];
@@ -27,10 +24,7 @@ const FOLDERS = ["", "adapter"];
 export class AdapterStorage {
   constructor(private readonly storage: FileStorage) {}
 
-  /**
-   * Stores the adapter at `path`: a file with its configuration, or all weights and configurations of a folder.
-   * @throws EngineError ADAPTER if there is none, UnusableFileError, StoreError
-   */
+  /** @throws EngineError ADAPTER if there is none, UnusableFileError, StoreError */
   async publish(path: string): Promise<StoredAdapter> {
     const { folder, entry, names } = await adapterAt(path);
     const files: Record<string, string> = {};
@@ -53,10 +47,7 @@ export class AdapterStorage {
     );
   }
 
-  /**
-   * Calls `work` with a path to the adapter, which is valid during the call. @throws StoreError if the adapter is no
-   * longer stored
-   */
+  /** Calls `work` with a path that is valid during the call. @throws StoreError if the adapter is no longer stored */
   async withAdapter<T>({ files, entry }: StoredAdapter, work: (path: string) => Promise<T>): Promise<T> {
     const folder = await mkdtemp(join(tmpdir(), "carillon-adapter-"));
     try {
@@ -102,10 +93,7 @@ export class AdapterStorage {
   }
 }
 
-/**
- * Hash that changes when the files at `path` change; reads only sizes and times of the files. @throws EngineError
- * ADAPTER
- */
+/** Hash of the sizes and times of the files. @throws EngineError ADAPTER */
 export async function signatureOf(path: string): Promise<string> {
   const { folder, names } = await adapterAt(path);
   const stats = names.map(async (name) => {
@@ -115,9 +103,7 @@ export async function signatureOf(path: string): Promise<string> {
   return digestOf(JSON.stringify([path, await Promise.all(stats)]));
 }
 
-/**
- * Files of the adapter at `path`: a file with its configuration, or the files of a folder. @throws EngineError ADAPTER
- */
+/** Files of a folder, or a file with its configuration. @throws EngineError ADAPTER */
 async function adapterAt(path: string): Promise<{ folder: string; entry: string; names: string[] }> {
   const found = await stat(path).catch(() => null);
   if (found === null) throw new EngineError("ADAPTER", `${path}: there is no such file or folder`);

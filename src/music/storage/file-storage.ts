@@ -17,10 +17,7 @@ export class FileStorage {
     /** Null: the folder is the only storage, local or shared by several machines. */
     readonly store: ObjectStore | null,
     private readonly prefix: string,
-    /**
-     * Folder where new files are written before they are copied, so that they survive a loss of the shared
-     * folder. Null: none.
-     */
+    /** Where new files are written before they are copied, so that they survive a loss of the shared folder. */
     private readonly staging: string | null = null,
   ) {}
 
@@ -81,10 +78,7 @@ export class FileStorage {
     await this.store?.remove(this.objectName(path));
   }
 
-  /**
-   * Removes files that were not used for a day: the object store has them, or their task has failed. Does nothing
-   * without an object store.
-   */
+  /** Removes files that were not used for a day, if there is an object store: it has them, or their task failed. */
   async removeUnusedCopies(): Promise<void> {
     if (this.store === null) return;
     for (const name of await readdir(this.directory).catch(() => [])) {

@@ -42,10 +42,7 @@ const LORA_B = ".lora_B.weight";
 const empty = z.strictObject({}).optional();
 const off = z.literal(false).optional();
 
-/**
- * The only supported scaling: one rank and alpha for all modules, scaled by alpha / rank. All programs read
- * it alike.
- */
+/** The only supported scaling, which all programs read alike: one rank and alpha, scaled by alpha / rank. */
 const configSchema = z.object({
   r: z.int().positive(),
   lora_alpha: z.number(),
@@ -64,10 +61,7 @@ const headerSchema = z.record(
   }),
 );
 
-/**
- * Writes the LoRA of a PEFT folder to the new folder `target`.
- * @throws RequestError for a LoRA that this server's training cannot have written
- */
+/** @throws RequestError for a LoRA that this server's training cannot have written */
 export async function writePortableLora(
   source: string,
   target: string,

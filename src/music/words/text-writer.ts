@@ -22,10 +22,7 @@ export type WrittenText = z.output<typeof songSheet>;
 
 type Writing = { sampling: SamplingOptions; seed: number };
 
-/**
- * Writes text. Both methods load the language model if needed, and stop when the client disconnects or `stopping`
- * fires.
- */
+/** Loads the language model if needed; stops when the client disconnects or `stopping` fires. */
 export class TextWriter {
   readonly #turns = new ConcurrencyLimit(TURNS);
 
@@ -48,10 +45,6 @@ export class TextWriter {
     );
   }
 
-  /**
-   * Writes caption, lyrics and metadata for a short description.
-   * @throws as `formatInput`
-   */
   createSample(input: SampleRequest, caller: Caller): Promise<WrittenText> {
     const hints = parseQueryHints(input.query);
     // Clients send "en" by default, so it counts as no preference.
