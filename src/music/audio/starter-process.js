@@ -58,7 +58,10 @@ function serve(request, response) {
   response.on("close", () => child.kill("SIGKILL"));
 }
 
-/** Opens the checked file, without blocking in case a pipe has replaced it. */
+/**
+ * Opens the checked file, without blocking in case a pipe has replaced it.
+ * @param {import("./starter.js").ProgramInput} input
+ */
 function openInput({ path, device, inode }) {
   let file;
   try {
