@@ -7,18 +7,11 @@ import { SETTINGS, type Setting } from "./settings/table.js";
 type Settings = typeof SETTINGS;
 type Parsed = { readonly [K in keyof Settings]: z.output<Settings[K]["schema"]> };
 
-type Derived =
-  | "languageModelDevice"
-  | "audioRoots"
-  | "temporaryDirectory"
-  | "trainingRoot"
-  | "citySavesDirectory";
+type Filled = "languageModelDevice" | "temporaryDirectory" | "trainingRoot" | "citySavesDirectory";
 
-export type Config = Omit<Parsed, Derived> & {
-  readonly languageModelDevice: string;
-  readonly temporaryDirectory: string;
-  readonly trainingRoot: string;
-  readonly citySavesDirectory: string;
+export type Config = Omit<Parsed, Filled | "audioRoots"> & {
+  readonly [K in Filled]: string;
+} & {
   /** Whether the music service is reachable only from this machine. */
   readonly isLocal: boolean;
   /** Directories that audio paths in requests may be in; null: no restriction. */
@@ -76,10 +69,10 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   });
 }
 
-function parseSetting({ name, schema }: Setting, environment: NodeJS.ProcessEnv): unknown {
+function parseSetting({ name, fallback, schema }: Setting, environment: NodeJS.ProcessEnv): unknown {
   const variable = variableInUse(name, environment);
-  const value = environment[variable]?.trim();
-  const result = schema.safeParse(value === "" ? undefined : value);
+  const value = environment[variable]?.trim() || fallback;
+  const result = schema.safeParse(value || undefined);
   if (result.success) return result.data;
   const reason = result.error.issues[0]?.message ?? "is not valid";
   throw new ConfigError(variable, `${variable} ${reason}, got "${value}"`);

@@ -27,52 +27,51 @@ import {
 
 export interface Setting<S extends z.ZodType = z.ZodType> {
   name: string;
+  /** Text that is read in place of a variable that is unset or blank. */
+  fallback: string;
   schema: S;
+  meaning: string;
   /** Default in src/SETTINGS.md. */
   shownDefault: string;
-  meaning: string;
 }
 
 function setting<S extends z.ZodType>(
-  name: string,
+  assignment: `${string}=${string}`,
   schema: S,
-  shownDefault: string,
   meaning: string,
+  shown?: string,
 ): Setting<S> {
-  return { name, schema, shownDefault, meaning };
+  const [name = "", fallback = ""] = assignment.split("=");
+  return { name, fallback, schema, meaning, shownDefault: shown ?? (fallback || "empty") };
 }
 
 const CACHE = ".cache/carillon";
-const EMPTY = "empty";
 
 /** The keys are the properties of `Config`. */
 export const SETTINGS = {
   apiHost: setting(
-    "SVC_API_HOST",
-    text("127.0.0.1").transform((host) => host.replace(/^\[(.*)\]$/, "$1")),
-    "127.0.0.1",
+    "SVC_API_HOST=127.0.0.1",
+    text.transform((host) => host.replace(/^\[(.*)\]$/, "$1")),
     "bind host of the music service",
   ),
-  apiPort: setting("SVC_API_PORT", integer(8001, 0, 65535), "8001", "bind port; 0: any free port"),
-  apiKey: setting("SVC_API_KEY", text(""), EMPTY, "API key; empty disables authentication"),
+  apiPort: setting("SVC_API_PORT=8001", integer(0, 65535), "bind port; 0: any free port"),
+  apiKey: setting("SVC_API_KEY=", text, "API key; empty disables authentication"),
   apiKeys: setting(
-    "SVC_API_KEYS",
-    list(",", ""),
-    EMPTY,
+    "SVC_API_KEYS=",
+    list(","),
     "further keys beside SVC_API_KEY, comma-separated. The waiting tasks of different keys take turns. Everything else is shared: each key can read, change and delete all tasks, songs and adapters",
   ),
   redisUrl: setting(
-    "SVC_REDIS_URL",
+    "SVC_REDIS_URL=",
     z
       .string()
       .regex(/^rediss?:\/\/\S+$/, "must be a URL such as redis://:password@host:6379/0, rediss:// with TLS")
       .nullable()
       .default(null),
-    EMPTY,
     "Redis or Valkey URL through which a fleet shares tasks, including the password; rediss:// for TLS. Empty: this server works alone",
   ),
   storage: setting(
-    "SVC_STORAGE",
+    "SVC_STORAGE=",
     z
       .string()
       .regex(
@@ -86,41 +85,35 @@ export const SETTINGS = {
       )
       .nullable()
       .default(null),
-    EMPTY,
     "storage of a fleet's songs, uploads and adapters: `s3://bucket/prefix`, configured by the AWS SDK's variables (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL_S3`), or `file:///directory`, mounted at the same path on every server. Empty: SVC_TMPDIR. Required with SVC_REDIS_URL",
   ),
   storageUrls: setting(
-    "SVC_STORAGE_URLS",
-    oneOf(["proxy", "signed"], "proxy"),
-    "proxy",
+    "SVC_STORAGE_URLS=proxy",
+    oneOf(["proxy", "signed"]),
     "how clients download songs from S3: proxy (through this server) or signed (redirect to a presigned URL, valid for an hour)",
   ),
   role: setting(
-    "SVC_ROLE",
-    oneOf(["all", "gateway", "worker"], "all"),
-    "all",
+    "SVC_ROLE=all",
+    oneOf(["all", "gateway", "worker"]),
     "role in a fleet: all, gateway (answers clients, loads no models) or worker (makes songs; serves only `/health` and `/metrics`). gateway and worker need SVC_REDIS_URL",
   ),
   healthRequiresKey: setting(
-    "SVC_HEALTH_REQUIRES_KEY",
-    switchedOn(false),
-    "false",
+    "SVC_HEALTH_REQUIRES_KEY=false",
+    switchedOn,
     "whether `/health` requires the key; a wrong key is always rejected",
   ),
   allowedOrigins: setting(
-    "SVC_ALLOWED_ORIGINS",
+    "SVC_ALLOWED_ORIGINS=none",
     names.pipe(z.array(originRule)),
-    "none",
     "web origins, beside this machine's, whose pages may call the service, comma-separated, such as `http://192.168.1.5:3000`; `null`: pages opened from files and sandboxed frames; `*`: all; `none`: no others",
   ),
   allowedHosts: setting(
-    "SVC_ALLOWED_HOSTS",
+    "SVC_ALLOWED_HOSTS=none",
     hosts,
-    "none",
     "host names, beside this machine's, that requests may use, comma-separated: `host.docker.internal`, or the name that a reverse proxy passes on; `*`: all. Checked only if SVC_API_HOST is a loopback address and SVC_API_KEY is empty",
   ),
   callbackHosts: setting(
-    "SVC_CALLBACK_HOSTS",
+    "SVC_CALLBACK_HOSTS=none",
     names.pipe(
       z.array(
         z
@@ -129,271 +122,215 @@ export const SETTINGS = {
           .toLowerCase(),
       ),
     ),
-    "none",
     "private hosts that `callback_url` may use, comma-separated, as in the URL: `127.0.0.1:9000` for one port, `hooks.internal` for any port",
   ),
   allowsNoKey: setting(
-    "SVC_ALLOW_NO_KEY",
-    switchedOn(false),
-    "false",
+    "SVC_ALLOW_NO_KEY=false",
+    switchedOn,
     "start without a key although SVC_API_HOST is not a loopback address: anyone who can reach it can use the service",
   ),
   apiWorkers: setting(
-    "SVC_API_WORKERS",
-    integer(1, 1),
-    "1",
+    "SVC_API_WORKERS=1",
+    integer(1),
     "accepted for compatibility, no effect: one process serves all requests. SVC_QUEUE_WORKERS sets how many songs are made at once",
   ),
   slot1Model: setting(
-    "SVC_CONFIG_PATH",
-    text(DEFAULT_MODEL),
-    DEFAULT_MODEL,
+    `SVC_CONFIG_PATH=${DEFAULT_MODEL}`,
+    text,
     "primary DiT model: a name in SVC_CHECKPOINTS or a path; the built-in model if the default is not installed",
   ),
-  slot2Model: setting("SVC_CONFIG_PATH2", optionalText, EMPTY, "second DiT model; enables slot 2"),
-  slot3Model: setting("SVC_CONFIG_PATH3", optionalText, EMPTY, "third DiT model; enables slot 3"),
+  slot2Model: setting("SVC_CONFIG_PATH2=", optionalText, "second DiT model; enables slot 2"),
+  slot3Model: setting("SVC_CONFIG_PATH3=", optionalText, "third DiT model; enables slot 3"),
   checkpointsDirectory: setting(
-    "SVC_CHECKPOINTS",
-    directory(`${CACHE}/checkpoints`),
-    `${CACHE}/checkpoints`,
+    `SVC_CHECKPOINTS=${CACHE}/checkpoints`,
+    directory,
     "checkpoint directory: a folder or .safetensors file per model",
   ),
   hubUrl: setting(
-    "HF_ENDPOINT",
-    text("https://huggingface.co"),
-    "https://huggingface.co",
+    "HF_ENDPOINT=https://huggingface.co",
+    text,
     "Hugging Face, or a mirror, to pull models from",
   ),
-  hubToken: setting(
-    "HF_TOKEN",
-    optionalText,
-    EMPTY,
-    "Hugging Face token, for private and gated repositories",
-  ),
+  hubToken: setting("HF_TOKEN=", optionalText, "Hugging Face token, for private and gated repositories"),
   devices: setting(
-    "SVC_DEVICE",
+    "SVC_DEVICE=auto",
     devices,
-    "auto",
     "device of the models: auto, cpu, cuda or cuda:N; a comma-separated list sets slots 1, 2 and 3 (GPUs render in parallel; see SVC_QUEUE_WORKERS). auto: the GPU with the most free memory, a different one per model while available",
   ),
-  useFlashAttention: setting("SVC_USE_FLASH_ATTENTION", switchedOn(true), "true", "use flash attention"),
+  useFlashAttention: setting("SVC_USE_FLASH_ATTENTION=true", switchedOn, "use flash attention"),
   quantization: setting(
-    "SVC_QUANTIZATION",
-    oneOf(["none", "int8", "int4"], "none"),
-    "none",
+    "SVC_QUANTIZATION=none",
+    oneOf(["none", "int8", "int4"]),
     "weight quantization of DiT, text encoder and language model to 8 or 4 bits: less memory, slightly less exact. none: as in the files, including the quantization of a .gguf file",
   ),
   offloadToCpu: setting(
-    "SVC_OFFLOAD_TO_CPU",
-    switchedOn(false),
-    "false",
+    "SVC_OFFLOAD_TO_CPU=false",
+    switchedOn,
     "keep idle models in main memory instead of on the device",
   ),
   offloadDitToCpu: setting(
-    "SVC_OFFLOAD_DIT_TO_CPU",
-    switchedOn(false),
-    "false",
+    "SVC_OFFLOAD_DIT_TO_CPU=false",
+    switchedOn,
     "keep the idle DiT in main memory instead of on the device",
   ),
   batchMax: setting(
-    "SVC_BATCH_MAX",
+    "SVC_BATCH_MAX=auto",
     countOrAuto,
-    "auto",
     "maximum songs in a batch of planning or rendering; reduced when memory runs out. auto: no limit, but the CPU renders songs one by one, so that the first is ready sooner. 1: on a GPU too, a song's bytes do not depend on other songs",
   ),
   modelIdleSeconds: setting(
-    "SVC_MODEL_IDLE_MINUTES",
+    "SVC_MODEL_IDLE_MINUTES=auto",
     minutesOrAuto,
-    "auto",
     "minutes after which an idle model is unloaded; it reloads on demand. 0: never. auto: 10 on a GPU with less than 32 GiB, which is usually shared with a desktop, otherwise 0. Models with loaded adapters stay",
   ),
   initLanguageModel: setting(
-    "SVC_INIT_LLM",
+    "SVC_INIT_LLM=auto",
     autoOnOrOff,
-    "auto",
     "load the language model at start and let it fill in what a request leaves unset: auto (depends on the device), true, or false (loaded only when a request needs it)",
   ),
   languageModel: setting(
-    "SVC_LM_MODEL_PATH",
-    text(DEFAULT_LANGUAGE_MODEL),
-    DEFAULT_LANGUAGE_MODEL,
+    `SVC_LM_MODEL_PATH=${DEFAULT_LANGUAGE_MODEL}`,
+    text,
     "default 5Hz language model: a name in SVC_CHECKPOINTS or a path",
   ),
   languageModelBackend: setting(
-    "SVC_LM_BACKEND",
-    oneOf(["vllm", "pt", "mlx"], "vllm"),
-    "vllm",
+    "SVC_LM_BACKEND=vllm",
+    oneOf(["vllm", "pt", "mlx"]),
     "accepted for compatibility (vllm, pt or mlx), no effect: there is one built-in backend",
   ),
   languageModelDevice: setting(
-    "SVC_LM_DEVICE",
+    "SVC_LM_DEVICE=",
     device.nullable().default(null),
-    "SVC_DEVICE",
     "device of the language model; default: the device of slot 1",
+    "SVC_DEVICE",
   ),
   offloadLanguageModelToCpu: setting(
-    "SVC_LM_OFFLOAD_TO_CPU",
-    switchedOn(false),
-    "false",
+    "SVC_LM_OFFLOAD_TO_CPU=false",
+    switchedOn,
     "keep the idle language model in main memory instead of on the device",
   ),
   queueMaxSize: setting(
-    "SVC_QUEUE_MAXSIZE",
-    integer(200, 0),
-    "200",
+    "SVC_QUEUE_MAXSIZE=200",
+    integer(0),
     "maximum number of waiting tasks; 0: no limit; a full queue answers 429",
   ),
   queueWorkers: setting(
-    "SVC_QUEUE_WORKERS",
-    integer(1, 1),
-    "1",
+    "SVC_QUEUE_WORKERS=1",
+    integer(1),
     "number of queue workers: tasks that run at once. Their songs are planned in one batch",
   ),
   averageJobSeconds: setting(
-    "SVC_AVG_JOB_SECONDS",
-    amount(5, 0),
-    "5.0",
+    "SVC_AVG_JOB_SECONDS=5.0",
+    amount(0),
     "initial estimate of a job's duration, in seconds",
   ),
-  averageWindow: setting("SVC_AVG_WINDOW", integer(50, 1), "50", "number of jobs in the average duration"),
-  jobTimeoutSeconds: setting(
-    "SVC_JOB_TIMEOUT_SECONDS",
-    amount(3600, 0),
-    "3600",
-    "time limit of a job; 0: no limit",
-  ),
+  averageWindow: setting("SVC_AVG_WINDOW=50", integer(1), "number of jobs in the average duration"),
+  jobTimeoutSeconds: setting("SVC_JOB_TIMEOUT_SECONDS=3600", amount(0), "time limit of a job; 0: no limit"),
   graceSeconds: setting(
-    "SVC_GRACE_SECONDS",
-    amount(4, 0),
-    "4",
+    "SVC_GRACE_SECONDS=4",
+    amount(0),
     "time for running tasks to finish when the server is stopped; unfinished ones return to the queue. Stop timeouts of service managers must be at least 3 seconds longer",
   ),
   logLevel: setting(
-    "SVC_LOG_LEVEL",
-    oneOf(["silent", "error", "warn", "info", "debug"], "info"),
-    "info",
+    "SVC_LOG_LEVEL=info",
+    oneOf(["silent", "error", "warn", "info", "debug"]),
     "log level on stderr: silent, error, warn, info or debug",
   ),
   rangePolicy: setting(
-    "SVC_RANGE_POLICY",
-    oneOf(["refuse", "clamp"], "clamp"),
-    "clamp",
+    "SVC_RANGE_POLICY=clamp",
+    oneOf(["refuse", "clamp"]),
     "out-of-range numbers: clamp them and add a line to `warnings`, as clients of other servers expect, or reject them (status 400)",
   ),
   homeDirectory: setting(
-    "SVC_HOME",
-    directory(CACHE),
-    CACHE,
+    `SVC_HOME=${CACHE}`,
+    directory,
     "data directory of one server: the default parent of SVC_TMPDIR, SVC_TRAINING_ROOT and CITY_SAVES_DIR. A second server on the machine needs its own; checkpoints can be shared",
   ),
   temporaryDirectory: setting(
-    "SVC_TMPDIR",
+    "SVC_TMPDIR=",
     directoryAtHome,
-    `${CACHE}/tmp`,
     "directory of generated audio, uploads and the task store",
+    `${CACHE}/tmp`,
   ),
   umask: setting(
-    "SVC_UMASK",
+    "SVC_UMASK=077",
     z
       .string()
       .regex(/^0?[0-7]{3}$/, "must be three octal digits, such as 077")
-      .transform((digits) => Number.parseInt(digits, 8))
-      .prefault("077"),
-    "077",
+      .transform((digits) => Number.parseInt(digits, 8)),
     "umask of new files and folders: 077 keeps songs, uploads, tasks and saved cities to the server's own user (0600, 0700), 027 lets its group read them, 007 lets servers of one group share a directory of SVC_STORAGE under different users",
   ),
   audioRoots: setting(
-    "SVC_AUDIO_ROOTS",
-    list(delimiter, "").transform((roots) => roots.map((root) => resolve(root))),
-    EMPTY,
+    "SVC_AUDIO_ROOTS=",
+    list(delimiter).transform((roots) => roots.map((root) => resolve(root))),
     `directories that audio paths in requests may be in, separated by \`${delimiter}\`; empty: any if SVC_API_HOST is a loopback address, otherwise none`,
   ),
   trainingRoot: setting(
-    "SVC_TRAINING_ROOT",
+    "SVC_TRAINING_ROOT=",
     directoryAtHome,
-    `${CACHE}/training`,
     "directory that all paths of training requests must be in (songs, tensors, outputs, exports, data sets); relative paths start there. Adapters may be loaded from there, and from any absolute path if SVC_API_HOST is a loopback address. Created at start",
+    `${CACHE}/training`,
   ),
   audioMaxAgeSeconds: setting(
-    "SVC_AUDIO_MAX_AGE_HOURS",
-    amount(0, 0).transform((hours) => hours * SECONDS_PER_HOUR),
-    "0",
+    "SVC_AUDIO_MAX_AGE_HOURS=0",
+    amount(0).transform((hours) => hours * SECONDS_PER_HOUR),
     "finished tasks and their songs are deleted after this time, except favourites; 0: never",
   ),
   audioMaxTotalBytes: setting(
-    "SVC_AUDIO_MAX_TOTAL_MB",
-    megabytes(10240),
-    "10240",
+    "SVC_AUDIO_MAX_TOTAL_MB=10240",
+    megabytes,
     "maximum total size of songs and uploaded recordings; the oldest are deleted first, except favourites; 0: no limit",
   ),
   writesTags: setting(
-    "SVC_AUDIO_TAGS",
-    switchedOn(true),
-    "true",
+    "SVC_AUDIO_TAGS=true",
+    switchedOn,
     "write title, prompt, lyrics, tempo, key and seed into song files (wav: title and prompt)",
   ),
-  bodyMaxBytes: setting(
-    "SVC_BODY_MAX_MB",
-    megabytes(1),
-    "1",
-    "maximum request body, not counting uploaded files",
-  ),
+  bodyMaxBytes: setting("SVC_BODY_MAX_MB=1", megabytes, "maximum request body, not counting uploaded files"),
   sourceMaxSeconds: setting(
-    "SVC_SOURCE_MAX_SECONDS",
-    amount(600, 1),
-    "600",
+    "SVC_SOURCE_MAX_SECONDS=600",
+    amount(1),
     "maximum length of source and reference audio, uploaded or given as a path",
   ),
-  uploadMaxBytes: setting("SVC_UPLOAD_MAX_MB", megabytes(200), "200", "maximum size of an uploaded file"),
-  uploadMaxFiles: setting("SVC_UPLOAD_MAX_FILES", integer(4, 0), "4", "maximum number of files in a request"),
+  uploadMaxBytes: setting("SVC_UPLOAD_MAX_MB=200", megabytes, "maximum size of an uploaded file"),
+  uploadMaxFiles: setting("SVC_UPLOAD_MAX_FILES=4", integer(0), "maximum number of files in a request"),
   tritonCacheDirectory: setting(
-    "TRITON_CACHE_DIR",
-    directory(`${CACHE}/triton`),
-    `${CACHE}/triton`,
+    `TRITON_CACHE_DIR=${CACHE}/triton`,
+    directory,
     "cache of kernels compiled at run time, if the inference runtime compiles any",
   ),
   inductorCacheDirectory: setting(
-    "TORCHINDUCTOR_CACHE_DIR",
-    directory(`${CACHE}/torchinductor`),
-    `${CACHE}/torchinductor`,
+    `TORCHINDUCTOR_CACHE_DIR=${CACHE}/torchinductor`,
+    directory,
     "cache of graphs compiled at run time, if the inference runtime compiles any",
   ),
-  libtorch: setting(
-    "LIBTORCH",
-    optionalText,
-    EMPTY,
-    "libtorch directory for set-up, instead of searching for one",
-  ),
-  cityPort: setting("CITY_BRIDGE_PORT", integer(32123, 0, 65535), "32123", "port of the city bridge"),
+  libtorch: setting("LIBTORCH=", optionalText, "libtorch directory for set-up, instead of searching for one"),
+  cityPort: setting("CITY_BRIDGE_PORT=32123", integer(0, 65535), "port of the city bridge"),
   cityGameUrl: setting(
-    "CITY_GAME_URL",
+    "CITY_GAME_URL=",
     z.url("must be a URL such as http://127.0.0.1:32124").nullable().default(null),
-    EMPTY,
     "bridge of a running game to forward to; empty: the embedded city",
   ),
-  citySavesDirectory: setting("CITY_SAVES_DIR", directoryAtHome, `${CACHE}/saves`, "directory of city saves"),
+  citySavesDirectory: setting(
+    "CITY_SAVES_DIR=",
+    directoryAtHome,
+    "directory of city saves",
+    `${CACHE}/saves`,
+  ),
   cityAutosaveSeconds: setting(
-    "CITY_AUTOSAVE_SECONDS",
-    amount(300, 0),
-    "300",
+    "CITY_AUTOSAVE_SECONDS=300",
+    amount(0),
     "autosave interval in seconds; 0: save only when a city starts and when it stops",
   ),
-  cityNew: setting(
-    "CITY_NEW",
-    switchedOn(false),
-    "false",
-    "start a new city instead of loading the latest save",
-  ),
+  cityNew: setting("CITY_NEW=false", switchedOn, "start a new city instead of loading the latest save"),
   cityUnlimitedMoney: setting(
-    "CITY_UNLIMITED_MONEY",
-    switchedOn(false),
-    "false",
+    "CITY_UNLIMITED_MONEY=false",
+    switchedOn,
     "unlimited money in the embedded city; otherwise commands that cost more than the balance are rejected",
   ),
   cityAllowedOrigins: setting(
-    "CITY_ALLOWED_ORIGINS",
-    list(",", "").pipe(z.array(z.literal("none").or(originRule))),
-    EMPTY,
+    "CITY_ALLOWED_ORIGINS=",
+    list(",").pipe(z.array(z.literal("none").or(originRule))),
     "web origins, beside the city's own page, whose pages may send commands to the city, comma-separated; `*`: all. Pages that may read the city: with an empty list all, otherwise the listed ones and this machine's; `none`: only this machine's",
   ),
 } as const satisfies Record<string, Setting>;

@@ -12,31 +12,20 @@ export const SECONDS_PER_HOUR = 3600;
 const isTrueWord = (text: string) => ["1", ...TRUE_WORDS].includes(text.toLowerCase());
 const isFalseWord = (text: string) => ["0", ...FALSE_WORDS].includes(text.toLowerCase());
 
-export const text = (fallback: string) => z.string().default(fallback);
+export const text = z.string().default("");
 export const optionalText = z.string().nullable().default(null);
-const trueOrFalse = z
+export const switchedOn = z
   .string()
-  .refine((word) => isTrueWord(word) || isFalseWord(word), "must be true or false");
-export const switchedOn = (fallback: boolean) => trueOrFalse.transform(isTrueWord).default(fallback);
-export const directory = (fallback: string) =>
-  z
-    .string()
-    .default(fallback)
-    .transform((path) => resolve(path));
+  .refine((word) => isTrueWord(word) || isFalseWord(word), "must be true or false")
+  .transform(isTrueWord);
+export const directory = z.string().transform((path) => resolve(path));
 /** A directory; null means the default folder in SVC_HOME. */
-export const directoryAtHome = z
-  .string()
-  .transform((path) => resolve(path))
-  .nullable()
-  .default(null);
-export const oneOf = <const T extends string>(values: readonly [T, ...T[]], fallback: T) =>
-  z.preprocess(lowerCase, z.enum(values, `must be one of ${values.join(", ")}`)).prefault(fallback);
-export const list = (separator: string, fallback: string) =>
-  z
-    .string()
-    .default(fallback)
-    .transform((value) => value.split(separator).flatMap((item) => item.trim() || []));
-export const names = list(",", "none").transform((items) => items.filter((item) => item !== "none"));
+export const directoryAtHome = directory.nullable().default(null);
+export const oneOf = <const T extends string>(values: readonly [T, ...T[]]) =>
+  z.preprocess(lowerCase, z.enum(values, `must be one of ${values.join(", ")}`));
+export const list = (separator: string) =>
+  text.transform((value) => value.split(separator).flatMap((item) => item.trim() || []));
+export const names = list(",").transform((items) => items.filter((item) => item !== "none"));
 /** Host names and addresses as in `Host` headers, without ports. */
 export const hosts = names.pipe(z.array(z.string().transform(hostOf)));
 export const originRule = z.string().transform(originOf);
@@ -46,35 +35,30 @@ const numberText = z
   .string()
   .regex(/^[+-]?(\d+\.?\d*|\.\d+)$/, "must be a number")
   .transform(Number);
-export const integer = (fallback: number, min: number, max: number = Number.MAX_SAFE_INTEGER) => {
+export const integer = (min: number, max: number = Number.MAX_SAFE_INTEGER) => {
   const rule = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`;
   const message = `must be an integer ${rule}`;
-  return numberText.pipe(z.int(message).min(min, message).max(max, message)).default(fallback);
+  return numberText.pipe(z.int(message).min(min, message).max(max, message));
 };
-export const amount = (fallback: number, min: number) =>
-  numberText.pipe(z.number().min(min, `must be ${min} or more`)).default(fallback);
-export const megabytes = (fallback: number) =>
-  amount(fallback, 0).transform((count) => Math.floor(count * BYTES_PER_MEGABYTE));
+export const amount = (min: number) => numberText.pipe(z.number().min(min, `must be ${min} or more`));
+export const megabytes = amount(0).transform((count) => Math.floor(count * BYTES_PER_MEGABYTE));
 export const autoOnOrOff = z
   .preprocess(lowerCase, z.string())
   .refine((word) => word === "auto" || isTrueWord(word) || isFalseWord(word), "must be auto, true or false")
   .transform((word): "auto" | "on" | "off" => {
     if (word === "auto") return "auto";
     return isTrueWord(word) ? "on" : "off";
-  })
-  .prefault("auto");
+  });
 /** Minutes, converted to seconds; null for auto. */
 export const minutesOrAuto = z
   .preprocess(
     lowerCase,
     z.string().regex(/^(auto|\d+(\.\d+)?)$/, "must be auto or a number of minutes from 0"),
   )
-  .transform((word) => (word === "auto" ? null : Number(word) * SECONDS_PER_MINUTE))
-  .prefault("auto");
+  .transform((word) => (word === "auto" ? null : Number(word) * SECONDS_PER_MINUTE));
 export const countOrAuto = z
   .preprocess(lowerCase, z.string().regex(/^(auto|[1-8])$/, "must be auto or a whole number from 1 to 8"))
-  .transform((word) => (word === "auto" ? null : Number(word)))
-  .prefault("auto");
+  .transform((word) => (word === "auto" ? null : Number(word)));
 export const device = z.preprocess(
   lowerCase,
   z.string().regex(/^(auto|cpu|cuda(:\d+)?)$/, "must be auto, cpu, cuda or cuda:N"),
@@ -82,7 +66,7 @@ export const device = z.preprocess(
 /** Devices, one per slot; the last applies to the remaining slots. */
 export const devices = z.preprocess(
   (value) => (typeof value === "string" ? value.split(",").map((name) => name.trim()) : value),
-  z.tuple([device], device).default(["auto"]),
+  z.tuple([device], device),
 );
 
 function hostOf(text: string, context: z.core.$RefinementCtx): string {
