@@ -38,6 +38,10 @@ const CPU_FEATURES = ["avx2", "avx512f", "avx512_bf16", "amx_bf16"];
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 const SIGNS: Readonly<Record<Finding["state"], string>> = { ok: "ok  ", note: "note", bad: "BAD " };
 
+function finding(what: string, state: Finding["state"], found: string, fix?: string): Finding {
+  return { what, state, found, ...(fix && { fix }) };
+}
+
 /** Prints the findings. @returns whether none is "bad" */
 export async function doctor(): Promise<boolean> {
   const findings: Finding[] = [];
@@ -55,21 +59,16 @@ export async function doctor(): Promise<boolean> {
 async function* examine(): AsyncGenerator<Finding> {
   yield processor();
   yield memory();
-  yield* await ffmpeg();
+  yield await ffmpeg();
   let config: Config;
   try {
     config = loadConfig();
     await checkMusicSettings(config);
     await checkCitySettings(config);
-    yield { what: "settings", state: "ok", found: "all are valid" };
+    yield finding("settings", "ok", "all are valid");
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    yield {
-      what: "settings",
-      state: "bad",
-      found: error.message,
-      fix: `set ${error.variable} to a valid value, or unset it`,
-    };
+    yield finding("settings", "bad", error.message, `set ${error.variable} to a valid value, or unset it`);
     return;
   }
   yield callers(config);
@@ -88,7 +87,7 @@ function processor(): Finding {
   const [first] = cpus();
   const features = CPU_FEATURES.filter((feature) => cpuFlags().has(feature));
   const found = `${first?.model.trim() ?? "unknown"}, ${cpus().length} threads, ${features.join(" ") || "no known vector instructions"}`;
-  return { what: "processor", state: "ok", found };
+  return finding("processor", "ok", found);
 }
 
 function cpuFlags(): ReadonlySet<string> {
@@ -102,12 +101,12 @@ function cpuFlags(): ReadonlySet<string> {
 
 function memory(): Finding {
   const found = `${gibibytes(totalmem())} in total, ${gibibytes(freemem())} free`;
-  if (totalmem() >= MIN_MEMORY_BYTES) return { what: "memory", state: "ok", found };
+  if (totalmem() >= MIN_MEMORY_BYTES) return finding("memory", "ok", found);
   const fix = "use only the built-in model: published models need at least 8 GiB";
-  return { what: "memory", state: "note", found, fix };
+  return finding("memory", "note", found, fix);
 }
 
-async function ffmpeg(): Promise<Finding[]> {
+async function ffmpeg(): Promise<Finding> {
   const fix = `install it: apt-get install ffmpeg, brew install ffmpeg, or npm install ${STATIC_PACKAGE}`;
   try {
     const { program } = await findFfmpeg();
@@ -116,18 +115,12 @@ async function ffmpeg(): Promise<Finding[]> {
     const wanted = Object.values(AUDIO_PROFILES).map(({ ffmpeg }) => ffmpeg[ffmpeg.indexOf("-c:a") + 1]);
     const absent = wanted.filter((codec) => !new RegExp(`\\s${codec}\\s`).test(encoders));
     const found = version.split("\n", 1)[0] as string;
-    if (absent.length === 0) return [{ what: "ffmpeg", state: "ok", found }];
+    if (absent.length === 0) return finding("ffmpeg", "ok", found);
     const lack = `${found}, without ${absent.join(" and ")}: some audio formats fail`;
-    return [{ what: "ffmpeg", state: "note", found: lack, fix }];
+    return finding("ffmpeg", "note", lack, fix);
   } catch (error) {
-    return [
-      {
-        what: "ffmpeg",
-        state: "bad",
-        found: `${messageOf(error)}: only WAV files can be read and written`,
-        fix,
-      },
-    ];
+    const found = `${messageOf(error)}: only WAV files can be read and written`;
+    return finding("ffmpeg", "bad", found, fix);
   }
 }
 
@@ -138,7 +131,7 @@ function callers(config: Config): Finding {
   try {
     requireKeyIfReachable(config);
   } catch (error) {
-    return { what, state: "bad", found: messageOf(error), fix: "set SVC_API_KEY: clients send it as Bearer" };
+    return finding(what, "bad", messageOf(error), "set SVC_API_KEY: clients send it as Bearer");
   }
   const hasKey = apiKey.trim() !== "";
   const names = ["localhost", "127.0.0.1", ...allowedHosts].join(", ");
@@ -148,12 +141,12 @@ function callers(config: Config): Finding {
   if (isLocal && CONTAINER_MARKS.some((path) => existsSync(path))) {
     const fix =
       "set SVC_API_HOST=0.0.0.0 and SVC_API_KEY, so that the host and other containers can reach it";
-    return { what, state: "note", found: `${found}; only programs in this container can reach it`, fix };
+    return finding(what, "note", `${found}; only programs in this container can reach it`, fix);
   }
-  if (!isLocal || hasKey || allowedHosts.length > 0) return { what, state: "ok", found };
+  if (!isLocal || hasKey || allowedHosts.length > 0) return finding(what, "ok", found);
   const fix =
     "for containers and proxies on this machine set SVC_ALLOWED_HOSTS=host.docker.internal, or the name they use, or SVC_API_KEY";
-  return { what, state: "note", found, fix };
+  return finding(what, "note", found, fix);
 }
 
 async function engineAndModels(config: Config): Promise<Finding[]> {
@@ -164,18 +157,14 @@ async function engineAndModels(config: Config): Promise<Finding[]> {
     engine = createEngine(config, (message) => remarks.push(message));
   } catch (error) {
     const { fault, advice } = error instanceof EngineError ? error : { fault: error };
-    return [{ what: "native core", state: "bad", found: messageOf(fault), ...(advice && { fix: advice }) }];
+    return [finding("native core", "bad", messageOf(fault), advice)];
   }
   try {
     const { libtorchVersion, cpuDtype } = engine.runtimeInfo();
     return [
-      {
-        what: "native core",
-        state: "ok",
-        found: `libtorch ${libtorchVersion}, ${cpuDtype} on the CPU`,
-      },
-      ...(await devices(config, engine)),
-      ...remarks.map((found): Finding => ({ what: "native core", state: "note", found })),
+      finding("native core", "ok", `libtorch ${libtorchVersion}, ${cpuDtype} on the CPU`),
+      await devices(config, engine),
+      ...remarks.map((found) => finding("native core", "note", found)),
       models(engine),
     ];
   } finally {
@@ -183,7 +172,7 @@ async function engineAndModels(config: Config): Promise<Finding[]> {
   }
 }
 
-async function devices(config: Config, engine: MusicEngine): Promise<Finding[]> {
+async function devices(config: Config, engine: MusicEngine): Promise<Finding> {
   const { devices: known } = engine.runtimeInfo();
   const query = ["--query-gpu=name,driver_version,memory.used,memory.total", "--format=csv,noheader"];
   const installed = await output("nvidia-smi", query).catch(() => "");
@@ -191,24 +180,23 @@ async function devices(config: Config, engine: MusicEngine): Promise<Finding[]> 
   try {
     checkDevices(config, engine.runtimeInfo());
   } catch (error) {
-    return [{ what: "GPU", state: "bad", found: messageOf(error), fix: "set SVC_DEVICE=auto" }];
+    return finding("GPU", "bad", messageOf(error), "set SVC_DEVICE=auto");
   }
   if (installed === "") {
-    const found = "none listed by nvidia-smi: songs are rendered on the CPU";
-    return [{ what: "GPU", state: "ok", found }];
+    return finding("GPU", "ok", "none listed by nvidia-smi: songs are rendered on the CPU");
   }
   const found = installed.trim().split("\n").join("; ");
-  if (usable.length > 0) return [{ what: "GPU", state: "ok", found }];
+  if (usable.length > 0) return finding("GPU", "ok", found);
   const fix =
     "run npm run setup, or in an application npx carillon cuda install: it installs a libtorch for this driver, or says why it cannot";
-  return [{ what: "GPU", state: "note", found: `${found}, not usable by libtorch`, fix }];
+  return finding("GPU", "note", `${found}, not usable by libtorch`, fix);
 }
 
 function models(engine: MusicEngine): Finding {
   const names = [...engine.models(), ...engine.languageModels()].map(({ name }) => name).join(", ");
-  if (!engine.usesEmbeddedModel) return { what: "models", state: "ok", found: names };
+  if (!engine.usesEmbeddedModel) return finding("models", "ok", names);
   const found = `${names}; the default model is missing or broken, so the built-in one is used`;
-  return { what: "models", state: "note", found, fix: "npx carillon models pull acestep-v15-turbo" };
+  return finding("models", "note", found, "npx carillon models pull acestep-v15-turbo");
 }
 
 async function disk(what: string, directory: string, variable: string): Promise<Finding> {
@@ -217,31 +205,26 @@ async function disk(what: string, directory: string, variable: string): Promise<
     await access(directory, constants.W_OK);
     const { bavail, bsize } = await statfs(directory);
     const found = `${gibibytes(bavail * bsize)} free in ${directory}`;
-    if (bavail * bsize >= MIN_DISK_BYTES) return { what, state: "ok", found };
-    return { what, state: "bad", found, fix: `free some space, or set ${variable} to another disk` };
+    if (bavail * bsize >= MIN_DISK_BYTES) return finding(what, "ok", found);
+    return finding(what, "bad", found, `free some space, or set ${variable} to another disk`);
   } catch (error) {
-    return {
-      what,
-      state: "bad",
-      found: messageOf(error),
-      fix: `set ${variable} to a directory that you own`,
-    };
+    return finding(what, "bad", messageOf(error), `set ${variable} to a directory that you own`);
   }
 }
 
 async function port(what: string, number: number, host: string, variable: string): Promise<Finding> {
-  if (number === 0) return { what, state: "ok", found: "any free port" };
+  if (number === 0) return finding(what, "ok", "any free port");
   const failure = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
     const server = createServer();
     server.on("error", resolve);
     server.listen({ port: number, host }, () => server.close(() => resolve(null)));
   });
-  if (failure === null) return { what, state: "ok", found: `${number} on ${host} is free` };
+  if (failure === null) return finding(what, "ok", `${number} on ${host} is free`);
   if (failure.code === "EADDRINUSE") {
     const found = `${number} on ${host} is in use, perhaps by your own server`;
-    return { what, state: "note", found, fix: `stop the program that listens there, or set ${variable}` };
+    return finding(what, "note", found, `stop the program that listens there, or set ${variable}`);
   }
-  return { what, state: "bad", found: failure.message, fix: `set ${variable} and its host to valid values` };
+  return finding(what, "bad", failure.message, `set ${variable} and its host to valid values`);
 }
 
 async function output(program: string, args: readonly string[]): Promise<string> {

@@ -10,62 +10,53 @@ import { isDirectory } from "../system/directory-lock.js";
 import { environmentWith, interruptSignal } from "./command.js";
 import { ProgressDisplay } from "./progress-display.js";
 
-interface GenerateOptions {
+interface GenerateOptions extends Readonly<Record<string, unknown>> {
   out: string;
-  duration?: string;
-  lyrics?: string;
-  thinking?: boolean;
-  seed?: string;
-  steps?: string;
-  model?: string;
-  task?: string;
-  source?: string;
-  reference?: string;
-  track?: string[];
-  repaintStart?: string;
-  repaintEnd?: string;
-  repaintWindow?: string[];
   format?: string;
-  mp3Bitrate?: string;
-  sampleRate?: string;
-  normalizationDb?: string;
-  fadeIn?: string;
-  fadeOut?: string;
-  strength?: string;
+  model?: string;
   lora?: string[];
   loraScale?: string[];
 }
+
+/** Options that are parameters of POST /release_task. */
+const PARAMETERS: Readonly<Record<string, Option>> = {
+  mp3_bitrate: new Option("--mp3-bitrate <kbps>", "bit rate of an mp3 file, 256 by default"),
+  sample_rate: new Option("--sample-rate <hertz>", "sample rate of the file, 48000 by default"),
+  normalization_db: new Option("--normalization-db <dB>", "peak level of the song in dBFS, -1 by default"),
+  fade_in: new Option("--fade-in <seconds>", "length of the fade-in"),
+  fade_out: new Option("--fade-out <seconds>", "length of the fade-out"),
+  audio_duration: new Option("--duration <seconds>", "length, 10 to 600"),
+  lyrics: new Option("--lyrics <text>", "lyrics; without them the song is instrumental"),
+  thinking: new Option("--thinking", "let the language model plan the song first"),
+  seed: new Option("--seed <number>", "the same seed and settings make the same song"),
+  inference_steps: new Option("--steps <count>", "denoising steps"),
+  task_type: new Option("--task <type>", "text2music, cover, repaint, lego, extract or complete"),
+  src_audio_path: new Option("--source <file>", "input recording of the task; sets the length"),
+  reference_audio_path: new Option("--reference <file>", "timbre reference"),
+  track_classes: new Option(
+    "--track <names...>",
+    "tracks such as drums or vocals: extracted from the source (extract), made as separate files (lego) or added to the source (complete)",
+  ),
+  repainting_start: new Option(
+    "--repaint-start <seconds>",
+    "start of the region to regenerate; negative: before the source",
+  ),
+  repainting_end: new Option("--repaint-end <seconds>", "end of the region; may exceed the source"),
+  repainting_windows: new Option("--repaint-window <start,end...>", "several regions to regenerate"),
+  audio_cover_strength: new Option("--strength <share>", "0 to 1: how closely a cover follows the source"),
+};
 
 export const generateCommand = new Command("generate")
   .description("make one song")
   .argument("<prompt>", "description of the music")
   .requiredOption("--out <file>", `output file; the extension selects the format`)
   .addOption(new Option("--format <name>", "format, overrides the extension").choices(AUDIO_FORMATS))
-  .option("--mp3-bitrate <kbps>", "bit rate of an mp3 file, 256 by default")
-  .option("--sample-rate <hertz>", "sample rate of the file, 48000 by default")
-  .option("--normalization-db <dB>", "peak level of the song in dBFS, -1 by default")
-  .option("--fade-in <seconds>", "length of the fade-in")
-  .option("--fade-out <seconds>", "length of the fade-out")
-  .option("--duration <seconds>", "length, 10 to 600")
-  .option("--lyrics <text>", "lyrics; without them the song is instrumental")
-  .option("--thinking", "let the language model plan the song first")
-  .option("--seed <number>", "the same seed and settings make the same song")
-  .option("--steps <count>", "denoising steps")
   .option("--model <name>", "a model listed by `carillon models`")
-  .option("--task <type>", "text2music, cover, repaint, lego, extract or complete")
-  .option("--source <file>", "input recording of the task; sets the length")
-  .option("--reference <file>", "timbre reference")
-  .option(
-    "--track <names...>",
-    "tracks such as drums or vocals: extracted from the source (extract), made as separate files (lego) or added to the source (complete)",
-  )
-  .option("--repaint-start <seconds>", "start of the region to regenerate; negative: before the source")
-  .option("--repaint-end <seconds>", "end of the region; may exceed the source")
-  .option("--repaint-window <start,end...>", "several regions to regenerate")
-  .option("--strength <share>", "0 to 1: how closely a cover follows the source")
   .option("--lora <paths...>", "adapters to use: PEFT folders or .safetensors files")
   .option("--lora-scale <numbers...>", "adapter scales, one per adapter, -2 to 2 (default: 1)")
   .action(generate);
+
+for (const option of Object.values(PARAMETERS)) generateCommand.addOption(option);
 
 async function generate(prompt: string, options: GenerateOptions): Promise<void> {
   const { createEngine, makeSongs, parseGenerationRequest } = await import("../index.js");
@@ -111,31 +102,14 @@ function stemFile(out: string, stem = ""): string {
   return join(dir, `${name}-${stem.replace(/\W+/g, "_")}${ext}`);
 }
 
-/** Converts the options to parameters of POST /release_task. */
 function parametersOf(prompt: string, options: GenerateOptions): Record<string, unknown> {
+  const given = Object.entries(PARAMETERS).map(([name, option]) => [name, options[option.attributeName()]]);
   return {
+    ...Object.fromEntries(given),
     prompt,
-    lyrics: options.lyrics,
-    thinking: options.thinking ?? false,
-    audio_duration: options.duration,
-    inference_steps: options.steps,
     use_random_seed: options.seed === undefined,
-    seed: options.seed,
     batch_size: 1,
     audio_format: options.format ?? (extname(options.out).slice(1) || "mp3"),
-    mp3_bitrate: options.mp3Bitrate,
-    sample_rate: options.sampleRate,
-    normalization_db: options.normalizationDb,
-    fade_in: options.fadeIn,
-    fade_out: options.fadeOut,
-    task_type: options.task,
-    src_audio_path: options.source,
-    reference_audio_path: options.reference,
-    track_classes: options.track,
-    repainting_start: options.repaintStart,
-    repainting_end: options.repaintEnd,
-    repainting_windows: options.repaintWindow,
-    audio_cover_strength: options.strength,
     loras: options.lora?.map((path, index) => ({ path: resolve(path), scale: options.loraScale?.[index] })),
   };
 }

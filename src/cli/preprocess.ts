@@ -75,13 +75,9 @@ async function readFolder(
   );
   for (const warning of warnings) warn(warning);
   for (const { filename } of dataSet.samples.filter(({ labeled }) => !labeled)) {
-    warn(`${filename} has no caption and is skipped: add one in ${captionFile(filename)}`);
+    warn(`${filename} has no caption and is skipped: add one in ${parse(filename).name}.caption.txt`);
   }
   return dataSet;
-}
-
-function captionFile(filename: string): string {
-  return `${parse(filename).name}.caption.txt`;
 }
 
 function warn(message: string): void {

@@ -11,7 +11,11 @@ export async function checkMusicSettings(config: Config): Promise<void> {
   await checkWritable(config.temporaryDirectory, "SVC_TMPDIR");
   if (config.storage?.directory) await checkWritable(config.storage.directory, "SVC_STORAGE");
   await checkWritable(config.trainingRoot, "SVC_TRAINING_ROOT");
-  for (const root of config.audioRoots ?? []) await checkDirectory(root, "SVC_AUDIO_ROOTS");
+  for (const root of config.audioRoots ?? []) {
+    if (await isDirectory(root)) continue;
+    const message = `SVC_AUDIO_ROOTS: the directory ${root} does not exist`;
+    throw new ConfigError("SVC_AUDIO_ROOTS", message);
+  }
   if (config.role !== "gateway") checkModels(config);
 }
 
@@ -32,10 +36,8 @@ export function checkDevices(config: Config, { devices }: RuntimeInfo): void {
       device === "cpu" ||
       (device === "cuda" ? names.length > 1 : names.includes(device));
     if (!isThere) {
-      throw new ConfigError(
-        variable,
-        `${variable} is ${device}, but the available devices are ${names.join(", ")}`,
-      );
+      const message = `${variable} is ${device}, but the available devices are ${names.join(", ")}`;
+      throw new ConfigError(variable, message);
     }
   }
 }
@@ -45,11 +47,6 @@ async function checkWritable(directory: string, variable: string): Promise<void>
   await access(directory, constants.W_OK | constants.X_OK).catch((error: Error) => {
     throw new ConfigError(variable, `${variable}: ${directory} is not writable: ${error.message}`);
   });
-}
-
-async function checkDirectory(path: string, variable: string): Promise<void> {
-  if (!(await isDirectory(path)))
-    throw new ConfigError(variable, `${variable}: the directory ${path} does not exist`);
 }
 
 function checkModels(config: Config): void {
