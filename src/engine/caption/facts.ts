@@ -4,17 +4,17 @@
  */
 import { TIME_SIGNATURES } from "../metadata.js";
 import { readKey } from "./key.js";
+import { isNegated } from "./negation.js";
 import { readPace, readTempo, usualTempo } from "./tempo.js";
 import {
-  isNegated,
   type MentionedFacts,
   Phrases,
   type PlacedStatement,
   type Statement,
   statementAt,
+  type TempoRange,
   TokenText,
 } from "./text.js";
-import type { TempoRange } from "./words.js";
 import * as lexicon from "./words.js";
 
 export interface CaptionFacts {
@@ -71,9 +71,6 @@ const METRES = new Phrases(
     phrases.map((phrase) => [phrase, beats] as const),
   ),
 );
-const WORDS_AFTER_NO_METRE = Phrases.of(lexicon.WORDS_AFTER_NO_METRE);
-const DIRECTIONS = Phrases.of(lexicon.DIRECTIONS);
-const WORDS_BEFORE_DANCE_VERB = Phrases.of(lexicon.WORDS_BEFORE_DANCE_VERB);
 const FRACTION_METRES = /^(?:[2-7]|9|12)$/;
 
 /** Parses a metre: "6/8", "3/4-Takt", "waltz". */
@@ -81,8 +78,9 @@ function readMetre(text: TokenText, start: number, found: MentionedFacts): numbe
   const named = METRES.at(text, start);
   if (named !== null) {
     const isOther =
-      WORDS_AFTER_NO_METRE.at(text, named.end) !== null ||
-      (WORDS_BEFORE_DANCE_VERB.before(text, start) !== null && DIRECTIONS.at(text, named.end) !== null);
+      lexicon.WORDS_AFTER_NO_METRE.at(text, named.end) !== null ||
+      (lexicon.WORDS_BEFORE_DANCE_VERB.before(text, start) !== null &&
+        lexicon.DIRECTIONS.at(text, named.end) !== null);
     if (!isOther && !isNegated(text, start))
       found.metres.push(statementAt(text, start, named.end, named.value));
     return named.end;
@@ -94,7 +92,7 @@ function readMetre(text: TokenText, start: number, found: MentionedFacts): numbe
     return null;
   const isOfMore =
     ["/", "of", "'"].includes(text.tokens[end]?.text ?? "") ||
-    WORDS_AFTER_NO_METRE.at(text, end) !== null ||
+    lexicon.WORDS_AFTER_NO_METRE.at(text, end) !== null ||
     text.tokens[start - 1]?.text === "/";
   if (
     isOfMore ||

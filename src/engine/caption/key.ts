@@ -1,23 +1,10 @@
 /** Keys in captions: "F# min", "B-flat major", "a-Moll", "fa dièse mineur", "G大调", "嬰ヘ短調", "key of D". */
-import {
-  isNegated,
-  type MentionedFacts,
-  Phrases,
-  skipHyphen,
-  statementAt,
-  type Token,
-  type TokenText,
-} from "./text.js";
+import { isNegated } from "./negation.js";
+import { type MentionedFacts, Phrases, skipHyphen, statementAt, type Token, type TokenText } from "./text.js";
 import type { Naming } from "./words.js";
 import * as lexicon from "./words.js";
 
 const MODES = new Phrases(lexicon.MODES.flatMap((mode) => mode.words.map((word) => [word, mode] as const)));
-const SCALE_WORDS = Phrases.of(lexicon.SCALE_WORDS);
-const KEY_LABELS = Phrases.of(lexicon.KEY_LABELS);
-const WORDS_AFTER_NO_KEY = Phrases.of(lexicon.WORDS_AFTER_NO_KEY);
-const WORDS_BEFORE_NO_NOTE = Phrases.of(lexicon.WORDS_BEFORE_NO_NOTE);
-const TUNING_WORDS = Phrases.of(lexicon.TUNING_WORDS);
-const TRANSPOSING_INSTRUMENTS = Phrases.of(lexicon.TRANSPOSING_INSTRUMENTS);
 const ACCIDENTALS = new Phrases([
   ...lexicon.SHARPS.map((word) => [word, "#"] as const),
   ...lexicon.FLATS.map((word) => [word, "b"] as const),
@@ -45,12 +32,12 @@ interface Note {
 }
 
 export function readKey(text: TokenText, start: number, found: MentionedFacts): number | null {
-  const label = KEY_LABELS.at(text, start);
+  const label = lexicon.KEY_LABELS.at(text, start);
   const noteStart = label === null ? start : label.end;
   const key = keyAt(text, noteStart, label !== null || isLabelled(text, start));
   if (key === null) return null;
-  if (WORDS_AFTER_NO_KEY.at(text, skipHyphen(text, key.end)) !== null) return null;
-  if (WORDS_BEFORE_NO_NOTE.before(text, noteStart) !== null) return null;
+  if (lexicon.WORDS_AFTER_NO_KEY.at(text, skipHyphen(text, key.end)) !== null) return null;
+  if (lexicon.WORDS_BEFORE_NO_NOTE.before(text, noteStart) !== null) return null;
   if (!isNegated(text, start)) {
     found.keys.push(statementAt(text, noteStart, key.end, key.keyScale));
     text.keyStarts.add(start).add(noteStart);
@@ -67,7 +54,7 @@ function keyAt(
   const short = shortKeyAt(text, start, isLabelled);
   if (short !== null) return short;
   for (const { note, namings, end } of notesAt(text, start)) {
-    const scale = SCALE_WORDS.at(text, end)?.end ?? end;
+    const scale = lexicon.SCALE_WORDS.at(text, end)?.end ?? end;
     const mode = MODES.at(text, skipHyphen(text, scale));
     if (mode === null || !mode.value.namings.some((naming) => namings.includes(naming))) continue;
     const isClear =
@@ -118,12 +105,10 @@ function shortKeyAt(
   return { keyScale: `${letter.toUpperCase()}${accidental} ${isMinor ? "minor" : "major"}`, end };
 }
 
-const TEMPO_UNITS = Phrases.of(lexicon.TEMPO_UNITS);
-
 function isBesideNumber(text: TokenText, start: number, end: number): boolean {
   return (
     text.tokens[start - 1]?.kind === "number" ||
-    TEMPO_UNITS.before(text, start) !== null ||
+    lexicon.TEMPO_UNITS.before(text, start) !== null ||
     text.tokens[end]?.kind === "number"
   );
 }
@@ -206,7 +191,7 @@ function majorKeyAt(
   isLabelled: boolean,
 ): { keyScale: string; end: number } | null {
   const [first] = notesAt(text, start);
-  if (TUNING_WORDS.before(text, start) !== null || isOfInstrument(text, start)) return null;
+  if (lexicon.TUNING_WORDS.before(text, start) !== null || isOfInstrument(text, start)) return null;
   if (!isLabelled || first === undefined || isInProgression(text, start, first.end)) return null;
   const hasAccidental = first.note.length > 1;
   const isLetter = first.namings.includes("letter") && /^[A-G]/.test(text.tokens[start]?.raw ?? "");
@@ -214,7 +199,7 @@ function majorKeyAt(
   // Abbreviations: "E.T.", "D.C."
   if (text.tokens[first.end]?.text === "." && text.isGlued(first.end + 1) && text.isWord(first.end + 1))
     return null;
-  const isNamed = KEY_LABELS.before(text, start) !== null;
+  const isNamed = lexicon.KEY_LABELS.before(text, start) !== null;
   const isClear =
     text.endsClause(first.end) || (standsBeforeClause(text, first.end) && (isNamed || hasAccidental));
   return isClear || (isNamed && hasAccidental) ? { keyScale: `${first.note} major`, end: first.end } : null;
@@ -223,5 +208,5 @@ function majorKeyAt(
 /** Whether the note is the key of an instrument: "clarinet in A". */
 function isOfInstrument(text: TokenText, start: number): boolean {
   const label = IN_WORDS.before(text, start);
-  return label !== null && TRANSPOSING_INSTRUMENTS.before(text, label.start) !== null;
+  return label !== null && lexicon.TRANSPOSING_INSTRUMENTS.before(text, label.start) !== null;
 }

@@ -1,7 +1,7 @@
 /** Parses tempos in captions: stated, or usual for a pace or genre. */
 import { BPM_RANGE } from "../metadata.js";
+import { isNegated } from "./negation.js";
 import {
-  isNegated,
   type MentionedFacts,
   Phrases,
   type Place,
@@ -9,25 +9,15 @@ import {
   type Statement,
   skipHyphen,
   statementAt,
+  type TempoRange,
   type TokenText,
 } from "./text.js";
-import type { TempoRange } from "./words.js";
 import * as lexicon from "./words.js";
 
-const TEMPO_UNITS = Phrases.of(lexicon.TEMPO_UNITS);
-const TEMPO_LABELS = Phrases.of(lexicon.TEMPO_LABELS);
 const UPPER_BOUNDS = Phrases.of(lexicon.UPPER_BOUNDS);
 const bounds = [...lexicon.UPPER_BOUNDS, ...lexicon.LOWER_BOUNDS];
 const BOUNDS = Phrases.of(bounds);
-const AMBIGUOUS_LOWER_BOUNDS = Phrases.of(lexicon.AMBIGUOUS_LOWER_BOUNDS);
-const BACKING_INSTRUMENTS = Phrases.of(lexicon.BACKING_INSTRUMENTS);
 const TEMPO_FILLERS = Phrases.of([...lexicon.TEMPO_FILLERS, ...bounds]);
-const COUNTED_PIECES = Phrases.of(lexicon.COUNTED_PIECES);
-const WORDS_BEFORE_TEMPO = Phrases.of(lexicon.WORDS_BEFORE_TEMPO);
-const RANGE_WORDS = Phrases.of(lexicon.RANGE_WORDS);
-const KEY_LINKS = Phrases.of(lexicon.KEY_LINKS);
-const OTHER_UNITS = Phrases.of(lexicon.OTHER_UNITS);
-const HEART_RATES = Phrases.of(lexicon.HEART_RATES);
 const MAX_FILLERS = 4;
 /** Two numbers further apart are a tempo change, not a range. */
 const MAX_RANGE_RATIO = 1.5;
@@ -42,17 +32,17 @@ const MAX_BARE_BPM = 220;
  * @returns the next token, or null
  */
 export function readTempo(text: TokenText, start: number, found: MentionedFacts): number | null {
-  const label = TEMPO_LABELS.at(text, start);
+  const label = lexicon.TEMPO_LABELS.at(text, start);
   if (label !== null) {
     const numbers = numbersAt(text, skipFillers(text, label.end));
     if (numbers !== null && !countsOtherThings(text, numbers.end)) {
-      const end = TEMPO_UNITS.at(text, numbers.end)?.end ?? numbers.end;
+      const end = lexicon.TEMPO_UNITS.at(text, numbers.end)?.end ?? numbers.end;
       return take(text, { start, end }, numbers.range, found);
     }
   }
   const numbers = numbersAt(text, start);
   if (numbers === null) return null;
-  const unit = TEMPO_UNITS.at(text, skipHyphen(text, numbers.end));
+  const unit = lexicon.TEMPO_UNITS.at(text, skipHyphen(text, numbers.end));
   if (unit !== null) return take(text, { start, end: unit.end }, numbers.range, found);
   return standsAlone(text, start, numbers)
     ? take(text, { start, end: numbers.end }, numbers.range, found)
@@ -61,7 +51,7 @@ export function readTempo(text: TokenText, start: number, found: MentionedFacts)
 
 function take(text: TokenText, { start, end }: Place, range: TempoRange, found: MentionedFacts): number {
   const words = text.wordsOf({ start: boundBefore(text, start)?.start ?? start, end });
-  if (isNegated(text, start) || HEART_RATES.before(text, start) !== null) return end;
+  if (isNegated(text, start) || lexicon.HEART_RATES.before(text, start) !== null) return end;
   if (range.min < BPM_RANGE.min || range.max > BPM_RANGE.max) {
     found.remarks.push(
       `the prompt's tempo "${words}" was ignored: it must be from ${BPM_RANGE.min} to ${BPM_RANGE.max}`,
@@ -75,8 +65,8 @@ function take(text: TokenText, { start, end }: Place, range: TempoRange, found: 
 function numbersAt(text: TokenText, start: number): { range: TempoRange; end: number } | null {
   const first = numberAt(text, start);
   if (first === null) return null;
-  const afterUnit = TEMPO_UNITS.at(text, start + 1)?.end ?? start + 1;
-  const to = RANGE_WORDS.at(text, afterUnit);
+  const afterUnit = lexicon.TEMPO_UNITS.at(text, start + 1)?.end ?? start + 1;
+  const to = lexicon.RANGE_WORDS.at(text, afterUnit);
   const second = to === null ? null : numberAt(text, to.end);
   if (
     to !== null &&
@@ -104,9 +94,9 @@ function boundedBy(text: TokenText, start: number, bpm: number): TempoRange {
 /** Bound before a number, such as "under". In "rapping over 90 bpm drums" the word "over" is a place, not a bound. */
 function boundBefore(text: TokenText, start: number): Place | null {
   const bound = BOUNDS.before(text, start);
-  if (bound === null || AMBIGUOUS_LOWER_BOUNDS.at(text, bound.start) === null) return bound;
-  const unit = TEMPO_UNITS.at(text, skipHyphen(text, start + 1));
-  return unit !== null && BACKING_INSTRUMENTS.at(text, unit.end) !== null ? null : bound;
+  if (bound === null || lexicon.AMBIGUOUS_LOWER_BOUNDS.at(text, bound.start) === null) return bound;
+  const unit = lexicon.TEMPO_UNITS.at(text, skipHyphen(text, start + 1));
+  return unit !== null && lexicon.BACKING_INSTRUMENTS.at(text, unit.end) !== null ? null : bound;
 }
 
 /** The number at a token; null if it is part of a word or of another number: "TR808", "6/8". */
@@ -121,7 +111,7 @@ function numberAt(text: TokenText, at: number): number | null {
 function isNameBeforeNumber(text: TokenText, at: number): boolean {
   const { kind = "", text: word = "" } = text.tokens[at] ?? {};
   if (kind === "symbol") return /[/.^$€£#'’]/u.test(word) && text.tokens[at - 1]?.kind === "number";
-  return /\p{Script=Latin}/u.test(word) && TEMPO_LABELS.before(text, at + 1) === null;
+  return /\p{Script=Latin}/u.test(word) && lexicon.TEMPO_LABELS.before(text, at + 1) === null;
 }
 
 function skipFillers(text: TokenText, start: number): number {
@@ -132,10 +122,13 @@ function skipFillers(text: TokenText, start: number): number {
 
 /** A number of seconds, hertz or years, or part of a date or fraction. */
 function countsOtherThings(text: TokenText, end: number): boolean {
-  return OTHER_UNITS.at(text, end) !== null && (text.isGlued(end) || text.isWord(end));
+  return lexicon.OTHER_UNITS.at(text, end) !== null && (text.isGlued(end) || text.isWord(end));
 }
 
-/** A bare number is a tempo after "@", after "at" at the end of a clause, and beside a key or a genre it suits. */
+/**
+ * A bare number is a tempo after "@", after "at" at the end of a clause, beside a key, and beside a genre that it
+ * suits.
+ */
 function standsAlone(
   text: TokenText,
   start: number,
@@ -143,29 +136,31 @@ function standsAlone(
 ): boolean {
   if (range.min < MIN_BARE_BPM || range.max > MAX_BARE_BPM || countsOtherThings(text, end)) return false;
   if (text.isGlued(end) && text.isWord(end)) return false;
-  const link = KEY_LINKS.at(text, end);
+  const link = lexicon.KEY_LINKS.at(text, end);
   const isBeforeKey = text.keyStarts.has(end) || (link !== null && text.keyStarts.has(link.end));
   const at =
-    WORDS_BEFORE_TEMPO.before(text, start) ?? WORDS_BEFORE_TEMPO.before(text, fillerBefore(text, start));
+    lexicon.WORDS_BEFORE_TEMPO.before(text, start) ??
+    lexicon.WORDS_BEFORE_TEMPO.before(text, TEMPO_FILLERS.before(text, start)?.start ?? start);
   const isClear = isBeforeKey || text.endsClause(end);
   if (at !== null) return isClear || text.tokens[at.start]?.text === "@";
   if (isClear && suits(range, usualBefore(text, start))) return true;
   if (text.beginsClause(start) && suits(range, USUAL.at(text, end)) && !countsWorks(text, end)) return true;
   if (!text.beginsClause(start) && !text.keyEnds.has(start)) return false;
   const isBehindKey =
-    text.keyEnds.has(start) || (KEY_LINKS.before(text, start) !== null && text.keyEnds.has(start - 1));
+    text.keyEnds.has(start) ||
+    (lexicon.KEY_LINKS.before(text, start) !== null && text.keyEnds.has(start - 1));
   return isBeforeKey || (isBehindKey && text.endsClause(end));
 }
 
 /** Whether a number counts pieces of music, as in "100 jazz classics". */
 function countsWorks(text: TokenText, genre: number): boolean {
   const usual = USUAL.at(text, genre);
-  return usual !== null && COUNTED_PIECES.at(text, usual.end) !== null;
+  return usual !== null && lexicon.COUNTED_PIECES.at(text, usual.end) !== null;
 }
 
 /** Pace or genre before a token, possibly with a link word between. */
 function usualBefore(text: TokenText, at: number): { value: Usual } | null {
-  const place = USUAL.before(text, at) ?? USUAL.before(text, KEY_LINKS.before(text, at)?.start ?? at);
+  const place = USUAL.before(text, at) ?? USUAL.before(text, lexicon.KEY_LINKS.before(text, at)?.start ?? at);
   return place && USUAL.at(text, place.start);
 }
 
@@ -176,10 +171,6 @@ function suits({ min, max }: TempoRange, usual: { value: Usual } | null): boolea
   return min >= 0.9 * range.min && max <= 1.1 * range.max;
 }
 
-function fillerBefore(text: TokenText, at: number): number {
-  return TEMPO_FILLERS.before(text, at)?.start ?? at;
-}
-
 interface Usual {
   kind: "paces" | "genres";
   range: TempoRange;
@@ -188,12 +179,6 @@ interface Usual {
 const rangesOf = (kind: Usual["kind"], entries: readonly { range: TempoRange; words: string[] }[]) =>
   entries.flatMap(({ range, words }) => words.map((phrase): [string, Usual] => [phrase, { kind, range }]));
 const USUAL = new Phrases([...rangesOf("paces", lexicon.PACES), ...rangesOf("genres", lexicon.GENRES)]);
-const WORDS_AFTER_NO_PACE = Phrases.of(lexicon.WORDS_AFTER_NO_PACE);
-const WORDS_BEFORE_NO_PACE = Phrases.of(lexicon.WORDS_BEFORE_NO_PACE);
-const AMBIGUOUS_PACES = Phrases.of(lexicon.AMBIGUOUS_PACES);
-const AMBIGUOUS_GENRES = Phrases.of(lexicon.AMBIGUOUS_GENRES);
-const DETERMINERS = Phrases.of(lexicon.DETERMINERS);
-const WORDS_AFTER_GENRE = Phrases.of(lexicon.WORDS_AFTER_GENRE);
 
 export function readPace(text: TokenText, start: number, found: MentionedFacts): number | null {
   const usual = USUAL.at(text, start);
@@ -206,18 +191,19 @@ export function readPace(text: TokenText, start: number, found: MentionedFacts):
 
 /** A pace word that describes something else than the song: "slow attack", "comida rápida", "dancing on my grave". */
 function isOtherPace(text: TokenText, start: number, end: number): boolean {
-  if (AMBIGUOUS_PACES.at(text, start)?.end === end && !text.beginsClause(start)) return true;
+  if (lexicon.AMBIGUOUS_PACES.at(text, start)?.end === end && !text.beginsClause(start)) return true;
   return (
-    WORDS_AFTER_NO_PACE.at(text, skipHyphen(text, end)) !== null ||
-    WORDS_BEFORE_NO_PACE.before(text, start) !== null
+    lexicon.WORDS_AFTER_NO_PACE.at(text, skipHyphen(text, end)) !== null ||
+    lexicon.WORDS_BEFORE_NO_PACE.before(text, start) !== null
   );
 }
 
 /** A genre word in its other sense: "a house on the hill", "my empty house", but not "a house track". */
 function isThing(text: TokenText, start: number, end: number): boolean {
-  if (AMBIGUOUS_GENRES.at(text, start)?.end !== end) return false;
-  const isNamed = DETERMINERS.before(text, start) !== null || DETERMINERS.before(text, start - 1) !== null;
-  return isNamed && WORDS_AFTER_GENRE.at(text, end) === null && USUAL.at(text, end) === null;
+  if (lexicon.AMBIGUOUS_GENRES.at(text, start)?.end !== end) return false;
+  const isNamed =
+    lexicon.DETERMINERS.before(text, start) !== null || lexicon.DETERMINERS.before(text, start - 1) !== null;
+  return isNamed && lexicon.WORDS_AFTER_GENRE.at(text, end) === null && USUAL.at(text, end) === null;
 }
 
 /** Null if paces contradict each other, as with a slow verse and a fast chorus. */

@@ -1,7 +1,10 @@
 /** Tokens of a caption, phrase search and negation. Phrases are short, so the search is linear. */
 
-import type { TempoRange } from "./words.js";
-import * as lexicon from "./words.js";
+/** Beats per minute, inclusive. */
+export interface TempoRange {
+  min: number;
+  max: number;
+}
 
 export interface Statement<Value> {
   value: Value;
@@ -135,21 +138,6 @@ export class TokenText {
   private isListItem(at: number): boolean {
     return /^[,;:|/([{"，、；]$/u.test(this.tokens[at - 1]?.text ?? "");
   }
-}
-
-const NEGATIONS = Phrases.of(lexicon.NEGATIONS);
-const DEGREES = Phrases.of(lexicon.DEGREES);
-
-/** Whether the words at a token are negated: "not too fast", "no rock". */
-export function isNegated(text: TokenText, start: number): boolean {
-  let at = start;
-  for (let step = 0; step < 2; step++) {
-    if (NEGATIONS.before(text, at) !== null) return true;
-    const degree = DEGREES.before(text, at);
-    if (degree === null) return false;
-    at = degree.start;
-  }
-  return NEGATIONS.before(text, at) !== null;
 }
 
 export function statementAt<Value>(

@@ -2,17 +2,13 @@
  * Vocabulary for tempo, key and metre in common caption languages. Phrases are lower case and match whole words; in
  * scripts without spaces they match anywhere.
  */
-
-/** Beats per minute, inclusive. */
-export interface TempoRange {
-  min: number;
-  max: number;
-}
+import { Phrases, type TempoRange } from "./text.js";
 
 const words = (text: string): string[] => text.split(/\s*\|\s*/);
+const phrases = (text: string): Phrases<true> => Phrases.of(words(text));
 
 /** Units after a number: "120 bpm". */
-export const TEMPO_UNITS = words(
+export const TEMPO_UNITS = phrases(
   "bpm | bpms | b.p.m. | bpm's | ish bpm | - ish bpm | + bpm | beats per minute | beats a minute | beats/minute | beats/min | beats per min | beat per minute | " +
     "schläge pro minute | schlägen pro minute | schläge in der minute | beats pro minute | battements par minute | pulsations par minute | à la noire | pulsaciones por minuto | " +
     "golpes por minuto | ppm | battiti al minuto | battute al minuto | batidas por minuto | pulsos por minuto | уд/мин | ударов в минуту | " +
@@ -20,7 +16,7 @@ export const TEMPO_UNITS = words(
 );
 
 /** Labels before a number: "tempo 120". An equals sign is required where one is listed. */
-export const TEMPO_LABELS = words(
+export const TEMPO_LABELS = phrases(
   "bpm | b.p.m. | tempo | tempo marking | m.m. | metronome | metronom | métronome | metrónomo | metronomo | темп | 速度 | 拍速 | " +
     "节拍速度 | 每分钟 | 每分 | 毎分 | テンポ | 템포 | 분당 | ♩ = | ♩= | quarter = | quarter note = | crotchet = | viertel = | " +
     "noire = | negra = | semínima = | semiminima = | 四分音符 =",
@@ -46,43 +42,46 @@ export const LOWER_BOUNDS = words(
 );
 
 /** Lower bounds that can also mean a place: "over drums". */
-export const AMBIGUOUS_LOWER_BOUNDS = words("over | über");
+export const AMBIGUOUS_LOWER_BOUNDS = phrases("over | über");
 
 /** Nouns after which "over" means a place: "over 90 bpm drums". */
-export const BACKING_INSTRUMENTS = words(
+export const BACKING_INSTRUMENTS = phrases(
   "backing | bass | bassline | beat | beats | break | breakbeat | breakbeats | breaks | chords | claps | drum loop | drums | drumming | groove | " +
     "guitar | guitars | kick | kicks | loop | loops | percussion | piano | rhythm | rhythms | riddim | strings | synths",
 );
 
 /** Pieces of music that a number may count: "100 jazz classics". */
-export const COUNTED_PIECES = words(
+export const COUNTED_PIECES = phrases(
   "albums | anthems | artists | bands | classics | hits | loops | masterpieces | pieces | records | samples | singles | songs | standards | tracks | tunes",
 );
 
 /** Words before a bare number that is a tempo: "at 120". */
-export const WORDS_BEFORE_TEMPO = words(
+export const WORDS_BEFORE_TEMPO = phrases(
   "at | @ | around | at around | at about | at roughly | um | bei | à | 在",
 );
 
 /** Words between the ends of a range: "110 to 120". */
-export const RANGE_WORDS = words(
+export const RANGE_WORDS = phrases(
   "- | – | — | ~ | to | and | or | bis | und | à | et | a | y | e | até | до | 到 | 至 | から | 에서",
 );
 
 /** Words between a bare number and a key: "120 in A minor". */
-export const KEY_LINKS = [...words("in | in the key of | en | em | auf | , | / | - | – | ; | ( | :"), "|"];
+export const KEY_LINKS = Phrases.of([
+  ...words("in | in the key of | en | em | auf | , | / | - | – | ; | ( | :"),
+  "|",
+]);
 
-export const OTHER_UNITS = words(
+export const OTHER_UNITS = phrases(
   "zone | - zone | km | kmh | mph | hz | khz | k | s | ms | sec | secs | second | seconds | min | mins | minutes | bars | measures | years | percent | % | db | ° | " +
     "degrees | x | th | st | nd | rd | er | / | : | '",
 );
 
-export const NEGATIONS = words(
+export const NEGATIONS = phrases(
   "not | no | never | without | isn't | don't | anything but | except | avoid | nicht | kein | keine | keinen | ohne | pas | pas de | sans | sin | non | senza | não | sem | " +
     "不 | 不要 | 别 | 没有 | 非",
 );
 /** Words allowed between a negation and its object. */
-export const DEGREES = words(
+export const DEGREES = phrases(
   "too | so | very | really | that | make it | be | at | in | a | an | the | any | trop | très | zu | sehr | so | muy | tan | troppo | molto | muito | 太 | 很",
 );
 
@@ -116,7 +115,7 @@ export const MODES: readonly ModeWords[] = [
 ];
 
 /** Words between a note and its mode: "A harmonic minor". */
-export const SCALE_WORDS = words("natural | harmonic | melodic | pentatonic | blues");
+export const SCALE_WORDS = phrases("natural | harmonic | melodic | pentatonic | blues");
 
 /** Note names other than English letters. */
 export const NOTES: Readonly<Record<string, { note: string; naming: Naming }>> = {
@@ -145,18 +144,18 @@ export const SHARPS_BEFORE = words("# | ♯ | 升 | 嬰 | 올림");
 export const FLATS_BEFORE = words("♭ | 降 | 変 | 내림");
 
 /** Words before a note without a mode, which is then major: "key of D". */
-export const KEY_LABELS = words(
+export const KEY_LABELS = phrases(
   "key of | key | key : | key = | key is | key signature : | tonality | tonality : | tonart | tonart : | tonalité | tonalité : | tonalité de | tonalidad | " +
     "tonalidad : | tonalidad de | tonalità | tonalità : | tonalità di | tonalidade | tonalidade de | tom de | tom : | 调性 | 调 : | キー | キーは | 키",
 );
 
 /** Words before the note of a tuning: "tuned to D". */
-export const TUNING_WORDS = words(
+export const TUNING_WORDS = phrases(
   "tuning in | tuning to | tuned in | tuned to | tune to | tuning of | tuning | gestimmt in | accordé en | afinado en",
 );
 
 /** Words after a key that give it another meaning: "a minor key", "E major label debut", "la mayor parte". */
-export const WORDS_AFTER_NO_KEY = words(
+export const WORDS_AFTER_NO_KEY = phrases(
   "chord | chords | triad | triads | seventh | sevenths | third | thirds | sixth | sixths | 7 | 7th | 9 | akkord | akkorde | accord | accords | " +
     "acorde | acordes | accordo | accordi | parte | 和弦 | コード | 코드 | " +
     "label | labels | league | leagues | record | studio | studios | network | deal | deals | hit | hits | star | stars | debut | debüt | city | cities | " +
@@ -166,12 +165,12 @@ export const WORDS_AFTER_NO_KEY = words(
     "查 | リーグ | レーベル | デビュー | 리그 | 레이블 | 데뷔",
 );
 /** Words before a letter that is not a note: "vitamin D major deficiency", "press key E". */
-export const WORDS_BEFORE_NO_NOTE = words(
+export const WORDS_BEFORE_NO_NOTE = phrases(
   "vitamin | plan | grade | group | class | team | category | hepatitis | series | division | size | cup | exit | appendix | " +
     "press key | press the key | hit key | hit the key | gruppe | groupe | grupo | gruppo",
 );
 /** Transposing instruments: "clarinet in A" does not state the song's key. */
-export const TRANSPOSING_INSTRUMENTS = words(
+export const TRANSPOSING_INSTRUMENTS = phrases(
   "clarinet | clarinets | horn | horns | trumpet | trumpets | cornet | saxophone | sax | klarinette | klarinetten | trompete | trompeten | hörner | " +
     "clarinette | cor | trompette | clarinete | trompeta | trompa | trompete | clarinetto | corno | tromba",
 );
@@ -191,19 +190,19 @@ export const METRE_WORDS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Words after a metre that give it another meaning: "polka dots", "the jig is up", "3/4 of the people", "4/4 stars". */
-export const WORDS_AFTER_NO_METRE = words(
+export const WORDS_AFTER_NO_METRE = phrases(
   "dot | dots | dotted | - dot | - dots | - dotted | is up | was up | " +
     "stars | sleeve | sleeves | length | full | empty | inch | inches | cup | cups | mile | miles | hour | hours | year | years | view | views | shot | shots | " +
     "- length | - sleeve | - sleeves | der | des | d' | de la | de los | de las | dei | delle | della | stunde | stunden | 的",
 );
 /** A dance word between one of these and a direction is a movement: "they waltz into the bar". */
-export const WORDS_BEFORE_DANCE_VERB = words(
+export const WORDS_BEFORE_DANCE_VERB = phrases(
   "they | we | you | i | he | she | it | to | who | couples | people",
 );
-export const DIRECTIONS = words("into | out | away | off | through | past");
+export const DIRECTIONS = phrases("into | out | away | off | through | past");
 
 /** Words before a heart rate: "pulse of 120". */
-export const HEART_RATES = words(
+export const HEART_RATES = phrases(
   "heart rate | heart rate of | heart rate is | heart rate at | heartbeat of | heartbeat at | pulse of | pulse is | pulse at | pulse rate of | puls von | " +
     "puls bei | herzfrequenz von | fréquence cardiaque de | pouls à | frecuencia cardiaca de | pulso de | frequência cardíaca de | battito cardiaco a | 心率 | 心拍数 | 심박수",
 );
@@ -233,27 +232,27 @@ export const PACES = tempos(`
 `);
 
 /** Nouns that a pace word before them describes, so that it is not the tempo: "slow attack". */
-export const WORDS_AFTER_NO_PACE = words(
+export const WORDS_AFTER_NO_PACE = phrases(
   "build | build-up | building | attack | release | decay | fade | fade-in | fade-out | motion | burn | burning | burner | cooker | swell | " +
     "swells | arpeggio | arpeggios | arps | hats | hi-hats | runs | tremolo | vibrato | lfo | filter | evolving | reverb | delay | food | lane | cars | " +
     "asleep | fashion | friends | money | autos",
 );
 
 /** Nouns that a pace word after them describes: "comida rápida". */
-export const WORDS_BEFORE_NO_PACE = words("comida | restauration | alimentation");
+export const WORDS_BEFORE_NO_PACE = phrases("comida | restauration | alimentation");
 /** Tempo marks that are also words; they count only at the start of a clause. */
-export const AMBIGUOUS_PACES = words("grave | presto | largo");
+export const AMBIGUOUS_PACES = phrases("grave | presto | largo");
 
-export const AMBIGUOUS_GENRES = words(
+export const AMBIGUOUS_GENRES = phrases(
   "house | garage | trap | rock | soul | country | metal | jungle | drone | swing | drill | doom | juke | rap | folk | march",
 );
 /** Determiners: a genre word after one, with at most one word between, has its other sense. */
-export const DETERMINERS = words(
+export const DETERMINERS = phrases(
   "a | an | the | my | your | our | his | her | their | its | this | that | these | those | every | no | one | in | ein | eine | einem | einen | das | mein | meine | " +
     "une | un | mon | ma",
 );
 /** Nouns that make the word before them a genre: "a house track". */
-export const WORDS_AFTER_GENRE = words(
+export const WORDS_AFTER_GENRE = phrases(
   "music | track | tracks | beat | beats | groove | grooves | song | songs | tune | tunes | anthem | anthems | banger | bangers | mix | jam | number | " +
     "piece | ballad | riff | riffs | guitar | guitars | drums | drum | band | bands | opera | vibe | vibes | style | feel | sound | loop | loops | instrumental | " +
     "for | vocal | vocals | bass | bassline | piano | classic | classics | production | - track | - beat | - groove | - song | - musik | - stück",
@@ -308,7 +307,7 @@ function tempos(table: string): { range: TempoRange; words: string[] }[] {
     .trim()
     .split("\n")
     .map((line) => {
-      const [, min, max, phrases = ""] = /^\s*(\d+)-(\d+): (.*)$/.exec(line) ?? [];
-      return { range: { min: Number(min), max: Number(max) }, words: words(phrases) };
+      const [, min, max, names = ""] = /^\s*(\d+)-(\d+): (.*)$/.exec(line) ?? [];
+      return { range: { min: Number(min), max: Number(max) }, words: words(names) };
     });
 }

@@ -1,7 +1,6 @@
 /** Fills empty tempo, key and time signature fields with facts stated in the caption. */
 import { readCaption } from "../../engine/caption/facts.js";
-import type { Statement } from "../../engine/caption/text.js";
-import type { TempoRange } from "../../engine/caption/words.js";
+import type { Statement, TempoRange } from "../../engine/caption/text.js";
 import { canonicalKeyScale } from "../../engine/metadata.js";
 import type { Metadata, Seed } from "../../engine/types.js";
 import { indexFromSeed } from "./seeds.js";
