@@ -15,7 +15,7 @@ import { pathIn, RESULT_URL } from "./audio-files.js";
 import { type AudioMeasures, DecodeError, measureAudio, openRecording } from "./decode.js";
 import { readLatents } from "./latents-file.js";
 import { repaintWindows } from "./repaint-windows.js";
-import { referencedUpload, uploadPath } from "./uploads.js";
+import { referencedUpload, UPLOAD_KINDS, type UploadKind, uploadName, uploadPath } from "./uploads.js";
 
 /** Limits of decoding for new requests, so that no client takes all places and jobs keep most of the processor. */
 const DECODERS = { places: 3, placesPerAddress: 2, waitingPerAddress: 64, retryAfterSeconds: 10 };
@@ -25,9 +25,6 @@ const REQUEST_WAIT = { maxWaitSeconds: 3, signal: undefined };
 const SILENT_PEAK = 1e-6;
 /** One latent frame, the shortest audio that can be encoded. */
 const MIN_SOURCE_SECONDS = 0.04;
-
-const KINDS = ["sourceAudio", "referenceAudio", "sourceLatents", "referenceLatents"] as const;
-type Kind = (typeof KINDS)[number];
 
 export interface AudioInputOptions {
   /** Directories that paths may point into, besides the service's own; null: any. */
@@ -51,7 +48,7 @@ export class AudioInputs {
   async claim(request: GenerationRequest): Promise<GenerationRequest> {
     const claimed = { ...request };
     try {
-      for (const kind of KINDS) claimed[kind] = await this.#claim(request[kind] ?? null, kind);
+      for (const kind of UPLOAD_KINDS) claimed[kind] = await this.#claim(request[kind] ?? null, kind);
       return claimed;
     } catch (error) {
       await this.unclaim(request, claimed);
@@ -59,7 +56,7 @@ export class AudioInputs {
     }
   }
 
-  async #claim(input: AudioInput | null, kind: Kind): Promise<AudioInput | null> {
+  async #claim(input: AudioInput | null, kind: UploadKind): Promise<AudioInput | null> {
     const { uploads } = this.options;
     const kept = input === null || input.isUpload ? null : referencedUpload(uploads.directory, input.path);
     if (kept !== null) {
@@ -77,7 +74,7 @@ export class AudioInputs {
 
   /** Removes the links of a request that was not accepted. */
   async unclaim(request: GenerationRequest, claimed: GenerationRequest): Promise<void> {
-    for (const kind of KINDS) {
+    for (const kind of UPLOAD_KINDS) {
       const path = claimed[kind]?.path;
       if (path !== undefined && path !== request[kind]?.path) await rm(path, { force: true });
     }
@@ -116,13 +113,10 @@ export class AudioInputs {
 
   /** Returns the request with real paths; repeated when the job runs, because files and links change. */
   async locate(request: GenerationRequest): Promise<GenerationRequest> {
-    return {
-      ...request,
-      sourceAudio: await this.#locate(request.sourceAudio, "src_audio_path"),
-      referenceAudio: await this.#locate(request.referenceAudio, "reference_audio_path"),
-      sourceLatents: await this.#locate(request.sourceLatents ?? null, "src_latents_path"),
-      referenceLatents: await this.#locate(request.referenceLatents ?? null, "ref_latents_path"),
-    };
+    const located = { ...request };
+    for (const kind of UPLOAD_KINDS)
+      located[kind] = await this.#locate(request[kind] ?? null, uploadName(kind));
+    return located;
   }
 
   /** Makes the recordings available to the machine that runs the task. @throws StoreError after removing them */
@@ -130,9 +124,7 @@ export class AudioInputs {
     if (this.options.uploads.store === null) return request;
     const published = { ...request };
     try {
-      for (const kind of KINDS) {
-        published[kind] = await this.#publish(request[kind] ?? null, kind);
-      }
+      for (const kind of UPLOAD_KINDS) published[kind] = await this.#publish(request[kind] ?? null, kind);
       return published;
     } catch (error) {
       await this.release(published).catch(() => {});
@@ -141,11 +133,14 @@ export class AudioInputs {
   }
 
   /** Uploads a local file; songs are in the store already. */
-  async #publish(input: AudioInput | null, kind: Kind): Promise<AudioInput | null> {
+  async #publish(input: AudioInput | null, kind: UploadKind): Promise<AudioInput | null> {
     const { songs, uploads } = this.options;
     if (input === null || (!input.isUpload && isWithin(songs.directory, input.path))) return input;
     const path = input.isUpload ? input.path : uploadPath(uploads.directory, kind, input.path);
-    if (!input.isUpload) await copyRecording(input.path, path);
+    if (!input.isUpload) {
+      const file = await openRecording(input.path, REQUEST_WAIT);
+      await pipeline(file.createReadStream(), createWriteStream(path, { flags: "wx" }));
+    }
     await uploads.publish(path);
     return { path, isUpload: true, bytes: (await stat(path)).size };
   }
@@ -166,17 +161,16 @@ export class AudioInputs {
     return path !== null && (await uploads.fetch(path)) ? path : null;
   }
 
-  async #locate(input: AudioInput | null, parameter: string): Promise<AudioInput | null> {
+  async #locate(input: AudioInput | null, name: string): Promise<AudioInput | null> {
     const { songs, uploads } = this.options;
     if (input === null || (input.isUpload && uploads.store === null)) return input;
     if (input.isUpload) {
       // The gateway that accepted the task may use another folder.
       const path = join(uploads.directory, basename(input.path));
       if (await uploads.fetch(path)) return { path, isUpload: true };
-      throw new RequestError(
-        `the upload ${parameter.replace(/_path$/, "")} is no longer stored; send it again`,
-      );
+      throw new RequestError(`the upload ${name} is no longer stored; send it again`);
     }
+    const parameter = `${name}_path`;
     assertPath(input.path, parameter);
     const candidate = resolve(songs.directory, pathIn(input.path, parameter));
     if (isWithin(songs.directory, candidate)) await songs.fetch(candidate);
@@ -220,11 +214,6 @@ export class AudioInputs {
   }
 }
 
-async function copyRecording(from: string, to: string): Promise<void> {
-  const file = await openRecording(from, REQUEST_WAIT);
-  await pipeline(file.createReadStream(), createWriteStream(to, { flags: "wx" }));
-}
-
 /** Makes a hard link, or a copy on a file system without hard links. False if `from` does not exist. */
 function isLinked(from: string, to: string): Promise<boolean> {
   return link(from, to)
@@ -237,7 +226,7 @@ function isLinked(from: string, to: string): Promise<boolean> {
 
 /** Files that are removed with the task. */
 export function uploadPathsOf(request: GenerationRequest): string[] {
-  return KINDS.map((kind) => request[kind]).flatMap((input) => (input?.isUpload ? input.path : []));
+  return UPLOAD_KINDS.map((kind) => request[kind]).flatMap((input) => (input?.isUpload ? input.path : []));
 }
 
 /** @throws RequestError for URLs and `~` paths, which are not supported */

@@ -7,22 +7,20 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { makeFolder } from "../storage/file-storage.js";
 
-/** Form fields of each kind of upload, preferred name first. */
+/**
+ * Form fields of each kind of upload, preferred name first. File names start with the first; messages use the last,
+ * which is also the name of the path parameter without `_path`.
+ */
 export const UPLOAD_FIELDS = {
-  referenceAudio: ["ref_audio", "reference_audio"],
   sourceAudio: ["ctx_audio", "src_audio"],
-  referenceLatents: ["ref_latents"],
+  referenceAudio: ["ref_audio", "reference_audio"],
   sourceLatents: ["src_latents"],
+  referenceLatents: ["ref_latents"],
 } as const;
 
 export type UploadKind = keyof typeof UPLOAD_FIELDS;
-
-const PREFIXES: Readonly<Record<UploadKind, string>> = {
-  referenceAudio: "ref_audio_",
-  sourceAudio: "ctx_audio_",
-  referenceLatents: "ref_latents_",
-  sourceLatents: "src_latents_",
-};
+export const UPLOAD_KINDS = Object.keys(UPLOAD_FIELDS) as UploadKind[];
+const PREFIXES = Object.values(UPLOAD_FIELDS).map(([first]) => `${first}_`);
 
 export interface Upload {
   /** Path of the stored file; null if the file arrived before a valid key and was not stored. */
@@ -31,12 +29,7 @@ export interface Upload {
 
 export type Uploads = Readonly<Record<UploadKind, Upload | null>>;
 
-export const NO_UPLOADS: Uploads = {
-  referenceAudio: null,
-  sourceAudio: null,
-  referenceLatents: null,
-  sourceLatents: null,
-};
+export const NO_UPLOADS: Uploads = byKind(() => null);
 
 export interface UploadLimits {
   directory: string;
@@ -44,17 +37,24 @@ export interface UploadLimits {
   maxFiles: number;
 }
 
+export function byKind<T>(get: (kind: UploadKind) => T): Record<UploadKind, T> {
+  return Object.fromEntries(UPLOAD_KINDS.map((kind) => [kind, get(kind)])) as Record<UploadKind, T>;
+}
+
+export function uploadName(kind: UploadKind): string {
+  return UPLOAD_FIELDS[kind].at(-1) as string;
+}
+
 /** Kind of upload of this field; null for other fields. */
 export function uploadKind(field: string): UploadKind | null {
-  const kinds = Object.keys(UPLOAD_FIELDS) as UploadKind[];
-  return kinds.find((kind) => (UPLOAD_FIELDS[kind] as readonly string[]).includes(field)) ?? null;
+  return UPLOAD_KINDS.find((kind) => (UPLOAD_FIELDS[kind] as readonly string[]).includes(field)) ?? null;
 }
 
 /** Path for a new upload. Only a plain extension of the client's file name is used. */
 export function uploadPath(directory: string, kind: UploadKind, clientName: string): string {
   const extension = extname(clientName);
   const suffix = /^\.[A-Za-z0-9]{1,11}$/.test(extension) ? extension : "";
-  return join(directory, `${PREFIXES[kind]}${randomUUID()}${suffix}`);
+  return join(directory, `${UPLOAD_FIELDS[kind][0]}_${randomUUID()}${suffix}`);
 }
 
 /** Name by which clients refer to a kept upload; the same on all servers of a fleet. */
@@ -62,8 +62,9 @@ export function uploadReference(path: string): string {
   return `upload:${basename(path)}`;
 }
 
-const UPLOAD_REFERENCE =
-  /^upload:((?:ref_audio|ctx_audio|ref_latents|src_latents)_[0-9a-f-]{36}(?:\.[A-Za-z0-9]{1,11})?)$/;
+const UPLOAD_REFERENCE = new RegExp(
+  `^upload:((?:${PREFIXES.join("|")})[0-9a-f-]{36}(?:\\.[A-Za-z0-9]{1,11})?)$`,
+);
 
 /** Path of a kept upload that a client refers to; null for other values. */
 export function referencedUpload(directory: string, value: string): string | null {
@@ -91,8 +92,7 @@ export async function removeOrphanUploads(
   isOwned: (path: string) => boolean,
 ): Promise<void> {
   await mkdir(directory, { recursive: true });
-  const prefixes = Object.values(PREFIXES);
-  const names = (await readdir(directory)).filter((name) => prefixes.some((p) => name.startsWith(p)));
+  const names = (await readdir(directory)).filter((name) => PREFIXES.some((p) => name.startsWith(p)));
   const orphans = names.map((name) => join(directory, name)).filter((path) => !isOwned(path));
   await Promise.all(orphans.map((path) => rm(path, { force: true })));
 }

@@ -352,16 +352,9 @@ const USES: Readonly<Record<Key, Use>> = {
   extractCodesOnly: { analyses: ["codes"] },
 };
 
-/** Name of a recording in warnings, uploaded or by path. */
-const NAMES: Partial<Record<Key, string>> = {
-  srcAudioPath: "src_audio",
-  referenceAudioPath: "reference_audio",
-  srcLatentsPath: "src_latents",
-  refLatentsPath: "ref_latents",
-};
-
-function nameOf(key: Key): string {
-  return NAMES[key] ?? namesOf(generationSchema.shape[key])[0];
+/** Name in warnings; a recording has one name, uploaded or by path. */
+export function nameOf(key: Key): string {
+  return namesOf(generationSchema.shape[key])[0].replace(/_(audio|latents)_path$/, "_$1");
 }
 
 export type UnusedParameters = ReadonlyMap<Key, string>;

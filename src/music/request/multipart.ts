@@ -7,10 +7,10 @@ import busboy from "busboy";
 import { describe, type Fields } from "../../parameters.js";
 import type { Authenticator } from "../access/access.js";
 import {
+  byKind,
   storeUpload,
   UPLOAD_FIELDS,
   type Upload,
-  type UploadKind,
   type UploadLimits,
   type Uploads,
   uploadKind,
@@ -175,15 +175,9 @@ class MultipartReader {
   }
 
   #uploads(): Uploads {
-    const of = (kind: UploadKind) =>
-      UPLOAD_FIELDS[kind].map((field) => this.#received.get(field)).find((upload) => upload !== undefined) ??
-      null;
-    return {
-      referenceAudio: of("referenceAudio"),
-      sourceAudio: of("sourceAudio"),
-      referenceLatents: of("referenceLatents"),
-      sourceLatents: of("sourceLatents"),
-    };
+    return byKind(
+      (kind) => UPLOAD_FIELDS[kind].flatMap((field) => this.#received.get(field) ?? [])[0] ?? null,
+    );
   }
 
   #fail(error: unknown): void {

@@ -10,12 +10,19 @@ import type { RangePolicy } from "../../config.js";
 import { canonicalKeyScale, LANGUAGES, NOTHING_KNOWN } from "../../engine/metadata.js";
 import type { Seed, SlotState } from "../../engine/types.js";
 import { describe, type Fields, namesOf } from "../../parameters.js";
-import { UPLOAD_FIELDS, type Upload, type Uploads } from "../audio/uploads.js";
+import {
+  UPLOAD_FIELDS,
+  type Upload,
+  type UploadKind,
+  type Uploads,
+  uploadKind,
+  uploadName,
+} from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
 import { assignSeeds, type SeedPositions } from "../song/seeds.js";
 import { NOTHING_STATED, type StatedFacts, statedFacts } from "../song/stated-facts.js";
 import { readCodes } from "./audio-codes.js";
-import { undecidedAtSubmission, unusedAtSubmission, warningsOf } from "./effects.js";
+import { nameOf, undecidedAtSubmission, unusedAtSubmission, warningsOf } from "./effects.js";
 import { FieldSources, NESTED_NAMES, parseField, parseObject } from "./fields.js";
 import { requestedAdapter } from "./loras.js";
 import { checkFinish } from "./output-parameters.js";
@@ -41,7 +48,12 @@ export interface GenerationContext {
 export function parseGenerationRequest(fields: Fields, context: GenerationContext): GenerationRequest {
   const warnings: string[] = [];
   const { parameters: sent, chosen } = parseParameters(fields, context, warnings);
-  const parameters = { ...sent, ...normalizeTracks(sent, warnings), ...normalizeWindows(sent) };
+  // A list of windows replaces the single window.
+  const windows = sent.repaintingWindows.length > 0 && {
+    repaintingStartSeconds: 0,
+    repaintingEndSeconds: null,
+  };
+  const parameters = { ...sent, ...normalizeTracks(sent, warnings), ...windows };
   warnOfUnknownFields(fields, warnings);
   warnOfUnknownTerms(parameters, warnings);
   const analysis = analysisOf(parameters);
@@ -55,12 +67,14 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
   const unused = unusedAtSubmission(chosen, { ...sent, analysis, hasCodes, latents });
   warnings.push(...warningsOf(unused));
   if (analysis === null) {
-    warnOfMissingCodes(parameters, warnings);
+    const { taskType, thinking } = parameters;
+    if (thinking && (taskType === "lego" || taskType === "complete")) {
+      warnings.push(`thinking writes no audio codes: task_type ${taskType} uses a source`);
+    }
     warnOfExtraSeeds(parameters, warnings);
   }
   const stated = statedIn({ ...parameters, analysis, hasCodes }, warnings);
-  if (parameters.taskType === "repaint" || parameters.taskType === "lego") checkWindow(parameters);
-  checkGuidanceInterval(parameters);
+  checkIntervals(parameters);
   if (analysis === null) checkOutput(parameters, warnings);
 
   const {
@@ -107,14 +121,6 @@ function parseParameters(
   return { parameters, chosen: changedParameters(parameters, context.uploads) };
 }
 
-/** Path parameter of each kind of upload. */
-const UPLOAD_KEYS: Partial<Record<keyof GenerationParameters, keyof Uploads>> = {
-  srcAudioPath: "sourceAudio",
-  referenceAudioPath: "referenceAudio",
-  srcLatentsPath: "sourceLatents",
-  refLatentsPath: "referenceLatents",
-};
-
 /** Parameters that differ from their defaults. An upload counts as its path parameter. */
 function changedParameters(
   parameters: GenerationParameters,
@@ -122,8 +128,8 @@ function changedParameters(
 ): (keyof GenerationParameters)[] {
   const keys = Object.keys(generationSchema.shape) as (keyof GenerationParameters)[];
   return keys.filter((key) => {
-    const kind = UPLOAD_KEYS[key];
-    if (kind !== undefined && uploads[kind] !== null) return true;
+    const kind = uploadKind(nameOf(key));
+    if (kind !== null && uploads[kind] !== null) return true;
     // True is the default of the published API, so clients send it with every request without choosing it.
     if (key === "useCotCaption" && parameters[key] === true) return false;
     return !isDeepStrictEqual(parameters[key], generationSchema.shape[key].parse(undefined));
@@ -176,13 +182,6 @@ function codesInUse(
   return readCodes(audioCodes, batchSize, slotOf(model).codebookSize);
 }
 
-/** Warns about tasks for which the language model writes text, but no audio codes. */
-function warnOfMissingCodes({ taskType, thinking }: GenerationParameters, warnings: string[]): void {
-  if (thinking && (taskType === "lego" || taskType === "complete")) {
-    warnings.push(`thinking writes no audio codes: task_type ${taskType} uses a source`);
-  }
-}
-
 function warnOfExtraSeeds(parameters: GenerationParameters, warnings: string[]): void {
   const { useRandomSeed, seed, lmSeeds, batchSize } = parameters;
   const lists = { seed: useRandomSeed ? [] : seed, lm_seed: lmSeeds };
@@ -202,25 +201,15 @@ function statedIn(needs: RecordingNeeds & GenerationParameters, warnings: string
   return statedFacts(words, needs, isWholeSong, warnings);
 }
 
-/** A list of windows replaces the single window. */
-function normalizeWindows({ repaintingWindows }: GenerationParameters): Partial<GenerationParameters> {
-  if (repaintingWindows.length === 0) return {};
-  return { repaintingStartSeconds: 0, repaintingEndSeconds: null };
-}
-
-/** Checks the window as far as possible without the source. */
-function checkWindow({
-  repaintingStartSeconds: start,
-  repaintingEndSeconds: end,
-}: GenerationParameters): void {
-  if (end !== null && start >= end) {
+/** Checks intervals, that to repaint as far as possible without the source. */
+function checkIntervals(parameters: GenerationParameters): void {
+  const { taskType, repaintingStartSeconds: start, repaintingEndSeconds: end } = parameters;
+  if ((taskType === "repaint" || taskType === "lego") && end !== null && start >= end) {
     throw new RequestError(`repainting_start must be below repainting_end, got ${start} and ${end}`);
   }
-}
-
-function checkGuidanceInterval({ cfgIntervalStart: start, cfgIntervalEnd: end }: GenerationParameters): void {
-  if (start > end) {
-    throw new RequestError(`cfg_interval_start must not be above cfg_interval_end, got ${start} and ${end}`);
+  const { cfgIntervalStart: from, cfgIntervalEnd: to } = parameters;
+  if (from > to) {
+    throw new RequestError(`cfg_interval_start must not be above cfg_interval_end, got ${from} and ${to}`);
   }
 }
 
@@ -250,30 +239,17 @@ function recordingsOf(needs: RecordingNeeds, uploads: Uploads): Record<keyof Upl
   const { taskType, analysis, hasCodes } = needs;
   const makesSongs = analysis === null;
   const readsSource = makesSongs ? taskType !== "text2music" && !hasCodes : analysis !== "metadata";
-  const input = (isRead: boolean, ...[field, upload, path]: Parameters<typeof inputOf>) =>
-    isRead ? inputOf(field, upload, path) : null;
-  const sourceLatents = input(
-    readsSource && makesSongs,
-    "src_latents",
-    uploads.sourceLatents,
-    needs.srcLatentsPath,
-  );
-  const sourceAudio = input(
-    readsSource && sourceLatents === null,
-    "src_audio",
-    uploads.sourceAudio,
-    needs.srcAudioPath,
-  );
+  const input = (isRead: boolean, kind: UploadKind, path: string | null) =>
+    isRead ? inputOf(kind, uploads[kind], path) : null;
+  const sourceLatents = input(readsSource && makesSongs, "sourceLatents", needs.srcLatentsPath);
+  const readsAudio = readsSource && sourceLatents === null;
+  const sourceAudio = input(readsAudio, "sourceAudio", needs.srcAudioPath);
   if (readsSource && sourceAudio === null && sourceLatents === null) {
     throw new RequestError(missingSource(needs));
   }
-  const referenceLatents = input(makesSongs, "ref_latents", uploads.referenceLatents, needs.refLatentsPath);
-  const referenceAudio = input(
-    makesSongs && referenceLatents === null,
-    "reference_audio",
-    uploads.referenceAudio,
-    needs.referenceAudioPath,
-  );
+  const referenceLatents = input(makesSongs, "referenceLatents", needs.refLatentsPath);
+  const hearsReference = makesSongs && referenceLatents === null;
+  const referenceAudio = input(hearsReference, "referenceAudio", needs.referenceAudioPath);
   return { sourceAudio, referenceAudio, sourceLatents, referenceLatents };
 }
 
@@ -292,11 +268,11 @@ function missingSource({ taskType, analysis }: RecordingNeeds): string {
 }
 
 /** An upload takes precedence over a path. */
-function inputOf(field: string, upload: Upload | null, path: string | null): AudioInput | null {
+function inputOf(kind: UploadKind, upload: Upload | null, path: string | null): AudioInput | null {
   if (upload === null) return path === null ? null : { path, isUpload: false };
   if (upload.path === null) {
     throw new RequestError(
-      `${field} was sent before a key and was discarded: send ai_token before the files, or the key in a header`,
+      `${uploadName(kind)} was sent before a key and was discarded: send ai_token before the files, or the key in a header`,
     );
   }
   return { path: upload.path, isUpload: true };

@@ -1,18 +1,10 @@
 /** Converts a parsed request back to a body that makes the same songs. */
 import { type Fields, namesOf } from "../../parameters.js";
-import { UPLOAD_FIELDS, uploadReference } from "../audio/uploads.js";
+import { UPLOAD_KINDS, uploadName, uploadReference } from "../audio/uploads.js";
 import type { Task, TaskState } from "../queue/store.js";
 import { loraFields } from "./loras.js";
 import { type Analysis, type AudioInput, generationSchema } from "./schema.js";
 import { makesStems } from "./stems.js";
-
-/** Path parameters of recordings. */
-const RECORDINGS = [
-  ["sourceAudio", generationSchema.shape.srcAudioPath],
-  ["referenceAudio", generationSchema.shape.referenceAudioPath],
-  ["sourceLatents", generationSchema.shape.srcLatentsPath],
-  ["referenceLatents", generationSchema.shape.refLatentsPath],
-] as const;
 
 const ANALYSES: Readonly<Record<Analysis, keyof typeof generationSchema.shape>> = {
   codes: "extractCodesOnly",
@@ -43,10 +35,10 @@ export function parametersOf({ request, state }: Pick<Task, "request" | "state">
   }
   if (request.loras) fields.loras = request.loras.map(loraFields);
   if (makesStems(request.taskType) && request.trackClasses.length > 0) delete fields.batch_size;
-  for (const [key, type] of RECORDINGS) {
-    const input = settled[key] as AudioInput | null | undefined;
-    if (input?.isUpload === false) fields[namesOf(type)[0]] = input.path;
-    else if (input && isKept(input, state)) fields[namesOf(type)[0]] = uploadReference(input.path);
+  for (const kind of UPLOAD_KINDS) {
+    const input = request[kind];
+    if (input?.isUpload === false) fields[`${uploadName(kind)}_path`] = input.path;
+    else if (input && isKept(input, state)) fields[`${uploadName(kind)}_path`] = uploadReference(input.path);
   }
   if (request.analysis) fields[namesOf(generationSchema.shape[ANALYSES[request.analysis]])[0]] = true;
   return fields;
@@ -58,16 +50,16 @@ function isKept({ isUpload, bytes }: AudioInput, state: TaskState): boolean {
 }
 
 export function keptUploads({ request, state }: Pick<Task, "request" | "state">): AudioInput[] {
-  return RECORDINGS.flatMap(([key]) => {
-    const input = request[key];
+  return UPLOAD_KINDS.flatMap((kind) => {
+    const input = request[kind];
     return input && isKept(input, state) ? input : [];
   });
 }
 
 /** Form fields of uploads that are not kept and must be sent again. */
 export function lostUploadFields({ request, state }: Pick<Task, "request" | "state">): string[] {
-  return RECORDINGS.flatMap(([key]) => {
-    const input = request[key];
-    return input?.isUpload && !isKept(input, state) ? (UPLOAD_FIELDS[key].at(-1) as string) : [];
+  return UPLOAD_KINDS.flatMap((kind) => {
+    const input = request[kind];
+    return input?.isUpload && !isKept(input, state) ? uploadName(kind) : [];
   });
 }
