@@ -3,9 +3,7 @@ import { access, constants } from "node:fs/promises";
 import { basename, dirname, extname, join, parse, resolve } from "node:path";
 import { Command, Option } from "commander";
 import { loadConfig } from "../config.js";
-import type { SongAdapter } from "../engine/types.js";
 import { AUDIO_FORMATS } from "../music/audio/formats.js";
-import type { GenerationRequest } from "../music/request/schema.js";
 import { isDirectory } from "../system/directory-lock.js";
 import { environmentWith, interruptSignal } from "./command.js";
 import { ProgressDisplay } from "./progress-display.js";
@@ -76,7 +74,10 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
         return { name, path: resolve(name) };
       },
       maxSourceSeconds: config.sourceMaxSeconds,
-      adapters: songAdaptersOf(request),
+      adapters: request.loras?.map(({ path, scale, doraEpsilon }) => {
+        const file = path as string;
+        return { name: basename(file), path: file, digest: file, scale, doraEpsilon };
+      }),
       usesLmByDefault: usesLmByDefault(
         config.initLanguageModel,
         config.languageModelDevice,
@@ -112,13 +113,6 @@ function parametersOf(prompt: string, options: GenerateOptions): Record<string, 
     audio_format: options.format ?? (extname(options.out).slice(1) || "mp3"),
     loras: options.lora?.map((path, index) => ({ path: resolve(path), scale: options.loraScale?.[index] })),
   };
-}
-
-function songAdaptersOf({ loras }: GenerationRequest): SongAdapter[] | undefined {
-  return loras?.map(({ path, scale, doraEpsilon }) => {
-    const file = path as string;
-    return { name: basename(file), path: file, digest: file, scale, doraEpsilon };
-  });
 }
 
 /** Fails early if the output path is not writable. */

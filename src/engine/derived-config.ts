@@ -15,11 +15,6 @@ const SAMPLING_RATE = 48_000;
 const FSQ_LEVELS: Readonly<Record<number, number[]>> = { 6: [8, 8, 8, 5, 5, 5] };
 const LAST_LAYER = /^layers\.(\d+)\./;
 
-/** Detects turbo models by file name, since weights do not show it. */
-function isTurboName(name: string): boolean {
-  return /turbo/i.test(name) && !/sft|base/i.test(name);
-}
-
 /** @throws Error naming the tensor that is missing or has an invalid shape */
 export function ditConfig(model: Shapes, name: string): ModelConfig {
   const { shape } = model;
@@ -32,7 +27,8 @@ export function ditConfig(model: Shapes, name: string): ModelConfig {
   const levels = FSQ_LEVELS[codeDimensions];
   return {
     model_type: "acestep",
-    is_turbo: isTurboName(name),
+    // Weights do not show it.
+    is_turbo: /turbo/i.test(name) && !/sft|base/i.test(name),
     hidden_size: hiddenSize,
     intermediate_size: at("decoder.layers.0.mlp.gate_proj.weight", 0),
     num_hidden_layers: layersBelow(model, "decoder."),

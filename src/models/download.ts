@@ -1,5 +1,5 @@
 /** Downloads one file, resuming partial ones, and verifies its checksum. */
-import { createHash, type Hash } from "node:crypto";
+import { createHash } from "node:crypto";
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { PullError } from "./errors.js";
@@ -24,7 +24,7 @@ export async function download(
     hex = await complete(handle, file, source, onBytes);
     await handle.sync();
   } catch (error) {
-    throw isNoSpace(error) ? diskFull(path, error) : error;
+    throw NO_SPACE.includes((error as NodeJS.ErrnoException).code ?? "") ? diskFull(path, error) : error;
   } finally {
     await handle.close();
   }
@@ -44,7 +44,10 @@ async function complete(
   source: FileSource,
   onBytes: (count: number) => void,
 ): Promise<string> {
-  const hash = startHash(file);
+  const hash =
+    file.checksum.algorithm === "sha256"
+      ? createHash("sha256")
+      : createHash("sha1").update(`blob ${file.sizeBytes}\0`);
   let sizeBytes = 0;
   const take = (chunk: Uint8Array) => {
     hash.update(chunk);
@@ -65,16 +68,6 @@ async function complete(
     }
   }
   return hash.digest("hex");
-}
-
-function startHash({ checksum, sizeBytes }: HubFile): Hash {
-  return checksum.algorithm === "sha256"
-    ? createHash("sha256")
-    : createHash("sha1").update(`blob ${sizeBytes}\0`);
-}
-
-function isNoSpace(error: unknown): boolean {
-  return NO_SPACE.includes((error as NodeJS.ErrnoException).code ?? "");
 }
 
 function diskFull(path: string, cause: unknown): PullError {

@@ -51,7 +51,13 @@ export function limitSize(ask: Fetch, maxBytes: number): Fetch {
     const limit = new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, controller) {
         bytes += chunk.length;
-        if (bytes > maxBytes) controller.error(new PullError("CHECKSUM", tooLong(response.url, maxBytes)));
+        if (bytes > maxBytes)
+          controller.error(
+            new PullError(
+              "CHECKSUM",
+              `${response.url} sends more than the ${maxBytes} bytes that are listed; the rest was not read`,
+            ),
+          );
         else controller.enqueue(chunk);
       },
     });
@@ -59,8 +65,4 @@ export function limitSize(ask: Fetch, maxBytes: number): Fetch {
     const own = new Response(response.body.pipeThrough(limit), { status, statusText, headers });
     return Object.defineProperty(own, "url", { value: response.url });
   };
-}
-
-function tooLong(url: string, maxBytes: number): string {
-  return `${url} sends more than the ${maxBytes} bytes that are listed; the rest was not read`;
 }

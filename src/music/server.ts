@@ -160,7 +160,10 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
   app.use(pageRoutes(DOCS));
   app.post(
     "/mcp",
-    requireKey(authenticator),
+    (request, _response, next) => {
+      authenticator.authorize(request);
+      next();
+    },
     express.raw({ type: () => true, limit: MAX_MCP_BYTES }),
     mcpRoute("music"),
   );
@@ -183,14 +186,6 @@ function readTarget(request: IncomingMessage): boolean {
   request.url = pathname + search;
   request.headers.host = host;
   return true;
-}
-
-/** Checks the key in the headers, before the body is read. */
-function requireKey(authenticator: Authenticator): RequestHandler {
-  return (request, _response, next) => {
-    authenticator.authorize(request);
-    next();
-  };
 }
 
 const identifyRequest: RequestHandler = (_request, response, next) => {

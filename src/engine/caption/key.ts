@@ -1,6 +1,6 @@
 /** Keys in captions: "F# min", "B-flat major", "a-Moll", "fa dièse mineur", "G大调", "嬰ヘ短調", "key of D". */
 import { isNegated } from "./negation.js";
-import { type MentionedFacts, Phrases, skipHyphen, statementAt, type Token, type TokenText } from "./text.js";
+import { type MentionedFacts, Phrases, skipHyphen, statementAt, type TokenText } from "./text.js";
 import type { Naming } from "./words.js";
 import * as lexicon from "./words.js";
 
@@ -129,7 +129,10 @@ function notesAt(text: TokenText, start: number): Note[] {
   const before = ACCIDENTALS_BEFORE.at(text, start);
   const at = before?.end ?? start;
   const token = text.tokens[at];
-  if (token === undefined || (text.isGlued(at) && at === start && text.isWord(at - 1) && isLatin(token)))
+  if (
+    token === undefined ||
+    (text.isGlued(at) && at === start && text.isWord(at - 1) && /\p{Script=Latin}/u.test(token.text))
+  )
     return [];
   const notes: Note[] = [];
   const [, letter, glued] = /^([a-g])(b|flat|sharp|)$/.exec(token.text) ?? [];
@@ -146,10 +149,6 @@ function notesAt(text: TokenText, start: number): Note[] {
     notes.push({ note: `${named.note}${accidental}`, namings: [named.naming], end });
   }
   return notes.filter(({ note }) => note.length <= 2);
-}
-
-function isLatin({ text }: Token): boolean {
-  return /\p{Script=Latin}/u.test(text);
 }
 
 function accidentalAt(text: TokenText, at: number): [accidental: string, end: number] {

@@ -207,7 +207,7 @@ export function withUniqueIds(samples: readonly DataSetSample[]): DataSetSample[
 export function trainingPrompts(dataSet: DataSet): Map<string, string> {
   const labeled = dataSet.samples.filter((sample) => sample.labeled);
   const genreCount = Math.floor((labeled.length * dataSet.genreRatio) / 100);
-  const ranked = labeled.map(({ id }) => id).sort(byHash);
+  const ranked = labeled.map(({ id }) => id).sort((a, b) => (sampleId(a) < sampleId(b) ? -1 : 1));
   const byGenre = new Set(ranked.slice(0, genreCount));
   return new Map(
     labeled.map((sample) => {
@@ -216,10 +216,6 @@ export function trainingPrompts(dataSet: DataSet): Map<string, string> {
       return [sample.id, withTag(text, sample.customTag || dataSet.customTag, dataSet.tagPosition)];
     }),
   );
-}
-
-function byHash(a: string, b: string): number {
-  return sampleId(a) < sampleId(b) ? -1 : 1;
 }
 
 function withTag(text: string, tag: string, position: TagPosition): string {

@@ -133,7 +133,13 @@ async function labelSample(
   return {
     ...sample,
     caption: sheet.caption || sample.caption,
-    ...(skipMetas ? {} : metasOf(sample, sheet)),
+    ...(skipMetas
+      ? {}
+      : {
+          bpm: sample.bpm ?? sheet.bpm,
+          keyScale: sample.keyScale || sheet.keyScale,
+          timeSignature: sample.timeSignature || sheet.timeSignature,
+        }),
     ...wordsOf(sample, sheet, { keepsOwn: hasWords && !rewrites && !transcribeLyrics }),
     labeled: true,
   };
@@ -163,14 +169,6 @@ async function listen(
     { languageModel, audioCodes, metadata, sampling: LISTENING, seed: drawSeed() },
     { signal },
   );
-}
-
-function metasOf(sample: DataSetSample, sheet: SongSheet) {
-  return {
-    bpm: sample.bpm ?? sheet.bpm,
-    keyScale: sample.keyScale || sheet.keyScale,
-    timeSignature: sample.timeSignature || sheet.timeSignature,
-  };
 }
 
 function wordsOf(sample: DataSetSample, sheet: SongSheet, { keepsOwn }: { keepsOwn: boolean }) {

@@ -245,7 +245,8 @@ export class FleetStore {
       await this.quarantine.moveEntries(keyOf("summaries"), damaged);
       for (const [id] of damaged) {
         const task = await this.restore(id);
-        if (task !== undefined) read[batch.indexOf(id)] = summaryOfRecord(task);
+        if (task !== undefined)
+          read[batch.indexOf(id)] = summaryOf(task, hasEnded(task.state) ? encodeTask(task).length : 0);
       }
       summaries.push(...read);
     }
@@ -316,10 +317,6 @@ function decodeFleetTask(id: string, record: Buffer): Task {
     throw new DamagedRecordError(id, "corrupt", "the record has no checksum");
   }
   return decodeTask(id, record);
-}
-
-function summaryOfRecord(task: Task): TaskSummary {
-  return summaryOf(task, hasEnded(task.state) ? encodeTask(task).length : 0);
 }
 
 /** Index that holds exactly the matching tasks; null if the summaries must be searched. */

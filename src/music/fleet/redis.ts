@@ -33,7 +33,8 @@ export class FleetRedis extends Redis {
         return command();
       });
     } catch (error) {
-      if (isRedisFault(error)) throw new FleetUnreachableError(error);
+      if (error instanceof Error && !(error instanceof StoreError) && REDIS_FAULTS.test(error.message))
+        throw new FleetUnreachableError(error);
       throw error;
     }
   }
@@ -97,10 +98,6 @@ export class FleetUnreachableError extends StoreError {
 
 const REDIS_FAULTS =
   /^(Stream isn't writeable|Connection is closed|Command timed out|Reached the max retries|connect E|read E|write E|getaddrinfo|NOAUTH|WRONGPASS|NOPERM|OOM|MISCONF|READONLY|LOADING|CLUSTERDOWN|MASTERDOWN)/;
-
-function isRedisFault(error: unknown): boolean {
-  return error instanceof Error && !(error instanceof StoreError) && REDIS_FAULTS.test(error.message);
-}
 
 /** True if a key's type or content is not what the command or script expects. */
 export function isDataFault(error: unknown): boolean {

@@ -149,12 +149,9 @@ export function decodeTask(id: string, record: Buffer): Task {
   if (task?.id !== id) throw new DamagedRecordError(id, "corrupt", "the task's id differs from its key");
   if (!STATES.includes(task.state))
     throw new DamagedRecordError(id, "corrupt", "the task's state is unknown");
-  if (!isObject(task.request)) throw new DamagedRecordError(id, "corrupt", "the task has no request");
+  if (!(typeof task.request === "object" && task.request !== null))
+    throw new DamagedRecordError(id, "corrupt", "the task has no request");
   return task;
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null;
 }
 
 function checkedBody(id: string, record: Buffer): Buffer {

@@ -15,7 +15,8 @@ export const codeItems = z
   .unknown()
   .transform((value): unknown[] | null => {
     const items = Array.isArray(value) && !isIntegerList(value) ? value : [value];
-    return items.every(isBlank) ? null : items;
+    const isBlank = (item: unknown) => item === null || (typeof item === "string" && item.trim() === "");
+  return items.every(isBlank) ? null : items;
   })
   .meta({
     type: ["string", "array"],
@@ -29,7 +30,10 @@ export const codeItems = z
  * @throws RequestError
  */
 export function readCodes(items: unknown[], batchSize: number, codebookSize: number | null): number[][] {
-  if (items.length > 1 && items.length !== batchSize) throw wrongCount(items.length, batchSize);
+  if (items.length > 1 && items.length !== batchSize)
+    throw new RequestError(
+      `audio_code_string must hold codes for one item or for each of batch_size ${batchSize}, got ${items.length}`,
+    );
   const codes = items.map(codesOf);
   if (!codes.every((item) => item !== undefined && item.length > 0 && item.length <= MAX_CODES)) {
     throw new RequestError(
@@ -53,16 +57,6 @@ function codesPerItem(codes: number[][], batchSize: number): number[][] {
     throw new RequestError("audio_code_string must hold the same number of codes for every item");
   }
   return perItem;
-}
-
-function wrongCount(count: number, batchSize: number): RequestError {
-  return new RequestError(
-    `audio_code_string must hold codes for one item or for each of batch_size ${batchSize}, got ${count}`,
-  );
-}
-
-function isBlank(value: unknown): boolean {
-  return value === null || (typeof value === "string" && value.trim() === "");
 }
 
 function isIntegerList(value: unknown[]): boolean {

@@ -62,18 +62,16 @@ export function parseChatRequest(body: Fields, policy: RangePolicy): ChatRequest
         lm_top_k: body.top_k,
       },
     },
-    recordings: audio.map((recording, index) => ({ ...recording, kind: kindOf(taskType, index) })),
+    recordings: audio.map((recording, index) => ({
+      ...recording,
+      kind: taskType === "text2music" || index > 0 ? "referenceAudio" : "sourceAudio",
+    })),
     isStream: isTrue(body.stream),
   };
 }
 
 function isTrue(value: unknown): boolean {
   return flag.safeParse(value).data === true;
-}
-
-/** The first recording is the source, except for text2music, where it is the timbre reference. */
-function kindOf(taskType: string, index: number): UploadKind {
-  return taskType === "text2music" || index > 0 ? "referenceAudio" : "sourceAudio";
 }
 
 interface Message {
@@ -108,7 +106,7 @@ function recordingOf(audio: unknown): Omit<Recording, "kind"> {
 function wordsOf(text: string, given: unknown, isInstrumental: boolean): { prompt: string; lyrics: string } {
   const prompt = tagged(text, "prompt");
   const lyrics = tagged(text, "lyrics");
-  const rest = untagged(text);
+  const rest = without(without(text, "prompt"), "lyrics").trim();
   const silence = isInstrumental ? "[inst]" : "";
   if (typeof given === "string" && given.trim() !== "") return { prompt: prompt ?? rest, lyrics: given };
   if (prompt === null && lyrics === null && looksLikeLyrics(text)) return { prompt: "", lyrics: text };
@@ -120,10 +118,6 @@ function tagged(text: string, tag: "prompt" | "lyrics"): string | null {
   const start = lower.indexOf(`<${tag}>`);
   const end = lower.indexOf(`</${tag}>`, start);
   return start < 0 || end < 0 ? null : text.slice(start + tag.length + 2, end).trim();
-}
-
-function untagged(text: string): string {
-  return without(without(text, "prompt"), "lyrics").trim();
 }
 
 /** Removes `<tag>…</tag>` from the text, in linear time (a regular expression would not be linear). */

@@ -51,7 +51,11 @@ export async function* renderSongs(
       const next = await first.engine.render(request, callOf(first, isHeard ? preview : undefined));
       rendered = {
         ...next,
-        timings: sum(rendered, next),
+        timings: {
+          conditions: rendered.timings.conditions + next.timings.conditions,
+          denoise: rendered.timings.denoise + next.timings.denoise,
+          decode: rendered.timings.decode + next.timings.decode,
+        },
         warnings: [...rendered.warnings, ...next.warnings],
       };
     }
@@ -66,14 +70,6 @@ function resultOf({ audio, latents }: Rendering, { sourceLatents }: Recordings):
   const [source = null] = audio;
   const [ownLatents = null] = latents;
   return sourceLatents === null ? { source } : { source: null, sourceLatents: ownLatents };
-}
-
-function sum({ timings: a }: Rendering, { timings: b }: Rendering): Rendering["timings"] {
-  return {
-    conditions: a.conditions + b.conditions,
-    denoise: a.denoise + b.denoise,
-    decode: a.decode + b.decode,
-  };
 }
 
 /** @param preview receives the audio of item 0 */

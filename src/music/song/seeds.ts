@@ -18,7 +18,7 @@ export function parseSeed(value: string | number): Seed | null | undefined {
   const text = String(value).trim();
   if (text === "") return null;
   if (!NUMERIC.test(text)) return undefined;
-  const whole = typeof value === "string" ? wholeDigits(text) : undefined;
+  const whole = typeof value === "string" ? /^\+?0*(\d+)$/.exec(text)?.[1] : undefined;
   if (whole !== undefined && whole.length > MAX_DIGITS) return undefined;
   const number = Math.trunc(Number(text));
   if (number < 0) return null;
@@ -26,11 +26,6 @@ export function parseSeed(value: string | number): Seed | null | undefined {
   if (!Number.isFinite(number)) return undefined;
   const seed = BigInt(whole ?? number);
   return seed <= MAX_SEED ? String(seed) : undefined;
-}
-
-/** Digits of a positive integer without leading zeros; undefined for other numbers. */
-function wholeDigits(text: string): string | undefined {
-  return /^\+?0*(\d+)$/.exec(text)?.[1];
 }
 
 /** A uniform seed from 0 to 2^32 - 1. */

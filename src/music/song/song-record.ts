@@ -1,5 +1,5 @@
 /** Metadata and texts in the record of a finished song. */
-import type { LyricLine, Metadata, Rendering, ScaledAdapter, SongScores } from "../../engine/types.js";
+import type { LyricLine, Metadata, Rendering, SongScores } from "../../engine/types.js";
 import type { SongMetas } from "../queue/store.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { PlannedComposition } from "./compose.js";
@@ -45,7 +45,9 @@ export function generationInfo(
     `- LM: metadata ${song.seconds.metadata.toFixed(2)}s, audio codes ${song.seconds.codes.toFixed(2)}s`,
     `- DiT: conditions ${conditions.toFixed(2)}s, diffusion ${denoise.toFixed(2)}s, decoding ${decode.toFixed(2)}s`,
     `Task: ${request.taskType}`,
-    ...(rendered.adapters.length === 0 ? [] : [adapterLine(rendered.adapters)]),
+    ...(rendered.adapters.length === 0
+      ? []
+      : [`LoRA: ${rendered.adapters.map(({ name, scale }) => `${name} at ${scale}`).join(", ")}`]),
     `Steps: ${request.timesteps === null ? request.inferenceSteps : request.timesteps.length - 1}`,
     `Noise: ${NOISE}`,
     ...(metas.bpm === null ? [] : [`BPM: ${metas.bpm}${isTempoMeasured ? " (measured)" : ""}`]),
@@ -64,8 +66,4 @@ export function lrcOf(lines: readonly LyricLine[]): string {
     return `[${two(hundredths / 6000)}:${two((hundredths / 100) % 60)}.${two(hundredths % 100)}]`;
   };
   return lines.map(({ seconds, text }) => stamp(seconds) + text).join("\n");
-}
-
-function adapterLine(adapters: readonly ScaledAdapter[]): string {
-  return `LoRA: ${adapters.map(({ name, scale }) => `${name} at ${scale}`).join(", ")}`;
 }

@@ -75,12 +75,12 @@ function spell({ min, max }: TempoRange): string {
 export function withStatedFacts(metadata: Metadata, facts: StatedFacts, seed: Seed): Metadata {
   return {
     ...metadata,
-    bpm: metadata.bpm ?? (facts.tempo === null ? null : tempoOf(facts.tempo, seed)),
+    bpm:
+      metadata.bpm ??
+      (facts.tempo === null
+        ? null
+        : facts.tempo.min + indexFromSeed(seed, facts.tempo.max - facts.tempo.min + 1)),
     keyScale: metadata.keyScale || facts.keyScale,
     timeSignature: metadata.timeSignature || facts.timeSignature,
   };
-}
-
-function tempoOf({ min, max }: TempoRange, seed: Seed): number {
-  return min + indexFromSeed(seed, max - min + 1);
 }

@@ -16,12 +16,11 @@ interface Titled {
 
 /** The user's title, or one from the words of the request. */
 export function titleOf({ title, request, result }: Titled): string {
-  const words = request.prompt.trim() || result?.prompt.trim() || firstLine(request.lyrics);
+  const words =
+    request.prompt.trim() ||
+    result?.prompt.trim() ||
+    (request.lyrics.split("\n").find((line) => /^\s*[^\s[]/.test(line)) ?? "");
   return title?.trim() || shortened(words) || request.taskType;
-}
-
-function firstLine(lyrics: string): string {
-  return lyrics.split("\n").find((line) => /^\s*[^\s[]/.test(line)) ?? "";
 }
 
 /** Cuts the text at a word boundary. */

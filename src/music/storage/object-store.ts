@@ -175,7 +175,7 @@ export class ObjectStore {
     try {
       return await ask();
     } catch (error) {
-      if (isLocalDiskFull(error)) throw error;
+      if (error instanceof Error && "code" in error && error.code === "ENOSPC") throw error;
       throw new StoreError("UNREACHABLE", refusal(this.location, error), { cause: error });
     }
   }
@@ -184,10 +184,6 @@ export class ObjectStore {
 function absent(error: unknown): null {
   if (statusOf(error) === 404) return null;
   throw error;
-}
-
-function isLocalDiskFull(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOSPC";
 }
 
 function statusOf(error: unknown): number | undefined {

@@ -90,7 +90,7 @@ export class TrainingRun {
   }
 
   #onError(error: Error): void {
-    if (this.record.state === "stopping" && codeOf(error) === "CANCELLED") {
+    if (this.record.state === "stopping" && (error as { code?: unknown }).code === "CANCELLED") {
       // The run was stopped before there was anything to save.
       this.#end("stopped");
       this.#appendLines(STOPPED_LINE);
@@ -111,10 +111,6 @@ export class TrainingRun {
     const { record } = this;
     record.lines = [...record.lines, ...lines].slice(-MAX_LINES);
   }
-}
-
-function codeOf(error: Error): unknown {
-  return (error as { code?: unknown }).code;
 }
 
 function finiteOrNull(value: number): number | null {
