@@ -2,12 +2,11 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { MusicEngine } from "../engine/types.js";
 import { droppedLogLines, type Logger } from "../system/log.js";
-import type { Task, TaskState } from "./queue/store.js";
+import { TASK_STATES, type Task } from "./queue/store.js";
 import type { TaskQueue } from "./queue/task-queue.js";
 
 /** Histogram bucket bounds: from the time of one token to that of the longest song on a slow machine. */
 const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800];
-const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
 
 export interface MetricSources {
   queue: TaskQueue;
@@ -67,7 +66,7 @@ export class Telemetry {
       registers,
       async collect() {
         const { counts } = await queue.statistics();
-        for (const state of STATES) this.set({ state }, counts[state]);
+        for (const state of TASK_STATES) this.set({ state }, counts[state]);
       },
     });
     new Counter({

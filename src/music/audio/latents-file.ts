@@ -8,7 +8,7 @@ import { writeFile } from "node:fs/promises";
 import { SAMPLE_RATE, type SongLatents } from "../../engine/types.js";
 import { isObject } from "../../parameters.js";
 import { writeAtomically } from "../../system/atomic-file.js";
-import { openRegular, UnusableFileError } from "../../system/regular-file.js";
+import { readRegular, UnusableFileError } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
 
 const LENGTH_BYTES = 8;
@@ -53,7 +53,7 @@ export async function readLatents(path: string, name: string, maxSeconds: number
   const refuse = (fault: string): never => {
     throw new RequestError(`${name} ${fault}`);
   };
-  const bytes = await readBytes(path).catch((error: unknown) => {
+  const bytes = await readRegular(path, MAX_BYTES).catch((error: unknown) => {
     if (error instanceof UnusableFileError) return refuse(error.fault);
     throw error;
   });
@@ -77,15 +77,6 @@ export async function readLatents(path: string, name: string, maxSeconds: number
       samplesOf(header.__metadata__, frames) ?? refuse("states a length that does not match its frames"),
     silentFrame: floatsOf(header.silence, silenceLength, data),
   };
-}
-
-async function readBytes(path: string): Promise<Buffer> {
-  const file = await openRegular(path, MAX_BYTES);
-  try {
-    return await file.readFile();
-  } finally {
-    await file.close();
-  }
 }
 
 function split(bytes: Buffer): { header: Record<string, unknown>; data: Buffer } | null {

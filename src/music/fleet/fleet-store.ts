@@ -5,7 +5,7 @@
 import { isOutstanding } from "../queue/callback-schedule.js";
 import { type CatalogFilter, hasEnded, pageOf, summaryOf, type TaskSummary } from "../queue/catalog.js";
 import { decodeTask, encodeTask } from "../queue/lmdb-store.js";
-import { DamagedRecordError, type Task, type TaskState } from "../queue/store.js";
+import { DamagedRecordError, TASK_STATES, type Task, type TaskState } from "../queue/store.js";
 import { SubmissionTakenError } from "../queue/task-queue.js";
 import { makeCallbackDue } from "./fleet-callbacks.js";
 import type { Quarantine } from "./quarantine.js";
@@ -19,7 +19,6 @@ import {
   WRITE_TASK_SCRIPT,
 } from "./task-scripts.js";
 
-const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
 /** Finished tasks cached for reads while Redis is unreachable. */
 const MAX_REMEMBERED = 200;
 /** How long a damaged task is reported as failed. */
@@ -262,7 +261,7 @@ export class FleetStore {
 
   async counts(): Promise<Record<TaskState | "total", number>> {
     const [queued, running, succeeded, failed] = (await this.redis.batch((pipeline) => {
-      for (const state of STATES) pipeline.zcard(keyOf("state", state));
+      for (const state of TASK_STATES) pipeline.zcard(keyOf("state", state));
     })) as number[] as [number, number, number, number];
     return { total: queued + running + succeeded + failed, queued, running, succeeded, failed };
   }

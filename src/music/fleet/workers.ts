@@ -3,7 +3,6 @@ import { z } from "zod";
 import type { Logger } from "../../system/log.js";
 import { HttpError, RequestError } from "../errors.js";
 import { namedModel } from "../models/models.js";
-import type { WorkerStatus } from "../queue/task-queue.js";
 import type { GenerationRequest } from "../request/schema.js";
 import { parseJson } from "./messages.js";
 import type { Quarantine } from "./quarantine.js";
@@ -32,22 +31,7 @@ for _, name in ipairs(redis.call('SMEMBERS', ARGV[1] .. ':workers')) do
 end
 return texts`;
 
-export interface Announcement extends WorkerStatus {
-  models: {
-    name: string;
-    slot: number;
-    is_loaded: boolean;
-    is_turbo: boolean;
-    /** Codebook size; absent in announcements of older versions. */
-    codebook_size?: number | null;
-    tasks: readonly string[] | null;
-    /** Fingerprint of the model's files; see `MusicEngine.fingerprint`. */
-    fingerprint: string;
-  }[];
-  payload_versions: number[];
-}
-
-const announcementSchema: z.ZodType<Announcement> = z.object({
+const announcementSchema = z.object({
   name: z.string(),
   version: z.string(),
   device: z.string(),
@@ -60,7 +44,10 @@ const announcementSchema: z.ZodType<Announcement> = z.object({
       slot: z.number(),
       is_loaded: z.boolean(),
       is_turbo: z.boolean(),
-      tasks: z.array(z.string()).nullable(),
+      /** Absent in announcements of older versions. */
+      codebook_size: z.number().nullable().optional(),
+      tasks: z.array(z.string()).readonly().nullable(),
+      /** Fingerprint of the model's files; see `MusicEngine.fingerprint`. */
       fingerprint: z.string(),
     }),
   ),
@@ -68,6 +55,7 @@ const announcementSchema: z.ZodType<Announcement> = z.object({
   is_draining: z.boolean(),
   payload_versions: z.array(z.number()),
 });
+export type Announcement = z.output<typeof announcementSchema>;
 
 /** Whether the text is the name of a task queue. */
 export function isTaskQueueName(text: string): boolean {

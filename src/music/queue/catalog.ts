@@ -1,30 +1,32 @@
 /** In-memory index of the tasks in a store: lists and searches read no records, which may be large. */
 import { basename } from "node:path";
+import { z } from "zod";
 import { keptUploads } from "../request/replay.js";
 import { encodeTask } from "./lmdb-store.js";
-import { filesOf, type StoredTask, type Task, type TaskState, type TaskStore } from "./store.js";
+import { filesOf, type StoredTask, TASK_STATES, type Task, type TaskState, type TaskStore } from "./store.js";
 
 /** Maximum number of characters of each text of a task that are searched. */
 const MAX_SEARCHED = 512;
 
-export interface TaskSummary {
-  id: string;
-  sequence: number;
-  state: TaskState;
-  isFavorite: boolean;
-  submissionKey: string | undefined;
-  retakeOf: string | undefined;
+export const summarySchema = z.object({
+  id: z.string(),
+  sequence: z.number(),
+  state: z.enum(TASK_STATES),
+  isFavorite: z.boolean(),
+  submissionKey: z.string().optional(),
+  retakeOf: z.string().optional(),
   /** Searchable text in lower case. */
-  words: string;
+  words: z.string(),
   /** Time on the service clock when the task ended; null until then. */
-  finishedAtMs: number | null;
-  audioNames: string[];
+  finishedAtMs: z.number().nullable(),
+  audioNames: z.array(z.string()),
   /** Uploaded recordings that are kept with the task's songs. */
-  uploadNames: string[];
+  uploadNames: z.array(z.string()).default([]),
   /** Total size of songs and uploads. */
-  audioBytes: number;
-  recordBytes: number;
-}
+  audioBytes: z.number(),
+  recordBytes: z.number(),
+});
+export type TaskSummary = z.output<typeof summarySchema>;
 
 export function summaryOf(task: Task, recordBytes: number): TaskSummary {
   const { id, sequence, state, favorite = false, submission, retakeOf, title = "", request, result } = task;

@@ -25,7 +25,15 @@ import {
   type TaskQueue,
   type TaskRunner,
 } from "./task-queue.js";
-import { acceptedTask, logFields, type Outcome, retryDelayMs, stopRuns, TaskRun } from "./task-run.js";
+import {
+  acceptedTask,
+  logFields,
+  type Outcome,
+  type RunningTask,
+  retryDelayMs,
+  stopRuns,
+  TaskRun,
+} from "./task-run.js";
 
 export interface QueueOptions {
   /** Maximum number of waiting tasks; 0: no limit. */
@@ -59,15 +67,11 @@ interface WaitingTask {
   isHeld: boolean;
 }
 
-interface RunningTask {
+interface QueueRun extends RunningTask {
   task: WaitingTask;
-  job: TaskRun;
-  ended: Promise<void>;
   /** Set if the end of the job could not be recorded. Recording is retried. */
   failure: StoreError | null;
   onFailure: (() => void)[];
-  /** Detached: the task was requeued, so results of this run are ignored. */
-  isAbandoned: boolean;
 }
 
 /**
@@ -87,7 +91,7 @@ export class EmbeddedQueue implements TaskQueue {
   readonly #interrupted: string[] = [];
   /** Number of accepted tasks that are being stored. */
   #admitting = 0;
-  readonly #running = new Map<string, RunningTask>();
+  readonly #running = new Map<string, QueueRun>();
   #nextSequence = 1;
   #started = false;
   /** Aborts retries of store writes. */
@@ -307,7 +311,7 @@ export class EmbeddedQueue implements TaskQueue {
       const task = this.#takeNext();
       if (task === undefined) return;
       const job = new TaskRun();
-      const work: RunningTask = {
+      const work: QueueRun = {
         task,
         job,
         ended: Promise.resolve(),
@@ -344,7 +348,7 @@ export class EmbeddedQueue implements TaskQueue {
     }, delayMs).unref();
   }
 
-  async #work(work: RunningTask): Promise<void> {
+  async #work(work: QueueRun): Promise<void> {
     const task = await this.#begin(work);
     if (task === null) return;
     const { job } = work;
@@ -364,7 +368,7 @@ export class EmbeddedQueue implements TaskQueue {
   }
 
   /** Null if the task could not start. The task is then requeued, or skipped if its record is unusable. */
-  async #begin({ task: waiting, job }: RunningTask): Promise<Task | null> {
+  async #begin({ task: waiting, job }: QueueRun): Promise<Task | null> {
     this.#statistics.stateChanged("queued", "running");
     try {
       const startedAtMs = Date.now();
@@ -391,7 +395,7 @@ export class EmbeddedQueue implements TaskQueue {
   }
 
   /** Retries until the end is stored or the queue stops. */
-  async #recordEnd(work: RunningTask, outcome: Outcome): Promise<void> {
+  async #recordEnd(work: QueueRun, outcome: Outcome): Promise<void> {
     for (let attempt = 0; ; attempt++) {
       try {
         await this.#settle(work, outcome);
@@ -410,7 +414,7 @@ export class EmbeddedQueue implements TaskQueue {
     }
   }
 
-  async #settle({ task }: RunningTask, outcome: Outcome): Promise<void> {
+  async #settle({ task }: QueueRun, outcome: Outcome): Promise<void> {
     if (outcome.state !== "queued") return this.#finish(task.id, "running", outcome);
     await this.#change(task.id, (current) => ({ ...current, state: "queued" }));
     this.#enqueue(task);
@@ -444,7 +448,7 @@ function isBefore(a: WaitingTask, b: WaitingTask): boolean {
 }
 
 /** Resolves when the job has ended. @throws StoreError if its end could not be recorded yet */
-async function endOrFailure(work: RunningTask): Promise<void> {
+async function endOrFailure(work: QueueRun): Promise<void> {
   const failed = new Promise<void>((resolve) => {
     if (work.failure === null) work.onFailure.push(resolve);
     else resolve();

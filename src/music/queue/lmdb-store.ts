@@ -3,7 +3,7 @@ import { mkdirSync, statfsSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { open, type RootDatabase } from "lmdb";
 import { StoreError } from "../errors.js";
-import { DamagedRecordError, type StoredTask, type Task, type TaskState, type TaskStore } from "./store.js";
+import { DamagedRecordError, type StoredTask, TASK_STATES, type Task, type TaskStore } from "./store.js";
 
 /** Tasks that a scan reads before it yields to the event loop. */
 const SCAN_BATCH = 10;
@@ -123,7 +123,6 @@ function freeBytesOf(directory: string): number {
  */
 const VERSION = 1;
 const HEADER = /^carillon-task (\d+) ([0-9a-f]{32})$/;
-const STATES: readonly TaskState[] = ["queued", "running", "succeeded", "failed"];
 const LINE_FEED = 0x0a;
 const OPENING_BRACE = 0x7b;
 
@@ -147,7 +146,7 @@ export function decodeTask(id: string, record: Buffer): Task {
     throw new DamagedRecordError(id, "corrupt", "the record is not valid JSON");
   }
   if (task?.id !== id) throw new DamagedRecordError(id, "corrupt", "the task's id differs from its key");
-  if (!STATES.includes(task.state))
+  if (!TASK_STATES.includes(task.state))
     throw new DamagedRecordError(id, "corrupt", "the task's state is unknown");
   if (!(typeof task.request === "object" && task.request !== null))
     throw new DamagedRecordError(id, "corrupt", "the task has no request");

@@ -4,7 +4,7 @@ import type { Seed } from "../../engine/types.js";
 import type { AudioFiles } from "../audio/audio-files.js";
 import { lostUploadFields, parametersOf } from "../request/replay.js";
 import { TASK_TYPES } from "../request/schema.js";
-import type { Task } from "./store.js";
+import { TASK_STATES, type Task } from "./store.js";
 import type { LiveState } from "./task-queue.js";
 import {
   latentsSchema,
@@ -51,7 +51,7 @@ export const taskRowSchema = z
   .object({
     task_id: z.string(),
     task_type: z.enum(TASK_TYPES),
-    state: z.enum(["queued", "running", "succeeded", "failed"]),
+    state: z.enum(TASK_STATES),
     status: taskStatusSchema,
     stage: z.string(),
     progress: z.number().min(0).max(1),

@@ -89,7 +89,7 @@ export class TaskRun {
   }
 }
 
-interface RunningTask {
+export interface RunningTask {
   task: { id: string; requestId?: string | undefined };
   job: TaskRun;
   ended: Promise<void>;

@@ -16,7 +16,7 @@ export const codeItems = z
   .transform((value): unknown[] | null => {
     const items = Array.isArray(value) && !isIntegerList(value) ? value : [value];
     const isBlank = (item: unknown) => item === null || (typeof item === "string" && item.trim() === "");
-  return items.every(isBlank) ? null : items;
+    return items.every(isBlank) ? null : items;
   })
   .meta({
     type: ["string", "array"],

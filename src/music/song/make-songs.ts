@@ -87,7 +87,7 @@ export async function makeSongs(
   const recordings = await readRecordings(context);
   const ready = await readySlot(context);
   const allowed = withinModelLimits(context, ready.isTurbo);
-  const songs: Song[] = [];
+  const songs: Awaited<ReturnType<typeof finishSong>>[] = [];
   try {
     const own = request.seeds.map((_, item) => ({ ...context, request: requestForItem(allowed, item) }));
     const composed = await compose(own, lm, secondsOf(recordings));
@@ -95,9 +95,9 @@ export async function makeSongs(
       const item = songs.length;
       progress.beginSongs(item, 1);
       const song = composed[item] as PlannedComposition;
-      const latentsFile = destination(item, "latents");
-      const parts = { lm, recordings, ready, song, rendered, writesTags, latentsFile };
-      songs.push(await finishSong(own[item] as SongContext, { ...parts, ...destination(item, "audio") }));
+      const files = { audioFile: destination(item, "audio"), latentsFile: destination(item, "latents") };
+      const parts = { lm, recordings, ready, song, rendered, writesTags, ...files };
+      songs.push(await finishSong(own[item] as SongContext, parts));
     }
   } catch (error) {
     for (const [item, { path }] of songs.entries()) {
@@ -107,14 +107,8 @@ export async function makeSongs(
     throw error;
   }
 
-  warnings.push(
-    ...warningsOf(
-      unusedInSongs(
-        request.chosen ?? [],
-        songs.map(({ facts }) => facts),
-      ),
-    ),
-  );
+  const facts = songs.map((song) => song.facts);
+  warnings.push(...warningsOf(unusedInSongs(request.chosen ?? [], facts)));
 
   const totalSeconds = (performance.now() - startedMs) / 1000;
   const audioFiles = songs.map(({ name, bytes, latents, inputs, model }, item) => {
@@ -130,16 +124,6 @@ export async function makeSongs(
     analysis: null,
     warnings: [...new Set(warnings)],
   };
-}
-
-interface Song {
-  name: string;
-  path: string;
-  bytes: number;
-  latents: { name: string; bytes: number } | null;
-  inputs: SongInputs;
-  model: string;
-  facts: SongFacts;
 }
 
 function requestForItem(request: GenerationRequest, item: number): GenerationRequest {
@@ -161,15 +145,15 @@ interface SongParts {
   song: PlannedComposition;
   rendered: Rendering;
   writesTags: boolean;
-  name: string;
-  path: string;
-  latentsFile: { name: string; path: string };
+  audioFile: ReturnType<Destination>;
+  latentsFile: ReturnType<Destination>;
 }
 
 /** Scores, encodes and describes a rendered song. */
-async function finishSong(context: SongContext, parts: SongParts): Promise<Song> {
+async function finishSong(context: SongContext, parts: SongParts) {
   const { request, progress, signal, warnings } = context;
-  const { lm, recordings, ready, song, rendered, writesTags, name, path } = parts;
+  const { lm, recordings, ready, song, rendered, writesTags } = parts;
+  const { name, path } = parts.audioFile;
   const sourceSeconds = secondsOf(recordings);
   warnings.push(...rendered.warnings);
   progress.enter("encode");
@@ -214,7 +198,7 @@ async function finishSong(context: SongContext, parts: SongParts): Promise<Song>
     latents,
     model,
     facts,
-    inputs: { song, rendered, metas, isTempoMeasured, scores, peaks: peaksOf(audio) },
+    inputs: { song, rendered, metas, isTempoMeasured, scores, peaks: peaksOf(audio) } satisfies SongInputs,
   };
 }
 
