@@ -21,7 +21,6 @@ const MAX_ELEMENTS = 1000;
 /** Attached to zod issues that the parser can correct; `use` undefined means the default. */
 export interface Replacement {
   use: unknown;
-  /** The range policy may reject the value instead. */
   isRange?: boolean;
 }
 
@@ -33,9 +32,16 @@ export function refuse(context: Context, message: string, input: unknown): never
   return z.NEVER;
 }
 
-/** As `refuse`, with a replacement that the parser uses; undefined: the default. */
-export function replaceValue(context: Context, message: string, input: unknown, replacement: unknown): never {
-  context.issues.push({ code: "custom", message, input, params: { use: replacement } satisfies Replacement });
+/** As `refuse`, with a replacement that the parser uses unless `isRange` and the range policy rejects the value. */
+export function replaceValue(
+  context: Context,
+  message: string,
+  input: unknown,
+  replacement: unknown,
+  isRange = false,
+): never {
+  const params = { use: replacement, isRange } satisfies Replacement;
+  context.issues.push({ code: "custom", message, input, params });
   return z.NEVER;
 }
 
@@ -43,22 +49,6 @@ export function replaceValue(context: Context, message: string, input: unknown, 
 const MAX_TEXT = 4096;
 /** Maximum characters of lyrics; models read a quarter as much. */
 const MAX_LYRICS = 32_768;
-
-/** As `replaceValue`, for a number outside its range, which the range policy may reject instead. */
-export function reportOutOfRange(
-  context: Context,
-  message: string,
-  input: unknown,
-  replacement: unknown,
-): never {
-  context.issues.push({
-    code: "custom",
-    message,
-    input,
-    params: { use: replacement, isRange: true } satisfies Replacement,
-  });
-  return z.NEVER;
-}
 
 const NOT_FINITE = /^[+-]?(nan|inf|infinity)$/i;
 export const TRUE_WORDS: readonly string[] = ["true", "yes", "y", "on"];

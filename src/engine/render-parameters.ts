@@ -16,7 +16,6 @@ import {
   parameter,
   refuse,
   replaceValue,
-  reportOutOfRange,
   within,
 } from "../parameters.js";
 
@@ -45,7 +44,9 @@ const timesteps = z
 export const inferenceSteps = (max: number) => {
   const message = `must be from 1 to ${max}`;
   const steps = integer
-    .transform((count, context) => (count < 1 ? reportOutOfRange(context, message, count, undefined) : count))
+    .transform((count, context) =>
+      count < 1 ? replaceValue(context, message, count, undefined, true) : count,
+    )
     .pipe(z.number().max(max, message).meta({ type: "integer", minimum: 1 }));
   return parameter(
     "inference_steps",

@@ -77,36 +77,19 @@ export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   if (!(error instanceof Error)) return new HttpError(500, "Internal server error", {}, { cause: error });
 
-  if (error instanceof StoreError) {
-    return new HttpError(error.code === "DISK_FULL" ? 507 : 503, error.message, {}, { cause: error });
-  }
-
+  const answer = (status: number, detail = error.message.split("\n", 1)[0] as string, headers = {}) =>
+    new HttpError(status, detail, headers, { cause: error });
+  if (error instanceof StoreError) return answer(error.code === "DISK_FULL" ? 507 : 503, error.message);
   if (error instanceof UnusableFileError) return new RequestError(error.message, { cause: error });
-
   const { code, status } = error as Error & { code?: unknown; status?: unknown };
-  if (code === "ENOSPC") return new HttpError(507, "The server's disk is full", {}, { cause: error });
-  if (code === "SYSTEM_BUSY") {
-    return new HttpError(
-      503,
-      firstLine(error.message),
-      { "Retry-After": BUSY_RETRY_SECONDS },
-      { cause: error },
-    );
-  }
-  if (code === "FFMPEG_MISSING") return new HttpError(500, firstLine(error.message), {}, { cause: error });
+  if (code === "ENOSPC") return answer(507, "The server's disk is full");
+  if (code === "SYSTEM_BUSY") return answer(503, undefined, { "Retry-After": BUSY_RETRY_SECONDS });
+  if (code === "FFMPEG_MISSING") return answer(500);
   const engineStatus = ENGINE_STATUS.get(code);
-  if (engineStatus !== undefined) {
-    return new HttpError(engineStatus, firstLine(error.message), {}, { cause: error });
-  }
-  if (typeof status === "number" && status >= 400 && status < 500) {
-    // Express could not decode the URL.
-    return new HttpError(400, firstLine(error.message), {}, { cause: error });
-  }
-  return new HttpError(500, "Internal server error", {}, { cause: error });
-}
-
-function firstLine(message: string): string {
-  return message.split("\n", 1)[0] as string;
+  if (engineStatus !== undefined) return answer(engineStatus);
+  // Express could not decode the URL.
+  if (typeof status === "number" && status >= 400 && status < 500) return answer(400);
+  return answer(500, "Internal server error");
 }
 
 /** The application's last error handler: logs server faults, and sends the client one line, filtered by `shown`. */

@@ -13,11 +13,6 @@ export interface MetricSources {
   engine: MusicEngine;
 }
 
-interface RunningStage {
-  stage: string;
-  startedMs: number;
-}
-
 /** Task id and request id (`X-Request-Id`), in every log line about a task. */
 interface TaskNames {
   task: string;
@@ -27,7 +22,7 @@ interface TaskNames {
 export class Telemetry {
   readonly #registry = new Registry();
   /** Current stage of each task, by task id. */
-  readonly #stages = new Map<string, RunningStage>();
+  readonly #stages = new Map<string, { stage: string; startedMs: number }>();
   readonly #stageSeconds: Histogram<"stage">;
   readonly #jobSeconds: Histogram<"task_type">;
   readonly #ended: Counter<"task_type" | "outcome">;
@@ -38,21 +33,10 @@ export class Telemetry {
     private readonly log: Logger,
   ) {
     const registers = [this.#registry];
-    const buckets = SECONDS;
-    this.#stageSeconds = new Histogram({
-      name: "carillon_stage_seconds",
-      help: "Duration of a task stage",
-      labelNames: ["stage"],
-      buckets,
-      registers,
-    });
-    this.#jobSeconds = new Histogram({
-      name: "carillon_job_seconds",
-      help: "Duration of a task",
-      labelNames: ["task_type"],
-      buckets,
-      registers,
-    });
+    const histogram = <Label extends string>(name: string, help: string, label: Label) =>
+      new Histogram({ name, help, labelNames: [label], buckets: SECONDS, registers });
+    this.#stageSeconds = histogram("carillon_stage_seconds", "Duration of a task stage", "stage");
+    this.#jobSeconds = histogram("carillon_job_seconds", "Duration of a task", "task_type");
     this.#ended = new Counter({
       name: "carillon_tasks_ended_total",
       help: "Tasks ended since the process started",

@@ -109,25 +109,15 @@ function describe(
   operation: Operation,
   reference: (type: z.ZodType) => JsonSchema,
 ): OpenApiOperation {
-  const {
-    tag,
-    summary,
-    description,
-    query,
-    headers = {},
-    body,
-    files,
-    answer,
-    errors = [],
-    example,
-  } = operation;
+  const { summary, description, query, headers = {}, body, errors = [] } = operation;
   const text = { type: "string" };
   const inQuery = query === undefined ? [] : Object.entries(propertiesOf(query));
-  const failure = { "application/json": { schema: reference(errorAnswer) } };
+  const content = { "application/json": { schema: reference(errorAnswer) } };
+  const failed = (description = "") => ({ description, content });
   const takesBody = ["POST", "PUT", "PATCH"].includes(method);
   const statuses = [...new Set([...COMMON_ERRORS, ...(takesBody ? BODY_ERRORS : []), ...errors])].sort();
   return {
-    tags: [tag],
+    tags: [operation.tag],
     operationId: operationId(method, path),
     summary,
     ...(description && { description }),
@@ -152,16 +142,13 @@ function describe(
         schema: text,
       })),
     ],
-    ...(body && { requestBody: { content: bodyContent(body, files, example) } }),
+    ...(body && { requestBody: { content: bodyContent(body, operation) } }),
     responses: {
-      200: successOf(answer, reference),
+      200: successOf(operation.answer, reference),
       ...Object.fromEntries(
-        statuses.map((status) => [
-          status,
-          { description: ERRORS[status] ?? STATUS_CODES[status] ?? "", content: failure },
-        ]),
+        statuses.map((status) => [status, failed(ERRORS[status] ?? STATUS_CODES[status])]),
       ),
-      default: { description: "Any other failure", content: failure },
+      default: failed("Any other failure"),
     },
   };
 }
@@ -172,7 +159,7 @@ function operationId(method: string, path: string): string {
   return [method.toLowerCase(), ...parts].join("");
 }
 
-function bodyContent(body: Parameters, files: readonly string[] | undefined, example?: JsonSchema) {
+function bodyContent(body: Parameters, { files, example }: Operation) {
   const schema = schemaOfBody(body);
   const content = Object.fromEntries(FORMS.map((type) => [type, { schema, ...(example && { example }) }]));
   if (files === undefined) return content;
@@ -216,10 +203,7 @@ function propertiesOf(parameters: Parameters): Record<string, JsonSchema> {
     const { $schema, ...schema } = toJsonSchema(type, "output");
     return [name, { ...schema, ...(aliases.length > 0 && { "x-aliases": aliases }) }];
   });
-  const objects = Object.entries(parameters.objects ?? {}).map(([name, inner]) => [
-    name,
-    schemaOfBody(inner),
-  ]);
+  const objects = Object.entries(parameters.objects ?? {}).map(([name, body]) => [name, schemaOfBody(body)]);
   return Object.fromEntries([...entries, ...objects]);
 }
 

@@ -11,7 +11,6 @@ import {
   NUMERIC,
   refuse,
   replaceValue,
-  reportOutOfRange,
   textOrNull,
   trimmed,
 } from "../../parameters.js";
@@ -39,13 +38,9 @@ export const seedPositions = z
       seed === null || typeof seed === "string" || seed === Number(elements[i]);
     if (seeds.every(isLiteral)) return used;
     const isTooLarge = seeds.some((seed, i) => seed === undefined && isSeed(elements[i] as string | number));
-    const report = isTooLarge ? reportOutOfRange : replaceValue;
-    return report(
-      context,
-      `must hold integers from -1 to ${MAX_SEED}`,
-      value,
-      used.map((seed) => seed ?? -1),
-    );
+    const message = `must hold integers from -1 to ${MAX_SEED}`;
+    const replacement = used.map((seed) => seed ?? -1);
+    return replaceValue(context, message, value, replacement, isTooLarge);
   })
   .meta({
     type: ["integer", "array", "string"],
@@ -159,7 +154,7 @@ export const topP = (fallback: number) =>
 
 export const repetitionPenalty = finiteNumber
   .transform((penalty, context) =>
-    penalty > 0 ? penalty : reportOutOfRange(context, "must be above 0", penalty, undefined),
+    penalty > 0 ? penalty : replaceValue(context, "must be above 0", penalty, undefined, true),
   )
   .meta({ type: "number", exclusiveMinimum: 0 });
 

@@ -11,11 +11,10 @@ import { ConcurrencyLimit } from "../access/concurrency-limit.js";
 import type { AudioFiles, FoundAudio } from "../audio/audio-files.js";
 import { decodeAudio } from "../audio/decode.js";
 import { encodeAudio } from "../audio/encode.js";
-import { AUDIO_FORMATS, AUDIO_PROFILES, type AudioFormat, contentTypeOf } from "../audio/formats.js";
-import type { SongTags } from "../audio/tags.js";
+import { AUDIO_FORMATS, AUDIO_PROFILES, contentTypeOf } from "../audio/formats.js";
 import { HttpError, RequestError } from "../errors.js";
 import { strictParser } from "../request/fields.js";
-import { type AudioFinish, checkFinish, finishParameters } from "../request/output-parameters.js";
+import { checkFinish, finishParameters } from "../request/output-parameters.js";
 import { songFileName } from "../song/title.js";
 import { makeFolder } from "../storage/file-storage.js";
 import type { ObjectStore, StoredObject } from "../storage/object-store.js";
@@ -59,11 +58,15 @@ const route: Route = ({ authenticator, config, service }) => {
     const converted = join(service.uploadsDirectory, `${randomUUID()}.${extension}`);
     try {
       const { signal } = caller;
-      const file = await service.audioFiles.localPath(found.path);
+      const original = await service.audioFiles.localPath(found.path);
       const tags = config.writesTags ? song?.tags : undefined;
-      const { sourceMaxSeconds: maxSeconds } = config;
-      const conversion = { from: file, to: converted, format, finish, tags, maxSeconds };
-      await limit.run(caller, () => convert({ ...conversion, signal }));
+      const limits = { maxSeconds: config.sourceMaxSeconds, beyondMaximum: "cut" } as const;
+      await limit.run(caller, async () => {
+        const audio = await decodeAudio({ path: original, name: "path", ...limits, signal });
+        const sound = { audio, samplesPerChannel: audio.length / 2, sampleRate: SAMPLE_RATE };
+        await makeFolder(dirname(converted));
+        await encodeAudio({ ...sound, format, finish, tags, path: converted, signal });
+      });
       await sendAudio(request, response, converted, named("attachment", extension));
     } catch (error) {
       // The client has disconnected.
@@ -93,24 +96,6 @@ export const audio = {
   takesKeyInQuery: true,
   route,
 };
-
-interface Conversion {
-  from: string;
-  to: string;
-  format: AudioFormat;
-  finish: AudioFinish;
-  tags: SongTags | undefined;
-  maxSeconds: number;
-  signal: AbortSignal;
-}
-
-async function convert({ from, to, format, finish, tags, maxSeconds, signal }: Conversion): Promise<void> {
-  const audio = await decodeAudio({ path: from, name: "path", maxSeconds, beyondMaximum: "cut", signal });
-  const samplesPerChannel = audio.length / 2;
-  await makeFolder(dirname(to));
-  const sampleRate = SAMPLE_RATE;
-  await encodeAudio({ audio, samplesPerChannel, sampleRate, format, finish, tags, path: to, signal });
-}
 
 /** Sends a song from the object store: proxied, or as a redirect to a signed URL. */
 async function sendStored(
