@@ -39,10 +39,7 @@ export function withLoaded<T extends LoadedAdapter>(state: AdapterState<T>, adap
   return { adapters: [...state.adapters, adapter] };
 }
 
-/**
- * @param name null: all
- * @throws EngineError ADAPTER for an unknown name
- */
+/** Without those of this name (null: all). @throws EngineError ADAPTER for an unknown name */
 export function withUnloaded<T extends LoadedAdapter>(
   state: AdapterState<T>,
   name: string | null,
@@ -52,10 +49,7 @@ export function withUnloaded<T extends LoadedAdapter>(
   return { adapters: state.adapters.filter((adapter) => adapter !== gone) };
 }
 
-/**
- * @param name null: all
- * @throws EngineError ADAPTER for an unknown name, or when enabling with none loaded
- */
+/** Null names all. @throws EngineError ADAPTER for an unknown name, or when enabling with none loaded */
 export function withEnabled<T extends LoadedAdapter>(
   state: AdapterState<T>,
   name: string | null,
@@ -66,11 +60,7 @@ export function withEnabled<T extends LoadedAdapter>(
   return { adapters: state.adapters.map((adapter) => ({ ...adapter, enabled })) };
 }
 
-/**
- * @param name null: the adapter loaded last
- * @param scale within ADAPTER_SCALES, which requests are checked against
- * @throws EngineError ADAPTER for an unknown name
- */
+/** Null names the adapter loaded last. @throws EngineError ADAPTER for an unknown name */
 export function withScale<T extends LoadedAdapter>(
   state: AdapterState<T>,
   name: string | null,

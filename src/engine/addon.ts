@@ -268,17 +268,9 @@ export type Segment =
   | { kind: "text" }
   | { kind: "free" };
 
-export interface LanguageJob {
-  promptTokenIds: Int32Array;
-  /** Unconditional prompt; required if cfgScale is above 1. */
-  negativePromptTokenIds?: Int32Array | undefined;
-  program: Segment[];
-  /** One seed per row, 0 to 2^64 - 1. */
-  seeds: bigint[];
-  maxNewTokens: number;
+export interface TokenSampling {
   /** Sampling temperature; 0 or less: greedy. */
   temperature: number;
-  cfgScale: number;
   /** Top-k limit; 0: off */
   topK: number;
   /** Top-p limit; 1: off */
@@ -288,6 +280,17 @@ export interface LanguageJob {
   repetitionPenalty: number;
   /** Whether jobs of other calls may be decoded in the same batch; absent: yes. */
   sharesBatch?: boolean | undefined;
+}
+
+export interface LanguageJob extends TokenSampling {
+  promptTokenIds: Int32Array;
+  /** Unconditional prompt; required if cfgScale is above 1. */
+  negativePromptTokenIds?: Int32Array | undefined;
+  program: Segment[];
+  /** One seed per row, 0 to 2^64 - 1. */
+  seeds: bigint[];
+  maxNewTokens: number;
+  cfgScale: number;
   stage: "metadata" | "codes" | "text";
 }
 

@@ -143,16 +143,17 @@ export class LanguageModel {
 
   /** Text of each job, including forced tokens. All jobs run as one batch; stage and sampling must be equal. */
   async writeTexts(jobs: readonly TextJob[], call: CallOptions): Promise<string[]> {
-    const parts = jobs.map(async (job) => {
+    const parts = jobs.map(async (job): Promise<LanguageJob> => {
       const promptTokenIds = await this.tokenizer.encode(job.prompt);
-      return this.#sampled(job.sampling, {
+      return {
+        ...job.sampling,
         promptTokenIds,
         program: job.program,
         seeds: [BigInt(job.seed)],
         maxNewTokens: Math.min(job.maxNewTokens, this.text.maxTokens - promptTokenIds.length),
         cfgScale: 1,
         stage: job.stage,
-      });
+      };
     });
     const results = await this.#generate(await Promise.all(parts), call);
     return Promise.all(results.map(({ tokenIds }) => this.tokenizer.decode(tokenIds[0] ?? [])));
@@ -163,10 +164,11 @@ export class LanguageModel {
    * guidance and sampling must be equal.
    */
   async writeCodes(jobs: readonly CodesJob[], call: CallOptions): Promise<Int32Array[][]> {
-    const parts = jobs.map(async (job) => {
+    const parts = jobs.map(async (job): Promise<LanguageJob> => {
       const guided = job.cfgScale > 1;
       const promptTokenIds = await this.tokenizer.encode(job.prompt);
-      return this.#sampled(job.sampling, {
+      return {
+        ...job.sampling,
         promptTokenIds,
         negativePromptTokenIds: guided ? await this.tokenizer.encode(job.negativePrompt) : undefined,
         program: [{ kind: "codes", count: job.count ?? undefined }],
@@ -174,7 +176,7 @@ export class LanguageModel {
         maxNewTokens: job.count ?? Math.min(job.maxCount, this.text.maxTokens - promptTokenIds.length),
         cfgScale: guided ? job.cfgScale : 1,
         stage: "codes",
-      });
+      };
     });
     const results = await this.#generate(await Promise.all(parts), call);
     return results.map(({ tokenIds }) => tokenIds.map((ids) => this.tokenizer.audioCodes(ids)));
@@ -191,13 +193,6 @@ export class LanguageModel {
   async close(): Promise<void> {
     await this.native.close();
     await this.text.close();
-  }
-
-  #sampled(
-    { temperature, topK, topP, minP, repetitionPenalty, sharesBatch }: SamplingOptions,
-    job: Omit<LanguageJob, "temperature" | "topK" | "topP" | "minP" | "repetitionPenalty" | "sharesBatch">,
-  ): LanguageJob {
-    return { ...job, temperature, topK, topP, minP, repetitionPenalty, sharesBatch };
   }
 
   #generate(jobs: readonly LanguageJob[], call: CallOptions): Promise<LanguageResult[]> {

@@ -13,6 +13,7 @@ import type {
   RuntimeInfo,
   SampleInfo,
   TaskType,
+  TokenSampling,
   TrainingCall,
   TrainingOptions,
   TrainingResult,
@@ -42,21 +43,11 @@ export interface SongSheet extends Metadata {
   warnings: string[];
 }
 
-export interface SamplingOptions {
-  temperature: number;
-  /** Top-k limit; 0: off */
-  topK: number;
-  /** Top-p limit; 1: off */
-  topP: number;
-  /** Minimum probability relative to the most likely token; 0: off */
-  minP: number;
-  repetitionPenalty: number;
+export interface SamplingOptions extends TokenSampling {
   /** Whether a grammar constrains the output; otherwise it is parsed tolerantly. */
   constrained: boolean;
   /** Logs the forced fields and the model's output. */
   debug?: boolean;
-  /** Whether other calls may be planned in the same batch; absent: yes. */
-  sharesBatch?: boolean;
 }
 
 export interface LanguageRequest {
@@ -64,35 +55,33 @@ export interface LanguageRequest {
   languageModel?: string | null;
 }
 
+export interface PlanningRequest extends LanguageRequest {
+  /** Values set by the client, which the model must not change. */
+  metadata: Metadata;
+  sampling: SamplingOptions;
+}
+
 /** Expand a free-text query into a song sheet. */
-export interface SampleRequest extends LanguageRequest {
+export interface SampleRequest extends PlanningRequest {
   /** Free-text query; "": none. */
   query: string;
   instrumental: boolean;
   /** Language of the lyrics; null: chosen by the model. */
   language: string | null;
-  /** Values set by the client, which the model must not change. */
-  metadata: Metadata;
-  sampling: SamplingOptions;
   seed: Seed;
 }
 
 /** Rewrite a caption and lyrics. */
-export interface FormatRequest extends LanguageRequest {
+export interface FormatRequest extends PlanningRequest {
   caption: string;
   lyrics: string;
   language: string | null;
-  metadata: Metadata;
-  sampling: SamplingOptions;
   seed: Seed;
 }
 
 /** Describe a recording by its audio codes. */
-export interface UnderstandRequest extends LanguageRequest {
+export interface UnderstandRequest extends PlanningRequest {
   audioCodes: Int32Array;
-  /** Known metadata, which the model must not change. */
-  metadata: Metadata;
-  sampling: SamplingOptions;
   seed: Seed;
 }
 
@@ -115,11 +104,9 @@ export interface SongScores {
 }
 
 /** Plan a song: fill metadata and optionally write audio codes. */
-export interface PlanRequest extends LanguageRequest {
+export interface PlanRequest extends PlanningRequest {
   caption: string;
   lyrics: string;
-  /** Values set by the client, which the model must not change. */
-  metadata: Metadata;
   /** Whether to run phase 1, which writes metadata. */
   fillMetadata: boolean;
   rewriteCaption: boolean;
@@ -128,7 +115,6 @@ export interface PlanRequest extends LanguageRequest {
   /** Guidance of the codes phase; off at 1 or less. */
   cfgScale: number;
   negativePrompt: string;
-  sampling: SamplingOptions;
   /** Seeds, one per batch item. */
   seeds: Seed[];
 }
