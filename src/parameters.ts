@@ -127,6 +127,8 @@ export const flag = z
     return isFalse ? false : replaceValue(context, "must be true or false", value, false);
   })
   .meta({ type: "boolean" });
+/** A flag that is off by default. */
+export const off = flag.default(false);
 
 export const text = textUpTo(MAX_TEXT);
 
@@ -164,6 +166,7 @@ export const requiredText = z
 export const trimmed = text.transform((value) => value.trim()).meta(SHORT_TEXT);
 
 export const textOrNull = trimmed.transform((value) => value || null).meta(SHORT_TEXT);
+export const optionalText = textOrNull.nullable().default(null);
 
 /** One of the words, case-insensitive. */
 export function oneOf<const T extends string>(words: readonly [T, ...T[]]) {

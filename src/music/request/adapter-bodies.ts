@@ -7,21 +7,18 @@ import { lokrParameters, loraParameters } from "../../engine/training-parameters
 import {
   finiteNumber,
   flag,
+  off,
   oneOf,
+  optionalText,
   parameter,
   requiredText,
-  textOrNull,
   trimmed,
   within,
 } from "../../parameters.js";
 import { strictParser } from "./fields.js";
 
 const adapterName = (whenUnset: string) =>
-  parameter(
-    ["adapter_name", "name"],
-    textOrNull.nullable().default(null),
-    `Name of the adapter; unset: ${whenUnset}.`,
-  );
+  parameter(["adapter_name", "name"], optionalText, `Name of the adapter; unset: ${whenUnset}.`);
 
 export const adapterScale = within(finiteNumber, ADAPTER_SCALES.min, ADAPTER_SCALES.max);
 
@@ -66,7 +63,7 @@ const pathParameters = {
   tensorDir: parameter("tensor_dir", requiredText, "Directory of prepared samples."),
   resumeFrom: parameter(
     "resume_from",
-    textOrNull.nullable().default(null),
+    optionalText,
     "Checkpoint folder of an earlier run, or adapter folder, to resume from.",
   ),
 };
@@ -83,7 +80,7 @@ export const parseLoraTraining = strictParser({
   ),
   useFp8: parameter(
     "use_fp8",
-    flag.default(false),
+    off,
     "Accepted without effect: frozen weights keep the precision of the model.",
   ),
 });
@@ -112,12 +109,12 @@ export const parseAdapterExport = strictParser({
   ),
   foldAlpha: parameter(
     "fold_alpha",
-    flag.default(false),
+    off,
     "Multiplies the scale into the weights, for programs that do not read the scale.",
   ),
   comfySingleFile: parameter(
     "comfy_single_file",
-    flag.default(false),
+    off,
     "Writes a single file, comfy_lora.safetensors, for ComfyUI and acestep.cpp.",
   ),
 });

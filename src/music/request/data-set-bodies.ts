@@ -4,11 +4,12 @@ import {
   finiteNumber,
   flag,
   lyricsText,
+  off,
   oneOf,
+  optionalText,
   parameter,
   requiredText,
   strictInteger,
-  textOrNull,
   trimmed,
   within,
 } from "../../parameters.js";
@@ -95,27 +96,27 @@ export type SampleChange = ReturnType<typeof parseSampleChange>;
 
 export const parsePreparation = strictParser({
   outputDir: parameter("output_dir", requiredText, "Output directory of prepared samples."),
-  skipExisting: parameter("skip_existing", flag.default(false), "Keep existing files."),
+  skipExisting: parameter("skip_existing", off, "Keep existing files."),
 });
 
 /** Chunk and batch sizes of other servers are ignored: samples are labeled one at a time. */
 export const parseLabeling = strictParser({
-  skipMetas: parameter("skip_metas", flag.default(false), "Keep tempo, key and metre."),
+  skipMetas: parameter("skip_metas", off, "Keep tempo, key and metre."),
   formatLyrics: parameter(
     "format_lyrics",
-    flag.default(false),
+    off,
     "Rewrite the existing lyrics, and write the caption from them.",
   ),
   transcribeLyrics: parameter(
     "transcribe_lyrics",
-    flag.default(false),
+    off,
     "Transcribe the lyrics from the audio, replacing existing ones.",
   ),
-  onlyUnlabeled: parameter("only_unlabeled", flag.default(false), "Skip samples that have a caption."),
+  onlyUnlabeled: parameter("only_unlabeled", off, "Skip samples that have a caption."),
   lmModelPath: generationSchema.shape.lmModelPath,
   savePath: parameter(
     "save_path",
-    textOrNull.nullable().default(null),
+    optionalText,
     "Save the data set to this path after every sample; unset: not saved.",
   ),
 });

@@ -14,10 +14,11 @@ import {
   integer,
   lyricsText,
   namesOf,
+  off,
   oneOf,
+  optionalText,
   parameter,
   text,
-  textOrNull,
   trimmed,
   within,
   withinOrAuto,
@@ -66,31 +67,27 @@ export const generationSchema = z.object({
   ),
   thinking: parameter(
     "thinking",
-    flag.default(false),
+    off,
     "Let the language model plan the song as audio codes before rendering.",
   ),
   vocalLanguage: parameter(
     ["vocal_language", "vocalLanguage", "language"],
-    textOrNull.nullable().default(null),
+    optionalText,
     "Language of the lyrics, such as en, ja or de. Unset: detected by the language model or from the lyrics.",
   ),
   timesLyrics: parameter(
     ["get_lrc", "getLrc", "lrc"],
-    flag.default(false),
+    off,
     "Return lyric timestamps in `lrc` of the song, if the model supports them.",
   ),
   audioFormat,
   ...finishParameters.shape,
   getScores: parameter(
     ["get_scores", "getScores"],
-    flag.default(false),
+    off,
     "Let the language model score how well each song fits caption, lyrics and metadata; returned in `scores`.",
   ),
-  sampleMode: parameter(
-    "sample_mode",
-    flag.default(false),
-    "Let the language model write caption, lyrics and metadata.",
-  ),
+  sampleMode: parameter("sample_mode", off, "Let the language model write caption, lyrics and metadata."),
   sampleQuery: parameter(
     ["sample_query", "sampleQuery", "description", "desc"],
     trimmed.default(""),
@@ -99,12 +96,12 @@ export const generationSchema = z.object({
   /** `format` is this flag, not the audio format. */
   useFormat: parameter(
     ["use_format", "useFormat", "format"],
-    flag.default(false),
+    off,
     "Let the language model rewrite caption and lyrics in the format that the models were trained on.",
   ),
   model: parameter(
     ["model", "model_name", "modelName", "dit_model", "ditModel"],
-    textOrNull.nullable().default(null),
+    optionalText,
     "Name of a model from GET /v1/models; unset: the default model.",
   ),
   loras: parameter(
@@ -136,11 +133,7 @@ export const generationSchema = z.object({
     codeItems.nullable().default(null),
     "Audio codes of the song, five per second: one text for all songs, or one per song. Used only with thinking or use_audio_codes.",
   ),
-  useAudioCodes: parameter(
-    "use_audio_codes",
-    flag.default(false),
-    "Render audio_code_string without the language model.",
-  ),
+  useAudioCodes: parameter("use_audio_codes", off, "Render audio_code_string without the language model."),
 
   useRandomSeed: parameter(
     "use_random_seed",
@@ -163,7 +156,7 @@ export const generationSchema = z.object({
 
   lmModelPath: parameter(
     "lm_model_path",
-    textOrNull.nullable().default(null),
+    optionalText,
     "Name of the language model; unset: the default one.",
   ),
   lmBackend: parameter(
@@ -225,7 +218,7 @@ export const generationSchema = z.object({
   ),
   constrainedDecodingDebug: parameter(
     "constrained_decoding_debug",
-    flag.default(false),
+    off,
     "Log constraints and output of the language model, including the client's words, at level info.",
   ),
   allowLmBatch: parameter(
@@ -246,27 +239,27 @@ export const generationSchema = z.object({
   ),
   referenceAudioPath: parameter(
     ["reference_audio_path", "ref_audio_path", "referenceAudioPath", "refAudioPath"],
-    textOrNull.nullable().default(null),
+    optionalText,
     "Timbre reference: absolute path on the server, or `file` of an earlier song.",
   ),
   srcAudioPath: parameter(
     ["src_audio_path", "ctx_audio_path", "sourceAudioPath", "srcAudioPath", "ctxAudioPath"],
-    textOrNull.nullable().default(null),
+    optionalText,
     "Source recording: absolute path on the server, or `file` of an earlier song. It sets the length.",
   ),
   srcLatentsPath: parameter(
     ["src_latents_path", "srcLatentsPath"],
-    textOrNull.nullable().default(null),
+    optionalText,
     "Latents of the source, instead of src_audio: `latents` of an earlier song, or a safetensors file on the server with a tensor `latents` [frames, channels].",
   ),
   refLatentsPath: parameter(
     ["ref_latents_path", "refLatentsPath"],
-    textOrNull.nullable().default(null),
+    optionalText,
     "Latents of the timbre reference, instead of reference_audio.",
   ),
   returnLatents: parameter(
     ["return_latents", "returnLatents"],
-    flag.default(false),
+    off,
     "Store the latents of each song; `latents` of the song is their URL. They save encoding when a later task edits the song.",
   ),
   trackName: parameter(
@@ -296,7 +289,7 @@ export const generationSchema = z.object({
   ),
   callbackUrl: parameter(
     ["callback_url", "callbackUrl"],
-    textOrNull.nullable().default(null),
+    optionalText,
     "http or https URL that receives the task's signed result when it ends. Public addresses and hosts in SVC_CALLBACK_HOSTS only.",
   ),
   repaintingWindows: parameter(
@@ -304,19 +297,15 @@ export const generationSchema = z.object({
     repaintWindows.default([]),
     "Several windows, such as [[10, 20], [45.5, 60]], replacing repainting_start and repainting_end. End null or 0: end of the source.",
   ),
-  analysisOnly: parameter(
-    "analysis_only",
-    flag.default(false),
-    "Return metadata for caption and lyrics; makes no music.",
-  ),
+  analysisOnly: parameter("analysis_only", off, "Return metadata for caption and lyrics; makes no music."),
   fullAnalysisOnly: parameter(
     "full_analysis_only",
-    flag.default(false),
+    off,
     "Return a description of the source; makes no music.",
   ),
   extractCodesOnly: parameter(
     "extract_codes_only",
-    flag.default(false),
+    off,
     "Return the audio codes of the source; makes no music.",
   ),
 });

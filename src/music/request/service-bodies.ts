@@ -9,12 +9,13 @@ import {
   isObject,
   lyricsText,
   namesOf,
+  off,
   oneOf,
+  optionalText,
   parameter,
   requiredText,
   strictInteger,
   text,
-  textOrNull,
   trimmed,
   within,
 } from "../../parameters.js";
@@ -98,7 +99,7 @@ const { bpm, audioDurationSeconds, keyScale, timeSignature, lmTemperature, lmMod
 const temperature = parameter("temperature", lmTemperature);
 const language = parameter(
   ["language", "vocal_language"],
-  textOrNull.nullable().default(null),
+  optionalText,
   "Language of the lyrics; unset: chosen by the model.",
 );
 
@@ -147,7 +148,7 @@ export const sampleRequestSchema = z.object({
     trimmed.default(""),
     "Short description of the song.",
   ),
-  instrumental: parameter("instrumental", flag.default(false), "Song without vocals."),
+  instrumental: parameter("instrumental", off, "Song without vocals."),
   language: parameter(["vocal_language", "language"], language),
   temperature,
 });
@@ -190,7 +191,7 @@ export const parseTaskFilter = strictParser({
   ),
   retakesOf: parameter(
     ["retakes_of", "retake_of"],
-    textOrNull.nullable().default(null),
+    optionalText,
     "Id of a task: only that task and its retakes. For a retake, use its `retake_of`.",
   ),
   search: parameter(
@@ -286,13 +287,9 @@ function readTaskMarks(fields: Fields) {
 
 /** Body of POST /v1/init. */
 export const parseModelSwitch = strictParser({
-  model: parameter(
-    "model",
-    textOrNull.nullable().default(null),
-    "Name of the model; unset: the model of the slot.",
-  ),
+  model: parameter("model", optionalText, "Name of the model; unset: the model of the slot."),
   slot: parameter("slot", within(strictInteger, 1, 3).default(1), "Slot to load the model into."),
-  initLanguageModel: parameter(["init_llm"], flag.default(false), "Also load the language model."),
+  initLanguageModel: parameter(["init_llm"], off, "Also load the language model."),
   languageModel: lmModelPath,
 });
 
