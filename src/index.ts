@@ -13,17 +13,7 @@
  * await engine.close();
  * ```
  *
- * Without a server, `makeSongs` writes the audio of one request to files:
- *
- * ```ts
- * const request = parseGenerationRequest({ prompt: "slow bossa nova", batch_size: 1, audio_duration: 20 }, engine);
- * const song = await makeSongs(engine, request, {
- *   destination: () => ({ name: "song.mp3", path: "/tmp/song.mp3" }),
- *   maxSourceSeconds: config.sourceMaxSeconds,
- *   signal: AbortSignal.timeout(60_000),
- *   onProgress: ({ value, stage }) => console.log(value, stage),
- * });
- * ```
+ * Without a server, `makeSongs` writes the audio of one request to files (see the README).
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Config } from "./config.js";

@@ -111,6 +111,10 @@ export class TaskFailedError extends Error {
   }
 }
 
+interface Call extends CallOptions {
+  headers?: Record<string, string>;
+}
+
 const DEFAULT_URL = "http://127.0.0.1:8001";
 const POLL_MS = 1000;
 
@@ -203,7 +207,7 @@ export class Carillon {
   ): AsyncGenerator<TaskEvent, void> {
     const silence = new AbortController();
     const signals = signal === undefined ? [silence.signal] : [silence.signal, signal];
-    const headers = { ...this.#headers, ...(lastEventId !== "" && { "Last-Event-ID": lastEventId }) };
+    const headers: Record<string, string> = lastEventId === "" ? {} : { "Last-Event-ID": lastEventId };
     let timer: ReturnType<typeof setTimeout> | undefined;
     const listen = () => {
       clearTimeout(timer);
@@ -211,9 +215,8 @@ export class Carillon {
     };
     listen();
     try {
-      const url = `${this.#url}/v1/tasks/${encodeURIComponent(id)}/events`;
-      const response = await fetch(url, { headers, signal: AbortSignal.any(signals) });
-      if (!response.ok) throw await errorOf(response);
+      const path = `/v1/tasks/${encodeURIComponent(id)}/events`;
+      const response = await this.#fetch(path, { headers, signal: AbortSignal.any(signals) });
       const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
       let text = "";
       for (;;) {
@@ -276,10 +279,7 @@ export class Carillon {
   }
 
   async download(song: Pick<Song, "file">, { signal }: CallOptions = {}): Promise<Blob> {
-    const headers = this.#headers;
-    const response = await fetch(this.#url + song.file, { headers, ...(signal && { signal }) });
-    if (!response.ok) throw await errorOf(response);
-    return response.blob();
+    return (await this.#fetch(song.file, { signal })).blob();
   }
 
   /**
@@ -288,10 +288,8 @@ export class Carillon {
    * @throws CarillonError 404 if there is no audio yet, 501 in a fleet
    */
   async preview(id: string, { signal }: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
-    const url = `${this.#url}/v1/tasks/${encodeURIComponent(id)}/preview`;
-    const response = await fetch(url, { headers: this.#headers, ...(signal && { signal }) });
-    if (!response.ok) throw await errorOf(response);
-    return response.body as ReadableStream<Uint8Array>;
+    const path = `/v1/tasks/${encodeURIComponent(id)}/preview`;
+    return (await this.#fetch(path, { signal })).body as ReadableStream<Uint8Array>;
   }
 
   /** URL for an audio element; contains the key. */
@@ -308,21 +306,27 @@ export class Carillon {
     return this.#key === undefined ? "" : `${separator}ai_token=${encodeURIComponent(this.#key)}`;
   }
 
-  async #call<Data>(
-    method: string,
+  /** @throws CarillonError for an error response */
+  async #fetch(
     path: string,
-    call: { body?: object; headers?: Record<string, string>; signal?: AbortSignal | undefined },
-  ): Promise<Data> {
+    { signal, headers, ...init }: Call & Omit<RequestInit, keyof Call>,
+  ): Promise<Response> {
+    const options = { ...init, headers: { ...this.#headers, ...headers }, ...(signal && { signal }) };
+    const response = await fetch(this.#url + path, options);
+    if (!response.ok) throw await errorOf(response);
+    return response;
+  }
+
+  async #call<Data>(method: string, path: string, call: Call & { body?: object }): Promise<Data> {
     const { body, headers = {}, signal } = call;
     const isForm = body instanceof FormData;
     const type = body === undefined || isForm ? {} : { "Content-Type": "application/json" };
-    const response = await fetch(this.#url + path, {
+    const response = await this.#fetch(path, {
       method,
-      headers: { ...this.#headers, ...type, ...headers },
+      headers: { ...type, ...headers },
       ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
-      ...(signal && { signal }),
+      signal,
     });
-    if (!response.ok) throw await errorOf(response);
     return ((await response.json()) as { data: Data }).data;
   }
 }

@@ -8,7 +8,7 @@ import { RequestError } from "../errors.js";
 import type { ScanRequest } from "../request/data-set-bodies.js";
 import { type PermittedRoot, UnsafePathError } from "../storage/permitted-root.js";
 import { type DataSet, type DataSetSample, sampleId, withUniqueIds } from "./data-set.js";
-import { type Description, describeAudio, readTables, readText, type Tables } from "./sidecar-files.js";
+import { type Description, describeAudio, readTables, readText } from "./sidecar-files.js";
 
 export const AUDIO_EXTENSIONS: readonly string[] = [".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"];
 /** Maximum measured length; longer files count as this long. */
@@ -38,12 +38,25 @@ export async function scanFolder(
   const read = (path: string) => readInside(path, root, warn);
   const paths = await findAudio(directory, request.directory);
   const tables = await readTables(directory, read, warn);
+  /** Null, with a warning, if the file is unusable. */
+  const scan = async (path: string): Promise<DataSetSample | null> => {
+    const name = relative(directory, path);
+    try {
+      await root.resolve(path);
+      const limits = { maxSeconds: LONGEST_SECONDS, beyondMaximum: "cut" } as const;
+      const { seconds } = await measureAudio({ path, name, ...limits, signal });
+      return sampleOf(path, name, seconds, await describeAudio(path, tables, read, warn), request);
+    } catch (error) {
+      if (!(error instanceof DecodeError && error.isInputFault) && !(error instanceof UnsafePathError))
+        throw error;
+      warn(error.message);
+      return null;
+    }
+  };
   const samples: DataSetSample[] = [];
   for (let start = 0; start < paths.length; start += CONCURRENCY) {
     const batch = paths.slice(start, start + CONCURRENCY);
-    const found = await Promise.all(
-      batch.map((path) => scanFile(path, { request, directory, root, tables, read, warn, signal })),
-    );
+    const found = await Promise.all(batch.map(scan));
     samples.push(...found.filter((sample) => sample !== null));
   }
   if (samples.length === 0) throw new RequestError(`No usable audio in ${request.directory}: ${warnings[0]}`);
@@ -73,39 +86,6 @@ function directoryFault(error: NodeJS.ErrnoException, shown: string): string {
   if (error.code === "ENOENT") return `Directory not found: ${shown}`;
   if (error.code === "ENOTDIR") return `Not a directory: ${shown}`;
   return `could not read ${shown}: ${error.message}`;
-}
-
-interface Context {
-  request: ScanRequest;
-  directory: string;
-  root: PermittedRoot;
-  tables: Tables;
-  read: (path: string) => Promise<string | null>;
-  warn: (message: string) => void;
-  signal: AbortSignal | undefined;
-}
-
-/** Sample of an audio file; null, with a warning, if the file is unusable. */
-async function scanFile(path: string, context: Context): Promise<DataSetSample | null> {
-  const { request, directory, root, tables, read, warn, signal } = context;
-  const name = relative(directory, path);
-  try {
-    await root.resolve(path);
-    const { seconds } = await measureAudio({
-      path,
-      name,
-      maxSeconds: LONGEST_SECONDS,
-      beyondMaximum: "cut",
-      signal,
-    });
-    const description = await describeAudio(path, tables, read, warn);
-    return sampleOf(path, name, seconds, description, request);
-  } catch (error) {
-    if (!(error instanceof DecodeError && error.isInputFault) && !(error instanceof UnsafePathError))
-      throw error;
-    warn(error.message);
-    return null;
-  }
 }
 
 function sampleOf(
