@@ -42,7 +42,7 @@ const LOAD = `require("carillon/native").loadAddon(console.log);
   const maps = require("fs").readFileSync("/proc/self/maps", "utf8");
   console.log(new Set(maps.match(/\\/.*libtorch_cpu\\.so$/gm)))`;
 
-/** Loads the addon and prints whether the named file is in the process. */
+/** Loads the addon and prints whether the process has loaded the named library. */
 const LOADED = `require("carillon/native").loadAddon();
   console.log(require("fs").readFileSync("/proc/self/maps", "utf8").includes(process.argv[1]))`;
 

@@ -109,7 +109,7 @@ describe("libtorch in set-up", () => {
     expect(provide({ hasCpuTorch: true, wheels }).directory).to.equal("site/torch");
   });
 
-  it("comes from PyTorch's index if pip's has no such build", () => {
+  it("comes from PyTorch's index if pip's index has no build for the GPU", () => {
     const { asked } = provide({
       gpu: "550.54.14, 8.9, NVIDIA L4",
       wheels: ["whl/cu126 torch==2.13.0+cu126"],

@@ -12,7 +12,7 @@
 namespace carillon {
 namespace {
 
-/// Selects `lines` of x [n, ...]; returns x itself if they are all.
+/// Selects the rows `lines` of x [n, ...]; returns x itself if all rows are selected.
 at::Tensor lines_of(const at::Tensor& x, const std::vector<int64_t>& lines) {
   if (static_cast<int64_t>(lines.size()) == x.size(0)) return x;
   return x.index_select(0, upload(at::tensor(lines, at::kLong), x.device()));

@@ -39,7 +39,7 @@ struct Logits {
   at::Tensor conditional, unconditional;  // float32 [n, window]
 };
 
-/// Chooses the next token of each row from hidden states. The arguments must outlive it.
+/// Chooses the next token of each row from hidden states. The constructor's arguments must outlive the chooser.
 class TokenChooser {
  public:
   /// `options`: a job whose stage and sampling options hold for all rows.

@@ -28,7 +28,7 @@ struct AheadRow {
 class RunAhead {
  public:
   /// The cache has a row for each of `rows`, followed by as many unconditional rows if job.cfg_scale is above 1.
-  /// Chooses at most `steps` tokens. The arguments must outlive it.
+  /// Chooses at most `steps` tokens. The arguments must outlive this object.
   RunAhead(const CausalLm& model, KvCache& cache, const LanguageJob& job, const TokenMask& mask,
            const std::vector<AheadRow>& rows, int64_t steps);
 

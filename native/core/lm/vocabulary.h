@@ -68,7 +68,8 @@ class Vocabulary {
 struct TokenMask {
   int64_t count = 0;
   int64_t first = 0, last = -1;
-  /// The ids, ascending: [count] int64, on the host and on the model's device. Empty if they are many.
+  /// The ids, ascending: [count] int64, on the host and on the model's device. Empty if there are more than 4096; `blocked`
+  /// then describes them.
   std::vector<int64_t> ids;
   at::Tensor id_tensor;
   /// bool [last - first + 1] on the model's device, true for ids that are not allowed. Only defined if the ids are many

@@ -106,7 +106,7 @@ TEST("gguf: opens a folder with one file as a checkpoint and restores leading di
   EXPECT_THROWS(Checkpoint::open(directory), "more than one GGUF file, keep only one: model-BF16.gguf, other.gguf");
 }
 
-TEST("gguf: keeps codes if weights may stay as stored, else dequantizes") {
+TEST("gguf: keeps weights quantized if allowed, else dequantizes them") {
   const std::string directory = test::fixture_directory();
   std::string rows;
   for (int i = 0; i < 4; ++i) rows += from_hex(kBlocks[0].hex);

@@ -283,7 +283,7 @@ TEST("tasks: every task renders in bfloat16, deterministically") {
   }
 }
 
-TEST("tasks: encoding a recording reports progress as conditions and can be cancelled") {
+TEST("tasks: encoding a recording can be cancelled, and is part of the progress stage 'conditions'") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = source_job(Task::kCover);
   job.reference_audio = recording(20, 70);

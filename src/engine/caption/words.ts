@@ -201,7 +201,7 @@ export const WORDS_BEFORE_DANCE_VERB = phrases(
 );
 export const DIRECTIONS = phrases("into | out | away | off | through | past");
 
-/** Words before a heart rate: "pulse of 120". */
+/** Words before a number that is a heart rate and no tempo: "pulse of 120". */
 export const HEART_RATES = phrases(
   "heart rate | heart rate of | heart rate is | heart rate at | heartbeat of | heartbeat at | pulse of | pulse is | pulse at | pulse rate of | puls von | " +
     "puls bei | herzfrequenz von | fréquence cardiaque de | pouls à | frecuencia cardiaca de | pulso de | frequência cardíaca de | battito cardiaco a | 心率 | 心拍数 | 심박수",

@@ -128,7 +128,7 @@ export class FleetWorker {
       if (this.#different.includes(name)) continue;
       const what = `the files of ${name} differ from those of the fleet's other workers`;
       this.log.error(
-        `${what}: this worker gets no tasks for it until the other workers have stopped or have the same files`,
+        `${what}; until they are equal or the others stop, this worker gets no tasks for ${name}`,
       );
     }
     this.#different = different;

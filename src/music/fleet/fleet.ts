@@ -143,7 +143,9 @@ export class Fleet {
   noteQueueError(err: Error): void {
     this.log.debug({ err }, "a BullMQ command failed");
     if (isDataFault(err))
-      this.#repair().catch((err: unknown) => this.log.debug({ err }, "could not repair the fleet's keys"));
+      this.#repair().catch((err: unknown) =>
+        this.log.debug({ err }, "could not repair the fleet's Redis keys"),
+      );
   }
 
   /** Moves foreign data to quarantine and rebuilds the indices, once for all commands that failed before it started. */

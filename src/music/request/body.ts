@@ -27,7 +27,7 @@ export interface BodyRule {
   storesFiles: boolean;
   /** Whether an empty body is accepted, as one without fields. */
   mayBeEmpty: boolean;
-  /** Whether a request with the key in a header may be larger, for inline recordings. */
+  /** Whether a body may be larger, for inline recordings, if the API key comes in a header. */
   holdsRecordings?: boolean;
 }
 

@@ -91,7 +91,7 @@ export class SongRunner implements TaskRunner {
     await engine.loadSlot(1, null);
     for (const { slot } of engine.slots().filter((state) => state.slot > 1)) {
       await engine.loadSlot(slot, null).catch((err: unknown) => {
-        log.warn({ err, slot }, "could not load the model of a slot");
+        log.warn({ err, slot }, `could not load the model of slot ${slot}`);
       });
     }
     if (this.usesLmByDefault) {

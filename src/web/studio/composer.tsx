@@ -37,7 +37,7 @@ interface ComposerProps {
   /** Sends the draft with these changes. */
   onSubmit: (change?: Parameters) => void;
   onSettingsFile: (file: File) => void;
-  /** Queues a description of the recording. */
+  /** Queues a task that describes the recording. */
   onDescribe: () => void;
   attempt: Attempt;
 }

@@ -84,7 +84,7 @@ function Studio() {
   };
   const openSettings = (file: File) =>
     attempt(async () => fill(await readSettings(file), t("The settings are in the form.")));
-  /** Queues a description of a recording; its card offers to use it. */
+  /** Queues a task that describes a recording; its card offers to use the description. */
   const describe = (parameters: Parameters, files: Record<string, File> = {}) => {
     setView("songs");
     void send({ ...parameters, full_analysis_only: true }, files);

@@ -96,6 +96,6 @@ async function record(
 function refusalOf(error: unknown): string {
   const name = error instanceof DOMException ? error.name : "";
   if (name === "NotAllowedError") return t("The browser does not allow the microphone on this page.");
-  if (name === "SecurityError") return t("Recording works only over https or on this machine.");
+  if (name === "SecurityError") return t("Recording needs https, or a studio that is opened at localhost.");
   return t("There is no microphone.");
 }

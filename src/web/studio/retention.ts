@@ -50,7 +50,7 @@ export function expiryText({ task_id: id, favorite }: Task, { expiries }: Retent
     days === null ? "" : t("Will be deleted in {count} days.", { count: tenthDays(days * DAY_SECONDS) }),
     room === null
       ? ""
-      : t("Will be deleted after {size} of newer songs. Star it to keep it.", { size: byteSize(room) }),
+      : t("Will be deleted once newer songs take up {size}. Star it to keep it.", { size: byteSize(room) }),
   ]
     .filter((words) => words !== "")
     .join(" ");

@@ -31,7 +31,7 @@ interface SourceProps {
 }
 
 interface RecordingTaskProps extends SourceProps {
-  /** Queues a description of the recording. */
+  /** Queues a task that describes the recording. */
   onDescribe: () => void;
 }
 

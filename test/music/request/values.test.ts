@@ -202,7 +202,7 @@ describe("values of generation requests", () => {
       expect(parse({ cfg_interval_start: 0.5, cfg_interval_end: 0.5 }).cfgIntervalEnd).to.equal(0.5);
     });
 
-    it("name the parameter as the client did", () => {
+    it("are stated in errors with the parameter name that the client sent", () => {
       expect(refusal({ duration: 5 })).to.equal(
         "audio_duration (sent as duration) must be from 10 to 600, got 5",
       );

@@ -265,7 +265,7 @@ describe("training runs", () => {
       expect(existsSync(trainer.path("at-once/final"))).to.equal(false);
     });
 
-    it("do not affect the next run if the stopped start is rejected @slow", async () => {
+    it("leave the next run alone if their request turns out to be invalid @slow", async () => {
       const { training } = server.service;
       const starting = training.startLora(parseLoraTraining({ ...shortRun, tensor_dir: "absent" }));
       training.stop();

@@ -75,7 +75,7 @@ export function roadAt(world: World, place: GroundPoint): number {
   return roadId;
 }
 
-/** Full quality within the range, none at twice the range. Ranges are for empty streets. */
+/** Full quality within the range, none at twice the range. `rangeMeters` holds for empty streets; traffic shortens it. */
 function nearness(rangeMeters: number, seconds: number): number {
   const rangeSeconds = (rangeMeters * DETOUR) / STREET_METERS_PER_SECOND;
   return Math.min(Math.max(2 - seconds / rangeSeconds, 0), 1);

@@ -291,7 +291,7 @@ export class DisjointSets {
     this.#parents[Math.max(keyA, keyB)] = Math.min(keyA, keyB) + 1;
   }
 
-  /** Key of a number's set; -1 for a number that was never joined. */
+  /** Representative of a member's set; -1 if it was never joined. */
   key(member: number): number {
     let key = member;
     while (this.#parents[key] !== 0 && this.#parents[key] !== key + 1) key = this.#parentOf(key);
