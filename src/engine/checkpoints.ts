@@ -272,7 +272,8 @@ export class Checkpoints {
   #nameOf(path: string): string {
     const place = resolve(path);
     const name = isFile(place) ? stemOf(place) : basename(place);
-    const taken = this.#inRoot(name) ?? this.#outsideRoot.get(name);
+    const embedded = name === EMBEDDED_MODEL ? join(MODELS_IN_PACKAGE, name) : undefined;
+    const taken = this.#inRoot(name) ?? this.#outsideRoot.get(name) ?? embedded;
     return taken === undefined || taken === place ? name : place;
   }
 

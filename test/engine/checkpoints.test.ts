@@ -153,6 +153,20 @@ describe("Checkpoints", () => {
     expect(new Checkpoints(elsewhere, ["other"]).renderer("other").name).to.equal("other");
   });
 
+  it("loads a configured folder that has the built-in model's name, not the built-in model", async () => {
+    const own = join(temporaryDirectory(), "carillon-nano");
+    for (const part of ["", "vae", "text_encoder"]) {
+      await mkdir(join(own, part), { recursive: true });
+      await writeFile(join(own, part, "config.json"), "{}");
+    }
+    const configured = new Checkpoints(root, [own]);
+    expect(configured.renderer(configured.configured(own))).to.deep.include({
+      name: own,
+      model: folder(own),
+    });
+    expect(configured.renderer("carillon-nano").model.path).to.not.equal(own);
+  });
+
   it("says which part of a model is missing", async () => {
     await write("lonely/config.json", { is_turbo: true });
     const message = refusal(() => checkpoints.renderer("lonely"));
