@@ -34,6 +34,7 @@ export function findAdapter<T extends LoadedAdapter>({ adapters }: AdapterState<
   throw new EngineError("ADAPTER", `No adapter is named ${JSON.stringify(name)}; loaded: ${loaded}.`);
 }
 
+/** @throws EngineError ADAPTER if the name is taken */
 export function withLoaded<T extends LoadedAdapter>(state: AdapterState<T>, adapter: T): AdapterState<T> {
   assertFree(state, adapter.name);
   return { adapters: [...state.adapters, adapter] };
@@ -106,6 +107,7 @@ export class AdapterSet {
     }));
   }
 
+  /** Loads an adapter at scale 1. @throws EngineError ADAPTER if the name is taken; NativeError BAD_CHECKPOINT */
   async load(source: AdapterSource, call: CallOptions): Promise<void> {
     assertFree(this.#state, source.name);
     const { name, path, doraEpsilon } = source;

@@ -70,7 +70,7 @@ export function qwen3Config(model: Shapes): ModelConfig {
   };
 }
 
-/** Config of an Oobleck autoencoder with tensor names of stable-audio-tools or diffusers. */
+/** Config of an Oobleck autoencoder with tensor names of stable-audio-tools or diffusers. @throws as `ditConfig` */
 export function vaeConfig({ names, shape }: Shapes): ModelConfig {
   const convolution = (module: string): readonly number[] => {
     const spelling = [".weight_v", ".parametrizations.weight.original1", ".weight"].find((ending) =>

@@ -107,6 +107,7 @@ export class LoadedModels {
     return this.#languageCheckpoint(name ?? this.#defaultLanguageModel);
   }
 
+  /** @throws EngineError CLOSED */
   assertOpen(): void {
     if (this.#closed) throw new EngineError("CLOSED", "The engine is closed.");
   }

@@ -46,7 +46,7 @@ function parse(text: string, dataBytes: number): WeightFile {
   return { shapes, types, metadata: Object.fromEntries(texts) };
 }
 
-/** Architecture of a GGUF file, which all writers put first; null if absent. */
+/** Architecture of a GGUF file, which all writers put first; null if absent. @throws Error saying what is wrong */
 export function ggufArchitecture(path: string): string | null {
   return withFile(path, (read, size) => {
     const bytes = read(0, Math.min(size, 2 * MAX_GGUF_NAME_BYTES));

@@ -69,6 +69,7 @@ export class Hub {
     return files;
   }
 
+  /** @throws PullError */
   async *read(file: HubFile, fromByte: number): AsyncGenerator<Uint8Array, void> {
     const repo = { type: "model", name: file.repository } as const;
     // Uses plain HTTP instead of the hub's chunk store, whose hosts HF_ENDPOINT does not cover.

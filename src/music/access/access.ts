@@ -84,7 +84,7 @@ export class Authenticator {
     throw unauthorized("Invalid API key");
   }
 
-  /** Refuses a body that cannot be read: with `failure`, or 401 without a valid key in the headers. */
+  /** Refuses a body that cannot be read. @throws `failure`, or HttpError 401 without a valid key in the headers */
   refuseUnread(request: IncomingMessage, failure: unknown): never {
     if (this.acceptsHeaders(request)) throw failure;
     throw unauthorized("No valid key in the headers, and no ai_token could be read from the body");

@@ -111,7 +111,10 @@ export class AudioInputs {
     return located;
   }
 
-  /** Returns the request with real paths; repeated when the job runs, because files and links change. */
+  /**
+   * Returns the request with real paths; repeated when the job runs, because files and links change.
+   * @throws RequestError if a path is not a readable file
+   */
   async locate(request: GenerationRequest): Promise<GenerationRequest> {
     const located = { ...request };
     for (const kind of UPLOAD_KINDS)
@@ -145,6 +148,7 @@ export class AudioInputs {
     return { path, isUpload: true, bytes: (await stat(path)).size };
   }
 
+  /** Removes the uploads of a request. @throws StoreError */
   async release(request: GenerationRequest): Promise<void> {
     await this.removeUploads(uploadPathsOf(request).map((path) => basename(path)));
   }

@@ -89,7 +89,7 @@ export interface AudioMeasures {
   peak: number;
 }
 
-/** As `decodeAudio`, without keeping the samples. */
+/** As `decodeAudio`, without keeping the samples. @throws DecodeError, or the signal's reason */
 export async function measureAudio(job: DecodeJob): Promise<AudioMeasures> {
   let frames = 0;
   let peak = 0;

@@ -121,6 +121,7 @@ export const formatMetadataSchema = z.object({
 export type FormatInput = z.output<typeof formatTextSchema> &
   z.output<typeof formatMetadataSchema> & { warnings: string[] };
 
+/** @throws RequestError naming the field */
 export function parseFormatInput(fields: Fields, policy: RangePolicy): FormatInput {
   const warnings: string[] = [];
   const topLevel = new FieldSources(fields);
@@ -155,6 +156,7 @@ export const sampleRequestSchema = z.object({
 
 export type SampleRequest = z.output<typeof sampleRequestSchema> & { warnings: string[] };
 
+/** @throws RequestError naming the field */
 export function parseSampleRequest(fields: Fields, policy: RangePolicy): SampleRequest {
   const warnings: string[] = [];
   return { ...parseObject(sampleRequestSchema, new FieldSources(fields), policy, warnings), warnings };

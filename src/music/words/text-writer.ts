@@ -45,6 +45,7 @@ export class TextWriter {
     );
   }
 
+  /** @throws as `formatInput` */
   createSample(input: SampleRequest, caller: Caller): Promise<WrittenText> {
     const hints = parseQueryHints(input.query);
     // Clients send "en" by default, so it counts as no preference.
