@@ -13,54 +13,34 @@ export interface Program {
   env: NodeJS.ProcessEnv;
   /** Shown until a line of the program names another. */
   stage: string;
-  /** Steps in all, of a program whose lines give none. */
-  steps?: number;
 }
 
-export interface Status {
-  state: "running" | "stopped" | "finished" | "failed";
-  pid: number;
-  startedAt: string;
-  updatedAt: string;
-  stage: string;
-  step: number;
-  steps: number;
-  loss: number | null;
-  heldOutLoss: number | null;
-  stepsPerHour: number | null;
-  /** To the end of all stages; while the data set is made, to its end. */
-  hoursLeft: number | null;
-  memoryMegabytes: number | null;
-  /** Training time of all runs together. */
-  trainedHours: number;
-}
-
-/** A line of a program. */
+/** Figures of a program, by its lines. */
 interface Progress {
   stage: string;
   step: number;
-  steps?: number;
-  kind?: "training" | "held out";
-  loss?: number;
+  steps: number;
+  secondsPerStep?: number;
+  /** To the end of all stages; while the data set is made, to its end. */
   hoursLeft?: number;
   memoryMegabytes?: number;
 }
 
+export interface Status extends Progress {
+  state: "running" | "stopped" | "finished" | "failed";
+  pid: number;
+  updatedAt: string;
+  /** Training time of all runs together. */
+  trainedHours: number;
+  loss?: number;
+  heldOutLoss?: number;
+}
+
 const memoryLimitBytes = 6 * 2 ** 30;
 const heartbeatMs = 60_000;
-const memoryCheckMs = 1000;
-/** Steps an hour are those since this long ago. */
-const rateWindowMs = 1_800_000;
+const checkMs = 1000;
 /** A program has this long to save its state. */
 const stopMs = 800;
-
-const noFigures = {
-  loss: null,
-  heldOutLoss: null,
-  stepsPerHour: null,
-  hoursLeft: null,
-  memoryMegabytes: null,
-};
 
 export class Supervisor {
   readonly #directory: string;
@@ -70,21 +50,16 @@ export class Supervisor {
   #child: ChildProcess | null = null;
   /** Why the program was asked to end. */
   #interruption: "pause" | "stop" | "memory" | null = null;
-  /** If its time counts as training: start, hours before, and hours to pause at. */
-  #training: { sinceMs: number; hoursBefore: number; pauseAtHours: number } | null = null;
-  readonly #status: Status;
-  /** Times and steps of this stage, for its rate. */
-  #history: { atMs: number; step: number }[] = [];
+  #status: Status;
 
   /** @param options.memoryBytes limit of all processes of a program together */
   constructor(directory: string, { isIdle = true, memoryBytes = memoryLimitBytes } = {}) {
     this.#wrapper = wrapper(isIdle);
     this.#memoryBytes = memoryBytes;
     this.#directory = directory;
-    const now = new Date().toISOString();
     this.#status = {
-      ...{ state: "running", pid: process.pid, startedAt: now, updatedAt: now, stage: "start" },
-      ...{ step: 0, steps: 0, ...noFigures, trainedHours: readStatus(directory)?.trainedHours ?? 0 },
+      ...{ state: "running", pid: process.pid, updatedAt: "", stage: "start", step: 0, steps: 0 },
+      trainedHours: readStatus(directory)?.trainedHours ?? 0,
     };
     this.#heartbeat = setInterval(() => this.#beat(), heartbeatMs).unref();
     this.#report();
@@ -95,39 +70,40 @@ export class Supervisor {
     return this.#status.trainedHours;
   }
 
-  /** Trains until the program ends or `pauseAtHours` of training are full. @returns whether it ended. @throws as `run` */
-  async train(program: Program, pauseAtHours: number): Promise<boolean> {
-    this.#training = { sinceMs: Date.now(), hoursBefore: this.trainedHours, pauseAtHours };
-    try {
-      return await this.run(program);
-    } finally {
-      this.#countHours();
-      this.#training = null;
-    }
-  }
-
-  /** Runs a program. @returns whether it ended by itself. @throws Error if it fails */
-  async run(program: Program): Promise<boolean> {
-    this.#enter(program.stage, program.steps);
-    const [command = "", ...parameters] = [...this.#wrapper, program.command, ...program.parameters];
+  /**
+   * Runs a program.
+   * @param pauseAtHours counts its time as training, and ends it when so many hours are full
+   * @returns whether it ended by itself
+   * @throws Error if it fails
+   */
+  async run({ stage, command, parameters, env }: Program, pauseAtHours?: number): Promise<boolean> {
+    this.#enter(stage);
+    const [first = "", ...others] = [...this.#wrapper, command, ...parameters];
     // A group of its own: signals of the terminal reach only this process, and its programs end with it.
-    const child = spawn(command, parameters, {
-      ...{ env: program.env, stdio: ["ignore", "pipe", "inherit"], detached: true },
-    });
+    const child = spawn(first, others, { env, stdio: ["ignore", "pipe", "inherit"], detached: true });
     this.#child = child;
-    const memoryCheck = setInterval(() => this.#checkMemory(), memoryCheckMs).unref();
-    createInterface({ input: child.stdout }).on("line", (line) => this.#read(line, program));
+    const [startMs, hoursBefore] = [Date.now(), this.trainedHours];
+    const check = (): void => {
+      if (pauseAtHours !== undefined)
+        this.#status.trainedHours = hoursBefore + (Date.now() - startMs) / 3_600_000;
+      if (this.#child === null || this.#interruption !== null) return;
+      if (groupMemoryBytes(child.pid ?? 0) > this.#memoryBytes) this.#interrupt("memory");
+      else if (this.trainedHours >= (pauseAtHours ?? Number.POSITIVE_INFINITY)) this.#interrupt("pause");
+    };
+    const checks = setInterval(check, checkMs).unref();
+    createInterface({ input: child.stdout }).on("line", (line) => this.#read(line));
     const [code, signal] = (await once(child, "close")) as [number | null, string | null];
-    clearInterval(memoryCheck);
+    clearInterval(checks);
     this.#child = null;
     const interruption = this.#interruption;
     this.#interruption = null;
+    check();
     if (interruption === "stop") this.#exit();
     if (interruption === "memory")
-      throw new Error(`${program.stage} used more than ${this.#memoryBytes} bytes of memory and was stopped`);
+      throw new Error(`${stage} used more than ${this.#memoryBytes} bytes of memory and was stopped`);
     if (interruption === null && code !== 0) {
       const how = code === null ? `signal ${signal}` : `exit code ${code}`;
-      throw new Error(`${program.command} ${program.parameters.slice(0, 3).join(" ")} ended with ${how}`);
+      throw new Error(`${command} ${parameters.slice(0, 3).join(" ")} ended with ${how}`);
     }
     return interruption === null;
   }
@@ -159,60 +135,28 @@ export class Supervisor {
     setTimeout(() => killGroup(pid, "SIGKILL"), stopMs).unref();
   }
 
-  #checkMemory(): void {
-    const pid = this.#child?.pid;
-    if (pid === undefined || this.#interruption !== null) return;
-    if (groupMemoryBytes(pid) > this.#memoryBytes) this.#interrupt("memory");
-  }
-
   #beat(): void {
-    this.#countHours();
     this.#report();
     console.log(statusLine(this.#status));
   }
 
-  /** Pauses the program when its hours are full. */
-  #countHours(): void {
-    if (this.#training === null) return;
-    const { sinceMs, hoursBefore, pauseAtHours } = this.#training;
-    this.#status.trainedHours = hoursBefore + (Date.now() - sinceMs) / 3_600_000;
-    const isRunning = this.#child !== null && this.#interruption === null;
-    if (isRunning && this.trainedHours >= pauseAtHours) this.#interrupt("pause");
-  }
-
-  /** Resets the figures for a new stage. */
-  #enter(stage: string, steps = 0): void {
+  /** Drops the figures of the stage before. */
+  #enter(stage: string): void {
     if (stage === this.#status.stage) return;
-    this.#history = [];
-    Object.assign(this.#status, { stage, step: 0, steps, ...noFigures });
+    const { state, pid, updatedAt, trainedHours } = this.#status;
+    this.#status = { state, pid, updatedAt, trainedHours, stage, step: 0, steps: 0 };
     this.#report();
   }
 
-  #read(line: string, program: Program): void {
+  #read(line: string): void {
     if (!line.startsWith("{")) {
       console.log(line);
       return;
     }
-    const { stage, step, steps, kind, loss, hoursLeft, memoryMegabytes } = JSON.parse(line) as Progress;
-    const status = this.#status;
-    this.#enter(stage);
-    Object.assign(status, { step, steps: steps ?? program.steps ?? 0 });
-    status[kind === "held out" ? "heldOutLoss" : "loss"] = loss ?? null;
-    status.memoryMegabytes = memoryMegabytes ?? status.memoryMegabytes;
-    this.#updateRate(hoursLeft);
-    this.#countHours();
+    const { kind, loss, ...progress } = JSON.parse(line) as Progress & { kind?: string; loss?: number };
+    this.#enter(progress.stage);
+    Object.assign(this.#status, progress, { [kind === "held out" ? "heldOutLoss" : "loss"]: loss });
     this.#report();
-  }
-
-  #updateRate(hoursLeft: number | undefined): void {
-    const [now, { step, steps }] = [Date.now(), this.#status];
-    this.#history.push({ atMs: now, step });
-    this.#history = this.#history.filter(({ atMs }) => now - atMs <= rateWindowMs);
-    const [first] = this.#history;
-    if (first === undefined || step === first.step) return;
-    const perHour = (3_600_000 * (step - first.step)) / (now - first.atMs);
-    this.#status.stepsPerHour = Math.round(perHour);
-    this.#status.hoursLeft = hoursLeft ?? (steps - step) / perHour;
   }
 
   #report(): void {
@@ -259,15 +203,16 @@ export function readStatus(directory: string): Status | null {
 
 export function statusLine(status: Status | null): string {
   if (status === null) return "training has not started";
-  const { state, stage, step, steps, loss, heldOutLoss, stepsPerHour, hoursLeft, memoryMegabytes } = status;
-  const figures = [
-    loss === null ? "" : `loss ${loss.toPrecision(4)}`,
-    heldOutLoss === null ? "" : `held out ${heldOutLoss.toPrecision(4)}`,
-    stepsPerHour === null ? "" : `${stepsPerHour} steps an hour`,
-    hoursLeft === null ? "" : `${hoursLeft.toFixed(1)} hours left`,
-    memoryMegabytes === null ? "" : `${memoryMegabytes} MB`,
+  const { updatedAt, state, stage, step, steps, secondsPerStep = Number.NaN } = status;
+  const figures: [number | undefined, (figure: number) => string][] = [
+    [status.loss, (loss) => `loss ${loss.toPrecision(4)}`],
+    [status.heldOutLoss, (loss) => `held out ${loss.toPrecision(4)}`],
+    [3600 / secondsPerStep, (rate) => `${Math.round(rate)} steps an hour`],
+    [status.hoursLeft, (hours) => `${hours.toFixed(1)} hours left`],
+    [status.memoryMegabytes, (size) => `${size} MB`],
   ];
-  return [`${status.updatedAt} ${state}: ${stage} ${step}/${steps}`, ...figures.filter(Boolean)].join(", ");
+  const known = figures.map(([figure, text]) => (Number.isFinite(figure) ? [text(figure as number)] : []));
+  return [`${updatedAt} ${state}: ${stage} ${step}/${steps}`, ...known.flat()].join(", ");
 }
 
 function statusPath(directory: string): string {

@@ -103,7 +103,7 @@ async function trainStages(supervisor: Supervisor): Promise<void> {
   for (let isDone = false; !isDone; ) {
     const times = Math.floor(supervisor.trainedHours / every);
     if (times > 0) await evaluate(supervisor, `hour-${times * every}`);
-    isDone = await supervisor.train(training("tokenizer,decoder,dit,guidance,lm"), (times + 1) * every);
+    isDone = await supervisor.run(training("tokenizer,decoder,dit,guidance,lm"), (times + 1) * every);
   }
 }
 
@@ -137,11 +137,13 @@ async function makeShard(supervisor: Supervisor, shard: number): Promise<void> {
   if (existsSync(join(data, `${name}.pt`))) return;
   const pieces = join(cache, name);
   const { shards, shardPieces, duration } = options;
-  const seeds = { pieces: shardPieces, "seed-start": shard * shardPieces, duration };
-  await supervisor.run({
-    ...node("render", "make-data.ts", { out: pieces, "stem-share": stemShare, ...seeds }),
-    steps: shards * shardPieces,
-  });
+  const seeds = {
+    pieces: shardPieces,
+    "seed-start": shard * shardPieces,
+    of: shards * shardPieces,
+    duration,
+  };
+  await supervisor.run(node("render", "make-data.ts", { out: pieces, "stem-share": stemShare, ...seeds }));
   const places = { pieces, data, start: shippedModel };
   await supervisor.run(python("pack.py", flags({ ...places, shard, "audio-share": audioShare })));
   rmSync(pieces, { recursive: true });

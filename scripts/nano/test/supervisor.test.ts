@@ -43,7 +43,7 @@ describe("supervisor of carillon-nano's training", () => {
       lockTraining(directory);
       const supervisor = new Supervisor(directory, { isIdle: false, memoryBytes: ${memoryBytes} });
       const program = { stage: "start", command: process.execPath, parameters: ["-e", ${JSON.stringify(program)}] };
-      const hasEnded = await supervisor.train({ ...program, env: process.env }, ${pauseAtSeconds / 3600});
+      const hasEnded = await supervisor.run({ ...program, env: process.env }, ${pauseAtSeconds / 3600});
       console.log(hasEnded ? "ended" : "paused");
       supervisor.end("finished");
     `;
