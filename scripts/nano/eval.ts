@@ -2,16 +2,14 @@
  * npm run eval:nano: measures the model's songs of prompts in people's own words, beside pieces of the composer (the ceiling)
  * and white noise (the floor). Method and columns: eval/README.md.
  */
-import { writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command } from "commander";
 import { cacheRoot } from "../setup/run.mjs";
-import type { PieceRecord } from "./dataset/record.js";
 import { heldOutFolder, heldOutSeeds, renderHeldOut, whiteNoise } from "./eval/held-out.js";
-import { naturalPrompts } from "./eval/natural-prompts.js";
-import { analyse, type Form, type Recordings } from "./eval/recordings.js";
+import { type NaturalPrompt, naturalPrompts } from "./eval/natural-prompts.js";
 import { reconstruct, Singer, type Song } from "./eval/songs.js";
-import { evaluationTable, type PromptFacts } from "./eval/table.js";
+import { runPython } from "./python.js";
 
 interface Options {
   prompts: number;
@@ -23,6 +21,25 @@ interface Options {
   out: string;
   thinking: boolean;
   model: boolean;
+}
+
+/** Name, start and end in seconds. */
+type Section = [string, number, number];
+
+/** A column of the table, as eval/analyse.py reads it. */
+interface Column {
+  title: string;
+  /** Recordings, and the facts that each was asked for. */
+  paths: string[];
+  asked: readonly Omit<NaturalPrompt, "caption">[];
+  /** Time to make each; empty if it was not measured. */
+  computeSeconds: number[];
+  /** Recordings whose sections are known. */
+  forms: { path: string; sections: Section[] }[];
+  /** Pairs of recordings that should differ, such as two seeds of one prompt. */
+  siblings: [string, string][];
+  /** A recording and its reconstruction. */
+  reconstructions: [string, string][];
 }
 
 const songSeconds = 24;
@@ -57,20 +74,23 @@ const teachers = await renderHeldOut(
 const piecePaths = pieces.map(({ mix }) => join(heldOut, "short-pieces", mix));
 const songs = options.model ? await singAll() : [];
 const training = teachers.map(({ mix, genre }) => ({ path: join(heldOut, "classifier", mix), genre }));
-const columns = analyse([...songs, pieceColumn(), noiseColumn()], training, join(out, "analysis"));
-const table = evaluationTable(columns);
-writeFileSync(join(out, "table.md"), `${table}\n`);
-console.log(table);
+const analysis = join(out, "analysis");
+mkdirSync(analysis, { recursive: true });
+const manifest = { training, columns: [...songs, pieceColumn(), noiseColumn()] };
+writeFileSync(join(analysis, "manifest.json"), JSON.stringify(manifest));
+runPython("eval", "analyse.py", [analysis]);
+copyFileSync(join(analysis, "table.md"), join(out, "table.md"));
 
 /** Columns of the model's songs, which differ in the parameters besides the caption. */
-async function singAll(): Promise<Recordings[]> {
+async function singAll(): Promise<Column[]> {
   const singer = new Singer(join(heldOut, "songs"));
   try {
+    const fields = await sing(singer, "facts as fields", ({ bpm, keyScale }) => ({
+      bpm,
+      key_scale: keyScale,
+    }));
     const columns = [
-      {
-        ...(await sing(singer, "facts as fields", ({ bpm, keyScale }) => ({ bpm, key_scale: keyScale }))),
-        reconstructions: reconstructAll(singer.vaeDirectory),
-      },
+      { ...fields, reconstructions: reconstructAll(singer.vaeDirectory) },
       await sing(singer, "caption only", () => ({})),
     ];
     if (!options.thinking) return columns;
@@ -85,46 +105,39 @@ async function singAll(): Promise<Recordings[]> {
 async function sing(
   singer: Singer,
   title: string,
-  parametersOf: (prompt: PromptFacts) => object,
-): Promise<Recordings> {
+  parametersOf: (prompt: NaturalPrompt) => object,
+): Promise<Column> {
   const asked = naturalPrompts.slice(0, options.prompts);
-  const singPrompt = (index: number, name: string, own: object): Promise<Song> => {
-    const prompt = asked[index] as (typeof asked)[number];
-    return singer.sing(`${name}/${index}`, { prompt: prompt.caption, ...own, ...parametersOf(prompt) });
+  const singEach = async (count: number, name: string, firstSeed: number, own: object): Promise<Song[]> => {
+    const made: Song[] = [];
+    for (const [index, prompt] of asked.slice(0, count).entries()) {
+      const parameters = { prompt: prompt.caption, ...own, seed: firstSeed + index, ...parametersOf(prompt) };
+      made.push(await singer.sing(`${name}/${index}`, parameters));
+      process.stderr.write(`\r${title}: ${name} song ${made.length} `);
+    }
+    process.stderr.write("\n");
+    return made;
   };
-  const made: Song[] = [];
-  for (const index of asked.keys()) {
-    made.push(await singPrompt(index, "natural", { audio_duration: songSeconds, seed: 1000 + index }));
-    process.stderr.write(`\r${title}: song ${made.length} of ${asked.length} `);
-  }
-  process.stderr.write("\n");
-  const paths = made.map(({ path }) => path);
+  const songs = await singEach(options.prompts, "natural", 1000, { audio_duration: songSeconds });
+  const paths = songs.map(({ path }) => path);
   const lyrics = form.map((name) => `[${name}]`).join("\n");
+  const formed = await singEach(options.forms, "form", 3000, { lyrics, audio_duration: formSeconds });
+  const again = await singEach(options.seedPairs, "natural", 2000, { audio_duration: songSeconds });
   const seconds = formSeconds / form.length;
-  const sections = form.map((name, at): Form["sections"][number] => [name, at * seconds, (at + 1) * seconds]);
-  const forms: Form[] = [];
-  for (const index of paths.slice(0, options.forms).keys()) {
-    const own = { lyrics, audio_duration: formSeconds, seed: 3000 + index };
-    forms.push({ path: (await singPrompt(index, "form", own)).path, sections });
-  }
-  const siblings: [string, string][] = [];
-  for (const [index, path] of paths.slice(0, options.seedPairs).entries()) {
-    const own = { audio_duration: songSeconds, seed: 2000 + index };
-    siblings.push([path, (await singPrompt(index, "natural", own)).path]);
-  }
-  const computeSeconds = made.map(({ computeSeconds }) => computeSeconds);
-  return { title, paths, asked, computeSeconds, forms, siblings, reconstructions: [] };
-}
-
-function formOf(path: string, { sections }: PieceRecord): Form {
+  const sections = form.map((name, at): Section => [name, at * seconds, (at + 1) * seconds]);
   return {
-    path,
-    sections: sections.map(({ name, startSeconds, endSeconds }) => [name, startSeconds, endSeconds]),
+    ...{ title, paths, asked, computeSeconds: songs.map(({ computeSeconds }) => computeSeconds) },
+    forms: formed.map(({ path }) => ({ path, sections })),
+    siblings: pairs(
+      paths,
+      again.map(({ path }) => path),
+    ),
+    reconstructions: [],
   };
 }
 
 /** Two pieces of one genre serve as two seeds of one prompt. */
-function pieceColumn(): Recordings {
+function pieceColumn(): Column {
   const siblings = pieces.slice(0, options.seedPairs).flatMap(({ genre }, index): [string, string][] => {
     const teacher = training.find((other) => other.genre === genre);
     return teacher === undefined ? [] : [[piecePaths[index] as string, teacher.path]];
@@ -132,7 +145,7 @@ function pieceColumn(): Recordings {
   return { ...columnOf("pieces (ceiling)", piecePaths), siblings };
 }
 
-function noiseColumn(): Recordings {
+function noiseColumn(): Column {
   const noise = pieces.map((record) => whiteNoise(join(heldOut, "noise"), record));
   const siblings = pairs(noise, noise.slice(1, 1 + options.seedPairs));
   const reconstructions = pairs(piecePaths, noise.slice(0, options.reconstructions));
@@ -140,8 +153,11 @@ function noiseColumn(): Recordings {
 }
 
 /** A column of recordings that have the facts and sections of the pieces. */
-function columnOf(title: string, paths: string[]): Recordings {
-  const forms = pieces.map((piece, index) => formOf(paths[index] as string, piece));
+function columnOf(title: string, paths: string[]): Column {
+  const forms = pieces.map(({ sections }, index) => ({
+    path: paths[index] as string,
+    sections: sections.map(({ name, startSeconds: start, endSeconds: end }): Section => [name, start, end]),
+  }));
   return { title, paths, asked: pieces, computeSeconds: [], forms, siblings: [], reconstructions: [] };
 }
 

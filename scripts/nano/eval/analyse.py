@@ -1,12 +1,11 @@
-"""Measures the recordings of columns: a manifest in, measurements out, both JSON.
+"""Measures the recordings of columns and prints the table.
 
-    analyse.py MANIFEST OUT CACHE
+    analyse.py DIRECTORY
 
-The manifest: {"training": [{"path", "genre"}], "columns": [{"paths", "forms": [{"path", "sections": [[name, start, end]]}],
-               "siblings": [[path, path]], "reconstructions": [[path, path]]}]}
-Out, of every column: {"measurements": [{seconds, tempo, key, genre, ...}], "returns": whether second choruses return,
-                       "seedDistances": of features, "reconstructionDistances": log-mel, in dB}
-Measurements of the same bytes by the same code are kept in CACHE, a directory.
+DIRECTORY/manifest.json: {"training": [{"path", "genre"}], "columns": [{"title", "paths", "asked": [{"bpm", "keyScale", "genre"}],
+    "computeSeconds", "forms": [{"path", "sections": [[name, start, end]]}], "siblings": [[path, path]],
+    "reconstructions": [[path, path]]}]}. It gets measurements.json, the columns with what was measured, table.md, and `kept`:
+measurements of the same bytes by the same code.
 """
 
 import functools
@@ -19,18 +18,23 @@ import joblib
 
 import genre
 import measured
+import table
 
 PROCESSES = 2
 
 
-def main(manifest_path, out_path, cache_path):
-    manifest = json.loads(Path(manifest_path).read_text(encoding="utf-8"))
+def main(path):
+    directory = Path(path)
+    manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
     measured.compile_once()
-    run = functools.partial(run_kept, joblib.Memory(cache_path, verbose=0))
+    run = functools.partial(run_kept, joblib.Memory(directory / "kept", verbose=0))
     training = manifest["training"]
     classifier = genre.train(run(measured.windows, [[each["path"]] for each in training]), [each["genre"] for each in training])
-    report = [analyse(column, run, classifier) for column in manifest["columns"]]
-    Path(out_path).write_text(json.dumps(report, indent=1), encoding="utf-8")
+    columns = [{**column, **analyse(column, run, classifier)} for column in manifest["columns"]]
+    (directory / "measurements.json").write_text(json.dumps(columns, indent=1), encoding="utf-8")
+    text = table.evaluation_table(columns)
+    (directory / "table.md").write_text(f"{text}\n", encoding="utf-8")
+    print(text)
 
 
 def analyse(column, run, classifier):

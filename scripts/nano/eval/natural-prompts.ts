@@ -2,16 +2,22 @@
  * Prompts in people's own words. None follows the generator's grammar, and a third names none of its genres. They were
  * written before the first model and must not be adapted to a model.
  */
-import type { PromptFacts } from "./table.js";
+export interface NaturalPrompt {
+  caption: string;
+  /** Facts that it states, or null. */
+  bpm: number | null;
+  keyScale: string | null;
+  genre: string | null;
+}
 
 const prompt = (
   caption: string,
   bpm: number | null,
   keyScale: string | null,
   genre: string | null = null,
-): PromptFacts & { caption: string } => ({ caption, bpm, keyScale, genre });
+): NaturalPrompt => ({ caption, bpm, keyScale, genre });
 
-export const naturalPrompts: readonly (PromptFacts & { caption: string })[] = [
+export const naturalPrompts: readonly NaturalPrompt[] = [
   prompt("lofi beat to study to, 75bpm, rhodes and vinyl crackle, F minor", 75, "F minor", "lofi"),
   prompt("Make me a deep house track at 124 in G minor with a rolling bassline", 124, "G minor", "house"),
   prompt(

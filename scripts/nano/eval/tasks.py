@@ -18,6 +18,7 @@ import scipy.optimize
 import soundfile
 
 from signals import ANALYSIS_RATE
+from table import cell, markdown
 
 WINDOW, QUIETEST_DB = 4096, 80
 MOST_DB = 40
@@ -148,15 +149,10 @@ def candidate_of(trial, name):
 
 def table(values):
     """Means over the trials that have a value for a row. @param values by candidate, a dictionary a trial"""
-
-    def cell(row, form, trials):
-        found = [trial[row] for trial in trials if row in trial]
-        return form.format(np.mean(found)).replace("%", " %") if found else "-"
-
-    lines = [["", *CANDIDATES.values()], ["---", *["---:"] * len(CANDIDATES)]]
-    for row, (title, form) in ROWS.items():
-        lines.append([title, *(cell(row, form, values[name]) for name in CANDIDATES)])
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return markdown(CANDIDATES.values(), [
+        [title, *(cell(form, [trial.get(row) for trial in values[name]]).replace("%", " %") for name in CANDIDATES)]
+        for row, (title, form) in ROWS.items()
+    ])
 
 
 def main(path):

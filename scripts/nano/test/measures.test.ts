@@ -1,8 +1,21 @@
+import { expect } from "chai";
+import { canonicalKeyScale } from "../../../src/engine/metadata.js";
+import { naturalPrompts } from "../eval/natural-prompts.js";
+import { genres } from "../genres/index.js";
 import { testPython } from "./python-tests.js";
 
-describe("measures of carillon-nano's evaluation", () => {
-  it("pass their own tests, which are in Python", function () {
+describe("evaluation of carillon-nano", () => {
+  it("passes its own tests, which are in Python", function () {
     this.timeout(1_200_000);
     testPython("eval");
+  });
+
+  it("asks for keys and genres that can be judged, once each", () => {
+    const names = [null, ...genres.map(({ name }) => name)];
+    for (const { caption, keyScale, genre } of naturalPrompts) {
+      if (keyScale !== null) expect(canonicalKeyScale(keyScale), caption).to.equal(keyScale);
+      expect(names, caption).to.include(genre);
+    }
+    expect(new Set(naturalPrompts.map(({ caption }) => caption)).size).to.equal(naturalPrompts.length);
   });
 });
