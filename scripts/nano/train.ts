@@ -10,13 +10,14 @@ import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
+import { unconditionalCodesPrompt } from "../../src/engine/prompts.js";
+import { Tokenizer } from "../../src/engine/tokenizer.js";
 import { cacheRoot } from "../setup/run.mjs";
-import { shippedModel } from "./dataset/data-set.js";
+import { dataVersion, shippedModel } from "./dataset/data-set.js";
 import { heldOutFolder } from "./eval/held-out.js";
-import { dataVersion } from "./eval/versions.js";
+import { genres } from "./genres/index.js";
 import { pythonOf, runPython } from "./python.js";
 import { lockTraining, type Program, readStatus, Supervisor, statusLine } from "./supervisor.js";
-import { writeModelFolder } from "./training/model-folder.js";
 
 interface Options {
   cache: string;
@@ -36,6 +37,7 @@ interface Options {
 /** Share of the pieces whose stems are kept, for tasks on tracks; and whose audio is kept, for the decoder. */
 const stemShare = 0.1;
 const audioShare = 0.08;
+const recipeShardPieces = 88;
 
 const options = new Command()
   .option("--cache <directory>", "data set, states, logs", join(cacheRoot, "nano", "train"))
@@ -45,7 +47,7 @@ const options = new Command()
   .option("--threads <count>", "2 for a second thread while the machine is otherwise idle", Number, 1)
   .option("--evaluate-hours <hours>", "training between two evaluations; 0 for none", Number, 10)
   .option("--shards <count>", "shards of the data set", Number, 46)
-  .option("--shard-pieces <count>", "pieces of a shard", Number, 88)
+  .option("--shard-pieces <count>", "pieces of a shard", Number, recipeShardPieces)
   .option("--duration <seconds>", "length of every piece, for smoke runs", Number)
   .option("--steps <count>", "steps of every stage, for smoke runs", Number)
   .option("--no-idle", "normal priority, for smoke runs")
@@ -54,7 +56,7 @@ const options = new Command()
   .opts<Options>();
 
 const cache = resolve(options.cache);
-const [data, model, work] = [join(cache, "data"), join(cache, "model"), join(cache, "work")];
+const [data, work] = [join(cache, "data"), join(cache, "work")];
 
 if (options.status) {
   console.log(statusLine(readStatus(cache)));
@@ -71,7 +73,7 @@ async function trainToTheEnd(): Promise<void> {
   checkRecipe();
   const supervisor = new Supervisor(cache, { isIdle: options.idle });
   try {
-    await writeModelFolder(model, shippedModel);
+    await writeTrainingFile();
     for (let shard = 0; shard < options.shards; shard++) await makeShard(supervisor, shard);
     await trainStages(supervisor);
     await supervisor.run(training("export", join(cache, "checkpoint")));
@@ -86,8 +88,9 @@ async function trainToTheEnd(): Promise<void> {
 /** @throws Error if the cache holds data that this code and these options would not make; new shards would not fit them */
 function checkRecipe(): void {
   const path = join(cache, "data-version.txt");
-  const { shardPieces, duration = null } = options;
-  const version = dataVersion(shippedModel, { shardPieces, duration, stemShare, audioShare });
+  const { shardPieces, duration } = options;
+  const isSmoke = shardPieces !== recipeShardPieces || duration !== undefined;
+  const version = isSmoke ? `${dataVersion}, ${shardPieces} pieces of ${duration} s` : dataVersion;
   if (!existsSync(path)) writeFileSync(path, version);
   const found = readFileSync(path, "utf8");
   if (found === version) return;
@@ -95,6 +98,15 @@ function checkRecipe(): void {
     `${cache} holds data of version ${found}, but the code and options now make ${version}: ` +
       "delete the folder to start again, or pass the earlier options or another --cache",
   );
+}
+
+/** What train.py cannot derive from the shards: the order of the genres, and token ids. */
+async function writeTrainingFile(): Promise<void> {
+  const tokenizer = await Tokenizer.load(join(shippedModel, "lm"));
+  const unconditionalPrompt = [...(await tokenizer.encode(unconditionalCodesPrompt("")))];
+  const training = { genres: genres.map(({ name }) => name), unconditionalPrompt };
+  mkdirSync(data, { recursive: true });
+  writeFileSync(join(data, "training.json"), JSON.stringify(training));
 }
 
 /** Evaluates whenever another `evaluateHours` have passed, also if the run was cut in an evaluation. */
@@ -156,7 +168,7 @@ function training(stages: string, out?: string): Program {
 
 function trainingFlags(stages: string, out?: string): string[] {
   const { threads, steps, batchShare } = options;
-  const places = { data, model, start: shippedModel, work, out };
+  const places = { data, start: shippedModel, work, out };
   return flags({ ...places, stages, threads, steps, "batch-share": batchShare });
 }
 

@@ -30,7 +30,7 @@ PROJECT = GOLDENS.parent.parent
 MODEL = PROJECT / "models/carillon-nano"
 sys.path.insert(0, str(PROJECT / "scripts/nano/training"))
 
-from latent_space import FIRST_FLOOR, FIRST_LOUDEST, LatentSpace  # noqa: E402
+from latent_space import LatentSpace  # noqa: E402
 from semitones import GOLDEN, hertz_of  # noqa: E402
 
 LEAST_MARGIN = 1e-3  # between the two best options of a decision, so that rounding cannot flip it
@@ -267,10 +267,7 @@ def decoder():
 def spectral_encoder():
     own = config("vae")
     tensors = weights("vae/diffusion_pytorch_model", "encoder.")
-    lowband = own["oscillators"]
-    space = LatentSpace(own, {"low_means": torch.tensor(lowband["mean"]), "floor": lowband.get("floor", FIRST_FLOOR),
-                              "low_deviations": torch.tensor(lowband["deviation"]),
-                              "loudest": lowband.get("loudest", FIRST_LOUDEST), **tensors})
+    space = LatentSpace(own, tensors)
     samples = 8 * space.hop
     time = torch.arange(samples) / own["sampling_rate"]
     chord = sum(torch.sin(2 * math.pi * hertz * time) for hertz in (110.0, 138.6, 164.8, 880.0)) * 0.1

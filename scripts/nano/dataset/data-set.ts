@@ -15,6 +15,13 @@ import { type PieceRecord, pieceId, recordOf } from "./record.js";
 /** Training goes on from it, and its text encoder's tokenizer gives the ids of all records. */
 export const shippedModel = fileURLToPath(new URL("../../../models/carillon-nano", import.meta.url));
 
+/**
+ * Versions of notes, words and sound of the seeds, and of these with token ids and latents. They name folders of the cache, so
+ * they change with what is made and not with the code: test/versions.test.ts and training/test/test_latent_space.py fail then.
+ */
+export const composerVersion = "fc42ea5a2915";
+export const dataVersion = "0f11c98c6932";
+
 interface Wishes {
   /** Length of every piece, in place of its own. */
   seconds?: number | undefined;

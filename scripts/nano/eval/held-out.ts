@@ -2,11 +2,10 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Random } from "../compose/random.js";
-import { makePieces } from "../dataset/data-set.js";
+import { composerVersion, makePieces } from "../dataset/data-set.js";
 import { isHeldOut, type PieceRecord } from "../dataset/record.js";
 import { amplitude, type Stereo, sampleRate, scale, silence } from "../render/stereo.js";
 import { encodeWav } from "../render/wav.js";
-import { composerVersion } from "./versions.js";
 
 /** The first `count` held-out seeds from the `skip`-th on; they go round all genres. */
 export function heldOutSeeds(count: number, skip = 0): number[] {
@@ -19,7 +18,7 @@ export function heldOutSeeds(count: number, skip = 0): number[] {
 
 /** A folder of its own for what this composer makes. */
 export function heldOutFolder(directory: string): string {
-  return join(directory, `held-out-${composerVersion()}`);
+  return join(directory, `held-out-${composerVersion}`);
 }
 
 /** Renders missing pieces. @param seconds their length, in place of their own */

@@ -1,6 +1,6 @@
 /** Songs of the model through the public API, and reconstructions by its autoencoder. */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Checkpoint, Checkpoints, type RendererCheckpoint } from "../../../src/engine/checkpoints.js";
 import {
@@ -12,7 +12,6 @@ import {
 } from "../../../src/index.js";
 import type { PieceRecord } from "../dataset/record.js";
 import { runPython } from "../python.js";
-import { weightsVersion } from "./versions.js";
 
 /** A song on disk. */
 export interface Song {
@@ -120,4 +119,16 @@ export function reconstruct(vaeDirectory: string, recordings: Recording[], direc
   const missing = pairs.filter(([, output]) => !existsSync(output));
   if (missing.length > 0) runPython("training", "round_trip.py", [vaeDirectory, ...missing.flat()]);
   return pairs.map(([, output]) => output);
+}
+
+/** Hash of the parts of a checkpoint, by folder. */
+function weightsVersion(...directories: string[]): string {
+  const hash = createHash("sha256");
+  for (const directory of directories) {
+    for (const name of readdirSync(directory).sort()) {
+      if (!/\.(safetensors|json)$/.test(name)) continue;
+      for (const part of [name, readFileSync(join(directory, name))]) hash.update(part).update("\0");
+    }
+  }
+  return hash.digest("hex").slice(0, 12);
 }

@@ -1,16 +1,16 @@
 """Checkpoints in the original layout, bfloat16: reads the one to start from, writes the trained one."""
 import ctypes
 import json
+import shutil
 
 import torch
 
 from data import SILENCE
-from latent_space import FIRST_FLOOR, FIRST_LOUDEST, LatentSpace
+from latent_space import LatentSpace
 from optimizer import read_average
 
 VAE, TEXT_ENCODER, LM, DIT = ("vae/diffusion_pytorch_model.safetensors", "text_encoder/model.safetensors",
                               "lm/model.safetensors", "model.safetensors")
-TOKENIZER = "lm/tokenizer.json"
 TYPES = {"BF16": torch.bfloat16, "F32": torch.float32}
 
 
@@ -49,67 +49,43 @@ def without(tensors, *prefixes):
     return {name: tensor for name, tensor in tensors.items() if name.split(".")[0] not in prefixes}
 
 
-def export(data, work, start, out):
+def export(work, start, out):
     """Writes what the stages have learnt so far; stages without a state keep the weights that they start from."""
     def weights_of(*stages):
         for stage in stages:
             path = work / f"{stage}.pt"
             if path.exists():
                 return read_average(path)
-        return start_from(data, start, stages[-1])
+        return start_from(start, stages[-1])
 
-    dit = weights_of("guidance", "dit")
+    dit, vae = weights_of("guidance", "dit"), read_safetensors(start / VAE)
     written = {
-        VAE: {**data.timbre(), **without(weights_of("decoder"), "discriminator")},
+        VAE: {**vae, **without(weights_of("decoder"), "discriminator")},
         TEXT_ENCODER: below(dit, "text_encoder"),
         LM: without(weights_of("lm"), "words_head"),
         DIT: {**without(dit, "text_encoder", "words_head"), **weights_of("tokenizer")},
     }
     for name, tensors in written.items():
         write_safetensors(out / name, tensors)
-    for path in data.model.rglob("*.json"):
-        name = path.relative_to(data.model)
-        if str(name) != "training.json":
-            (out / name).write_text(path.read_text())
-    (out / "vae/config.json").write_text(json.dumps(data.vae_config(), indent=2) + "\n")
-    torch.save(data.silence.T[None].bfloat16().contiguous(), out / f"{SILENCE}_latent.pt")
+    for path in (*start.rglob("*.json"), start / SILENCE):
+        shutil.copyfile(path, out / path.relative_to(start))
 
 
 def latent_space_of(vae):
     """Latent space of a checkpoint's folder `vae`."""
+    weights = below(read_safetensors(vae / VAE.removeprefix("vae/")), "encoder")
     config = json.loads((vae / "config.json").read_text())
-    weights, oscillators = read_safetensors(vae / VAE.removeprefix("vae/")), config["oscillators"]
-    measured = {f"low_{name}s": torch.tensor(oscillators[name]) for name in ("mean", "deviation")}
-    measured.update({name: weight.float() for name, weight in below(weights, "encoder").items()})
-    measured.update(floor=oscillators.get("floor", FIRST_FLOOR), loudest=oscillators.get("loudest", FIRST_LOUDEST))
-    return LatentSpace(config, measured)
+    return LatentSpace(config, {name: weight.float() for name, weight in weights.items()})
 
 
-def start_from(data, checkpoint, stage):
+def start_from(checkpoint, stage):
     """Weights of a checkpoint under the names of a stage's module."""
     if stage == "decoder":
         return {name: tensor for name, tensor in read_safetensors(checkpoint / VAE).items() if name.startswith(stage)}
     if stage == "lm":
-        weights = read_safetensors(checkpoint / LM)
-        name = "embed_tokens.weight"
-        return {**weights, name: embeddings_by_token(weights[name], checkpoint / TOKENIZER, data.model / TOKENIZER)}
+        return read_safetensors(checkpoint / LM)
     dit, codes = read_safetensors(checkpoint / DIT), ("tokenizer", "detokenizer")
     if stage == "tokenizer":
         return {name: tensor for name, tensor in dit.items() if name.split(".")[0] in codes}
     text = read_safetensors(checkpoint / TEXT_ENCODER)
     return {**without(dit, *codes), **{f"text_encoder.{name}": tensor for name, tensor in text.items()}}
-
-
-def embeddings_by_token(embeddings, old, new):
-    """Rows of the tokens of tokenizer file `new`. Tokens that `old` lacks get the mean of all rows."""
-    ids, wanted = token_ids(old), token_ids(new)
-    rows = embeddings.mean(0, keepdim=True).repeat(len(wanted), 1)
-    for token, row in wanted.items():
-        if token in ids:
-            rows[row] = embeddings[ids[token]]
-    return rows
-
-
-def token_ids(path):
-    tokenizer = json.loads(path.read_text())
-    return {**tokenizer["model"]["vocab"], **{token["content"]: token["id"] for token in tokenizer["added_tokens"]}}

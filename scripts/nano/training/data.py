@@ -10,9 +10,8 @@ from mmap import MAP_SHARED
 import torch
 
 from facts import Facts
-from latent_space import SUBTRACTED, Parts
 
-MIX, SILENCE, SPACE = "mix", "silence", "space.pt"
+MIX, SILENCE = "mix", "silence_latent.pt"
 
 Request = namedtuple("Request", "text bare_text lyrics plan_prompt plan")
 
@@ -61,15 +60,15 @@ def read_piece(record, source):
 
 
 class Data:
-    """The folder `data` that pack.py fills and the folder `model` with configs and tokenizers. Shards are mapped: values
-    are read when they are used."""
+    """The folder `data` with shards and training.json, and the checkpoint `start` with configs and tokenizers. Shards are
+    mapped: values are read when they are used."""
 
-    def __init__(self, data, model):
+    def __init__(self, data, start):
         shards = sorted(data.glob("shard-*.pt"))
         if not shards:
             raise ValueError(f"{data} has no shards: make them with pack.py")
         torch.serialization.set_default_mmap_options(MAP_SHARED)  # private pages would count against the memory limit
-        self.model, self.latents, self.sounds, self.pieces = model, {}, {}, Pieces([], [])
+        self.start, self.latents, self.sounds, self.pieces = start, {}, {}, Pieces([], [])
         for path in shards:
             shard = torch.load(path, mmap=True)
             self.latents.update(shard["latents"])
@@ -79,28 +78,15 @@ class Data:
             self.pieces.held_out.extend(pieces.held_out)
         if not self.pieces.train or not self.pieces.held_out:
             raise ValueError(f"{data}: needs pieces of both splits, train and heldout")
-        space = torch.load(data / SPACE)
-        self.measured, self.silence = space["measured"], space[SILENCE].float()  # [frames, C], as long as the longest song
-        self.genres = self.json("training.json")["genres"]
+        self.silence = torch.load(start / SILENCE)[0].T.float()  # [frames, C], as long as the longest song
+        training = json.loads((data / "training.json").read_text())
+        self.genres, self.unconditional_prompt = training["genres"], training["unconditionalPrompt"]
 
     def json(self, name):
-        return json.loads((self.model / name).read_text())
+        return json.loads((self.start / name).read_text())
 
     def config(self, part=""):
         return self.json(f"{part}/config.json" if part else "config.json")
-
-    def vae_config(self):
-        """The autoencoder's config with the numbers that the engine's oscillators and encoder read."""
-        config, measured = self.config("vae"), self.measured
-        parts = Parts.of(config["decoder_input_channels"])
-        oscillators = {name: measured[f"low_{name}s"].tolist() for name in ("mean", "deviation")}
-        oscillators.update(floor=measured["floor"], subtracted=SUBTRACTED, loudest=measured["loudest"])
-        encoder = {"clock_channels": parts.beats, "timbre_channels": parts.timbre, "pitch_classes": parts.pitches}
-        return {**config, "oscillators": oscillators, "spectral_encoder": encoder}
-
-    def timbre(self):
-        """Weights of the engine's encoder."""
-        return {f"encoder.timbre_{name}": self.measured[f"timbre_{name}"] for name in ("mean", "components")}
 
     def latents_of(self, piece, track=MIX):
         """[T, C] of one track or of the mix."""

@@ -18,7 +18,7 @@ class DecoderStage(nn.Module):
 
     def __init__(self, data, options):
         super().__init__()
-        self.config, self.batch, self.data = data.vae_config(), options.batch, data
+        self.config, self.batch, self.data = data.config("vae"), options.batch, data
         self.hop, self.pieces = hop_of(self.config), data.heard(data.pieces.train)
         self.frames = max(2, round(options.crop_seconds * self.config["sampling_rate"] / self.hop))
         self.parts = Parts.of(self.config["decoder_input_channels"])

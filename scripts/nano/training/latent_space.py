@@ -13,14 +13,6 @@ import torch.nn.functional as F
 from semitones import MOST, Semitones
 from spectra import energies_around, mel_filters
 
-FLOOR = 2e-3          # amplitude, -54 dB: of a new space; a checkpoint's own stands in its vae/config.json
-# Amplitude that the oscillators subtract, -48 dB: above the floor, so that a model's errors around it are not played.
-SUBTRACTED = 4e-3
-FIRST_FLOOR, FIRST_LOUDEST = 3e-4, 2.3  # of checkpoints whose config names none
-MEASURED_FRAMES = 500
-SMALLEST_LOW = 0.05   # deviation
-LOUDEST_SHARE = 1e-4  # of lows, those louder than what the oscillators play
-
 MEL_BANDS, MELS_PER_FRAME, MEL_WINDOW, MEL_RANGE = 80, 4, 2048, (250, 16000)
 MEL_ROWS = MEL_BANDS * MELS_PER_FRAME
 QUIETEST_MEL = 1e-8  # energy
@@ -91,36 +83,20 @@ class PitchClasses:
 
 
 class LatentSpace:
-    """`measured` are the space's numbers: mean and deviation of every semitone's log amplitude [lows], mean and principal
-    components of timbre [MEL_ROWS] and [timbre, MEL_ROWS], and the oscillators' `floor` and `loudest`."""
+    """The space of an autoencoder: its config has mean, deviation and floor of the semitones' log amplitudes, its encoder's
+    weights are mean and principal components of timbre, [MEL_ROWS] and [timbre, MEL_ROWS]."""
 
-    def __init__(self, config, measured):
-        self.measured, self.hop = measured, hop_of(config)
+    def __init__(self, config, encoder):
+        own, self.encoder, self.hop = config["oscillators"], encoder, hop_of(config)
         self.parts = Parts.of(config["decoder_input_channels"])
-        self.semitones = Semitones(self.parts.lows, self.hop, config["sampling_rate"], measured["floor"])
+        self.mean, self.deviation = (torch.tensor(own[name])[:, None] for name in ("mean", "deviation"))
+        self.semitones = Semitones(self.parts.lows, self.hop, config["sampling_rate"], own["floor"])
         self.log_mel, self.pitch_classes = LogMel(config), PitchClasses(config)
-
-    def with_floor(self, config, floor, recordings):
-        """The same space with another floor. Means and deviations are measured in `recordings`, samples [samples, 2] of 16
-        bits, from the middle of each."""
-        semitones, lows = Semitones(self.parts.lows, self.hop, config["sampling_rate"], floor), []
-        for audio in recordings:
-            samples = MEASURED_FRAMES * self.hop
-            first = max(0, (len(audio) - samples) // 2)
-            crop = audio[first:first + samples]
-            crop = crop[:len(crop) // self.hop * self.hop].T / 32768
-            lows.append(semitones(crop.mean(0)[None])[0])
-        lows = torch.cat(lows, 1)
-        mean, deviation = lows.mean(1), lows.std(1) + SMALLEST_LOW
-        relative = ((lows - mean[:, None]) / deviation[:, None]).flatten()
-        loudest = relative.kthvalue(math.ceil((1 - LOUDEST_SHARE) * len(relative))).values
-        return LatentSpace(config, {**self.measured, "low_means": mean, "low_deviations": deviation,
-                                    "floor": floor, "loudest": float(loudest)})
 
     def __call__(self, audio):
         """Audio [B, 2, frames hop] -> [B, C, frames] on the CPU; the clock's channels are 0."""
-        middle, measured = audio.mean(1), self.measured
-        lows = (self.semitones(middle) - measured["low_means"][:, None]) / measured["low_deviations"][:, None]
+        middle = audio.mean(1)
+        lows = (self.semitones(middle) - self.mean) / self.deviation
         beats = torch.zeros(len(audio), self.parts.beats, lows.shape[2])
-        timbre = measured["timbre_components"] @ (self.log_mel(middle) - measured["timbre_mean"][:, None])
+        timbre = self.encoder["timbre_components"] @ (self.log_mel(middle) - self.encoder["timbre_mean"][:, None])
         return torch.cat([lows, beats, timbre, self.pitch_classes(middle)[:, :self.parts.pitches]], 1)

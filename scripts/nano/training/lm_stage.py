@@ -30,7 +30,7 @@ class LmStage(Qwen3):
     def __init__(self, data, options, tokenizer):
         config = data.config("lm")
         super().__init__(config)
-        self.unconditional_prompt, self.batch = data.json("training.json")["unconditionalPrompt"], options.batch
+        self.unconditional_prompt, self.batch = data.unconditional_prompt, options.batch
         self.first_code, self.end_of_turn = special_tokens(data.json("lm/tokenizer.json"))
         self.pieces, self.genres = data.pieces, data.genres
         self.words_head = FactsHead(config["hidden_size"], data.genres)

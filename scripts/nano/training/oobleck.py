@@ -5,7 +5,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from latent_space import FIRST_LOUDEST
 from semitones import play
 
 DILATIONS = (1, 3, 9)
@@ -106,6 +105,6 @@ class Decoder(nn.Module):
     def oscillators(self, latents):
         own = self.config["oscillators"]
         mean, deviation = (torch.tensor(own[name], device=latents.device)[:, None] for name in ("mean", "deviation"))
-        lows = mean + deviation * latents[:, :len(mean)].clamp_max(own.get("loudest", FIRST_LOUDEST))
+        lows = mean + deviation * latents[:, :len(mean)].clamp_max(own["loudest"])
         hop = math.prod(self.config["downsampling_ratios"])
-        return play(lows, hop, self.config["sampling_rate"], own.get("subtracted", 0.0))
+        return play(lows, hop, self.config["sampling_rate"], own["subtracted"])

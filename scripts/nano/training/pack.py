@@ -1,8 +1,7 @@
 """pack.py --pieces DIR --data DIR --start CHECKPOINT --shard NUMBER [--audio-share 1]
 
 Packs a folder of rendered pieces into DATA/shard-NUMBER.pt: records, latents, and audio of a share of the pieces for the
-decoder. The first call also makes DATA/space.pt, the latent space that all shards share: the checkpoint's own, or its first
-space with a higher floor.
+decoder.
 """
 import argparse
 import json
@@ -13,11 +12,7 @@ from pathlib import Path
 import torch
 
 from checkpoint import latent_space_of
-from data import MIX, SILENCE, SPACE, read_pieces, rest_without, save
-from latent_space import FLOOR, LatentSpace
-
-SILENCE_FRAMES = 15000  # 600 s, the longest song
-STEADY_FRAME = 50       # from here on latents of silence stay the same
+from data import MIX, read_pieces, rest_without, save
 
 
 def read_wav(path):
@@ -41,25 +36,12 @@ def latents_of(space, audio):
     return space(audio[None, :whole].mT)[0].T.half().contiguous()
 
 
-def make_space(path, start, recordings):
-    config, space = json.loads((start / "vae/config.json").read_text()), latent_space_of(start / "vae")
-    if "floor" not in config["oscillators"]:
-        space = space.with_floor(config, FLOOR, recordings)
-    silent = latents_of(space, torch.zeros(2 * STEADY_FRAME * space.hop, 2))[:STEADY_FRAME + 1]
-    silence = torch.cat([silent[:-1], silent[-1:].expand(SILENCE_FRAMES - STEADY_FRAME, -1)])
-    save({"measured": space.measured, SILENCE: silence}, path)
-
-
 def pack(options):
     text, records = (options.pieces / "pieces.jsonl").read_text(), {}
     for record in map(json.loads, text.splitlines()):
         records[record["id"]] = record
     options.data.mkdir(parents=True, exist_ok=True)
-    path = options.data / SPACE
-    if not path.exists():
-        make_space(path, options.start, (read_wav(options.pieces / record["mix"]) for record in records.values()))
-    config = json.loads((options.start / "vae/config.json").read_text())
-    space = LatentSpace(config, torch.load(path)["measured"])
+    space = latent_space_of(options.start / "vae")
     splits, latents, sounds = read_pieces(text, options.pieces), {}, {}
     for split in (splits.train, splits.held_out):
         for index, piece in enumerate(split):

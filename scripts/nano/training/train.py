@@ -1,4 +1,4 @@
-"""train.py --data DIR --model DIR --start CHECKPOINT --work DIR [--stages a,b] [--steps N] [--out DIR]
+"""train.py --data DIR --start CHECKPOINT --work DIR [--stages a,b] [--steps N] [--out DIR]
 
 Trains all weights of the model, stage after stage, from shards that pack.py wrote. A stage without a saved state starts from
 the weights of CHECKPOINT; with one it resumes. Figures go to standard output and to WORK/STAGE.log, a JSON object a line.
@@ -52,8 +52,7 @@ def parse_options(arguments):
 
     parser = argparse.ArgumentParser(prog="train.py", allow_abbrev=False)
     add = parser.add_argument
-    add("--data", type=Path, required=True, help="shards of pack.py")
-    add("--model", type=Path, required=True, help="config.json files, tokenizers, training.json")
+    add("--data", type=Path, required=True, help="shards of pack.py, and training.json")
     add("--start", type=Path, required=True, help="checkpoint to start from")
     add("--work", type=Path, required=True, help="states of the stages, logs")
     add("--out", type=Path, help="export: the checkpoint folder to write")
@@ -93,7 +92,7 @@ def make_stage(data, options):
     module = STAGES[stage](data, options, *given)
     if not options.state.exists():
         begun = (read_average(options.work / "dit.pt") if stage == "guidance"
-                 else checkpoint.start_from(data, options.start, stage))
+                 else checkpoint.start_from(options.start, stage))
         module.load_state_dict(begun, strict=False)
     return module.to(options.device)
 
@@ -214,10 +213,10 @@ def run(options):
     torch.set_num_threads(1)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     options.work.mkdir(parents=True, exist_ok=True)
-    data = Data(options.data, options.model)
+    data = Data(options.data, options.start)
     for stage in options.stages:
         if stage == "export":
-            checkpoint.export(data, options.work, options.start, options.out)
+            checkpoint.export(options.work, options.start, options.out)
             continue
         with open(options.work / f"{stage}.log", "a") as log:
             def report(figures):

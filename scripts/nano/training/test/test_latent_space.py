@@ -1,12 +1,16 @@
 """The latents of known sounds, and the oscillators that play them."""
 import math
 import unittest
+from pathlib import Path
 
 import torch
 
+from checkpoint import latent_space_of
 from latent_space import MEL_BANDS, LogMel, PitchClasses
 from semitones import Semitones, play
 from tiny import HOP, hiss, tone, vae_config
+
+SHIPPED = Path(__file__).parents[4] / "models/carillon-nano/vae"
 
 
 class LatentSpaces(unittest.TestCase):
@@ -14,6 +18,15 @@ class LatentSpaces(unittest.TestCase):
         torch.manual_seed(1)
         torch.set_grad_enabled(False)
         self.addCleanup(torch.set_grad_enabled, True)
+
+    def test_latents_of_the_shipped_space_stay_the_same(self):
+        """If they change on purpose, set a new data version in dataset/data-set.ts."""
+        time = torch.arange(12 * HOP, dtype=torch.double) / 48000
+        left = sum(0.1 * (2 * math.pi * hertz * time).sin() for hertz in (55, 110, 277.2, 440, 1000, 6000))
+        latents = latent_space_of(SHIPPED)(torch.stack([left, left * (1 - time)])[None].float())[0]
+        means = latents.mean(1)[[0, 12, 24, 30, 48, 55, 60, 88, 92, 99]]
+        wanted = [-0.2655, -0.7428, -0.7605, -0.9424, -6.7368, -4.4288, 1.1674, 6.1682, 5.6394, 4.3652]
+        self.assertTrue(torch.allclose(means, torch.tensor(wanted), atol=1e-3), means)
 
     def test_log_mel_spectra_locate_a_band_and_a_quarter_of_a_frame(self):
         log_mel = LogMel(vae_config(80, 8))

@@ -16,7 +16,6 @@ from attention import attend
 from data import Data, Draw, read_pieces
 from discriminator import Discriminator
 from facts import TEMPOS, Facts, as_numbers, clock, tempo_of
-from latent_space import FLOOR, LatentSpace
 from optimizer import TrainState, orthogonalised, read_average
 from task_batch import TaskBatches
 from tiny import DIT, Tiny, hiss, record, tone
@@ -72,7 +71,7 @@ class Stages(unittest.TestCase):
 
     def test_a_stopped_run_keeps_the_steps_that_it_has_done(self):
         root, work = self.tiny.root, self.tiny.root / "work"
-        places = {"--data": root / "data", "--model": root / "model", "--start": self.tiny.start, "--work": work}
+        places = {"--data": root / "data", "--start": self.tiny.start, "--work": work}
         command = [sys.executable, train.__file__, *(str(word) for place in places.items() for word in place),
                    "--stages", "tokenizer", "--log-steps", "1", "--save-minutes", "99"]
         kept = 0
@@ -96,20 +95,20 @@ class Stages(unittest.TestCase):
             self.tiny.train(stage, 1)
         options = self.tiny.options("export")
         (options.out / "vae").mkdir(parents=True, exist_ok=True)
-        checkpoint.export(self.tiny.data, options.work, options.start, options.out)
+        checkpoint.export(options.work, options.start, options.out)
         return options
 
     def test_training_starts_from_the_checkpoint_that_it_wrote(self):
         options = self.export("tokenizer", "decoder", "dit", "guidance", "lm")
         for stage in ("decoder", "tokenizer", "dit", "lm"):
-            begun = checkpoint.start_from(self.tiny.data, options.out, stage)
+            begun = checkpoint.start_from(options.out, stage)
             module = self.tiny.prepared(stage)
             left = module.load_state_dict(begun, strict=False)
             self.assertEqual(left.unexpected_keys, [], stage)
             self.assertFalse([name for name in left.missing_keys
                               if not name.startswith(("discriminator", "words_head"))], stage)
         learnt = read_average(self.tiny.options("guidance").state)
-        for name, weight in checkpoint.start_from(self.tiny.data, options.out, "dit").items():
+        for name, weight in checkpoint.start_from(options.out, "dit").items():
             self.assertTrue(weight.equal(learnt[name].bfloat16()), name)
 
     def test_an_export_keeps_the_first_weights_of_stages_that_have_not_run(self):
@@ -120,22 +119,6 @@ class Stages(unittest.TestCase):
             is_same = all(ours[weight].equal(first[weight]) for weight in first)
             self.assertEqual(is_same, name == checkpoint.VAE)
 
-    def test_the_language_model_starts_with_the_embeddings_of_its_new_tokens(self):
-        old = checkpoint.read_safetensors(self.tiny.start / checkpoint.LM)["embed_tokens.weight"]
-        new = checkpoint.start_from(self.tiny.data, self.tiny.start, "lm")["embed_tokens.weight"]
-        self.assertTrue(new[5].equal(old[34]))  # "token 5" there
-        self.assertTrue(new[16].equal(old[16]))  # <|im_end|>
-        self.assertTrue(torch.allclose(new[19], old.mean(0), 0, 1e-2))  # id 20 there is an audio code
-
-    def test_a_new_space_has_a_higher_floor_and_an_exported_one_is_kept(self):
-        config, out = json.loads((self.tiny.start / "vae/config.json").read_text()), self.export("tokenizer").out
-        self.assertNotIn("floor", config["oscillators"])
-        exported = json.loads((out / "vae/config.json").read_text())["oscillators"]
-        self.assertEqual(exported["floor"], FLOOR)
-        self.assertGreater(exported["subtracted"], FLOOR)
-        again = self.tiny.packed(self.tiny.root / "again", out)
-        self.assertEqual(again.vae_config()["oscillators"], exported)
-
     def test_a_stage_reports_a_missing_earlier_stage(self):
         with self.assertRaisesRegex(ValueError, "run stage 'tokenizer' first"):
             self.tiny.train("dit", 1)
@@ -143,7 +126,7 @@ class Stages(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "run stage 'dit' first"):
             self.tiny.train("guidance", 1)
         with self.assertRaisesRegex(ValueError, "make them with pack.py"):
-            Data(self.tiny.root / "nowhere", self.tiny.root / "model")
+            Data(self.tiny.root / "nowhere", self.tiny.start)
 
     def test_items_of_a_batch_have_one_length(self):
         batches = TaskBatches(DIT, self.tiny.data, self.tiny.data.pieces.train, 60)
@@ -166,7 +149,7 @@ class Stages(unittest.TestCase):
 
     def test_latents_of_a_mix_without_a_track_are_those_of_the_remaining_audio(self):
         data, piece = self.tiny.data, self.tiny.data.pieces.train[0]
-        space = LatentSpace(data.config("vae"), data.measured)
+        space = checkpoint.latent_space_of(self.tiny.start / "vae")
         left = data.audio(piece, 0, 96000) - data.audio(piece, 0, 96000, "bass")
         wanted = space(left[None])[0].T
         self.assertTrue(torch.allclose(data.latents_of(piece, "rest without bass"), wanted, 0.02, 0.02))
@@ -174,7 +157,7 @@ class Stages(unittest.TestCase):
 
 
 class CommandLine(unittest.TestCase):
-    PLACES = ["--data", "a", "--model", "b", "--start", "c", "--work", "d"]
+    PLACES = ["--data", "a", "--start", "b", "--work", "c"]
 
     def refusal(self, *arguments):
         said = io.StringIO()

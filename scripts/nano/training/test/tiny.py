@@ -11,7 +11,7 @@ import checkpoint
 import pack
 import train
 from audio_tokenizer import AudioTokenizer
-from data import Data
+from data import SILENCE, Data
 from dit import AceStep
 from latent_space import MEL_ROWS, Parts
 from oobleck import Decoder
@@ -45,20 +45,13 @@ DIT = {**TRANSFORMER, "in_channels": 12, "audio_acoustic_hidden_dim": 4, "patch_
        "num_timbre_encoder_hidden_layers": 1, "num_attention_pooler_hidden_layers": 1, "pool_window_size": 5,
        "fsq_input_levels": [4, 4]}
 QWEN3 = {**TRANSFORMER, "vocab_size": 40}
-ADDED = {16: "<|im_end|>", 20: "<|audio_code_0|>"}
-
-
-def tokenizer(names):
-    """Tokenizer with 40 tokens, named by `names`."""
-    return {"model": {"vocab": {names(id): id for id in range(40) if id not in ADDED}},
-            "added_tokens": [{"id": id, "content": content} for id, content in ADDED.items()]}
-
-
-VAE = {**vae_config(4, 4), "downsampling_ratios": [8, 4, 6, 10], "channel_multiples": [1, 2, 2, 2]}
-MODEL = {
+LOWS, TIMBRE = Parts.of(4).lows, Parts.of(4).timbre
+VAE = {**vae_config(4, 4), "downsampling_ratios": [8, 4, 6, 10], "channel_multiples": [1, 2, 2, 2],
+       "oscillators": {"mean": [-6.0] * LOWS, "deviation": [1.5] * LOWS, "floor": 2e-3, "subtracted": 4e-3, "loudest": 3.0}}
+TOKENS = {"<|im_end|>": 16, "<|audio_code_0|>": 20}
+CONFIGS = {
     "config.json": DIT, "text_encoder/config.json": QWEN3, "lm/config.json": QWEN3, "vae/config.json": VAE,
-    "lm/tokenizer.json": tokenizer(lambda id: f"token {id}"),
-    "training.json": {"unconditionalPrompt": [15, 13, 14], "genres": ["folk", "jazz"]},
+    "lm/tokenizer.json": {"added_tokens": [{"id": id, "content": content} for content, id in TOKENS.items()]},
 }
 
 
@@ -85,21 +78,16 @@ def write_wav(path, hertz, samples):
     pack.write_wav(path, torch.stack([left, left / 2], 1).short())
 
 
-def write_files(root):
-    pieces, records = root / "pieces", [record(index) for index in range(4)]
+def write_pieces(pieces):
     pieces.mkdir()
     for index in range(4):
         for track, hertz in {"mix": 220, "bass": 110, "drums": 330}.items():
             write_wav(pieces / f"piece{index}/{track}.wav", hertz * (1 + index), 96000 + 9600 * index)
-    (pieces / "pieces.jsonl").write_text("".join(json.dumps(line) + "\n" for line in records))
-    for name, value in MODEL.items():
-        path = root / "model" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(value))
+    (pieces / "pieces.jsonl").write_text("".join(json.dumps(record(index)) + "\n" for index in range(4)))
 
 
 def write_checkpoint(start):
-    """Random weights, a latent space without a floor of its own, and a tokenizer of other ids."""
+    """Random weights."""
     torch.manual_seed(1)
 
     def random_weights(module):
@@ -109,19 +97,18 @@ def write_checkpoint(start):
                 torch.nn.init.normal_(weight, std=0.1)
         return module.state_dict()
 
-    lows, timbre = Parts.of(VAE["decoder_input_channels"]).lows, Parts.of(VAE["decoder_input_channels"]).timbre
     weights = {
         checkpoint.DIT: {**random_weights(AceStep(DIT)), **random_weights(AudioTokenizer(DIT))},
         checkpoint.TEXT_ENCODER: random_weights(Qwen3(QWEN3)), checkpoint.LM: random_weights(Qwen3(QWEN3)),
         checkpoint.VAE: {**{f"decoder.{name}": weight for name, weight in random_weights(Decoder(VAE)).items()},
                          "encoder.timbre_mean": torch.zeros(MEL_ROWS),
-                         "encoder.timbre_components": torch.randn(timbre, MEL_ROWS) / 20},
+                         "encoder.timbre_components": torch.randn(TIMBRE, MEL_ROWS) / 20},
     }
     for name, tensors in weights.items():
         checkpoint.write_safetensors(start / name, tensors)
-    oscillators = {"mean": [-6.0] * lows, "deviation": [1.5] * lows}
-    (start / "vae/config.json").write_text(json.dumps({**VAE, "oscillators": oscillators}))
-    (start / checkpoint.TOKENIZER).write_text(json.dumps(tokenizer(lambda id: f"token {39 - id}")))
+    for name, value in CONFIGS.items():
+        (start / name).write_text(json.dumps(value))
+    torch.save(torch.randn(1, 4, 400).bfloat16(), start / SILENCE)
 
 
 class Tiny:
@@ -131,14 +118,15 @@ class Tiny:
         self.folder = tempfile.TemporaryDirectory()
         self.root = Path(self.folder.name)
         self.start = self.root / "start"
-        write_files(self.root)
+        write_pieces(self.root / "pieces")
         write_checkpoint(self.start)
-        self.data = self.packed(self.root / "data", self.start)
+        self.data = self.packed(self.root / "data")
 
-    def packed(self, out, start, *options):
-        places = {"--pieces": self.root / "pieces", "--data": out, "--start": start, "--shard": 0}
+    def packed(self, out, *options):
+        places = {"--pieces": self.root / "pieces", "--data": out, "--start": self.start, "--shard": 0}
         pack.main([*(str(word) for place in places.items() for word in place), *options])
-        return Data(out, self.root / "model")
+        (out / "training.json").write_text('{"unconditionalPrompt": [15, 13, 14], "genres": ["folk", "jazz"]}')
+        return Data(out, self.start)
 
     def options(self, stage, steps=0):
         work = self.root / "work"
