@@ -1,6 +1,6 @@
 /** Arranges a piece: which part plays in which section, and its notes, from the harmony. */
 import type { Genre, MetreStyle } from "../genres/genre.js";
-import { Accompanist } from "./accompaniment.js";
+import { accompanist } from "./accompaniment.js";
 import { bassBar } from "./bass.js";
 import { crash, type DrumPattern, drumBar, drumFill } from "./drums.js";
 import { readGrid } from "./grid.js";
@@ -8,7 +8,7 @@ import type { ChordSpan } from "./harmony.js";
 import type { Instrument } from "./instruments.js";
 import { composeMotif, composeTheme, sectionMelody } from "./melody.js";
 import { perform } from "./performance.js";
-import type { Note, Part, Role, Section, SectionName } from "./piece.js";
+import { type Note, type Part, type Role, roles, type Section, type SectionName } from "./piece.js";
 import type { Random } from "./random.js";
 import { nearestPitch } from "./theory.js";
 
@@ -84,14 +84,14 @@ function silenceWithin(notes: Note[], { start, end }: { start: number; end: numb
   return notes
     .filter((note) => note.start < start || note.start >= end)
     .map((note) =>
-      note.start < start && note.start + note.length > start ? { ...note, length: start - note.start } : note,
+      note.start < start ? { ...note, length: Math.min(note.length, start - note.start) } : note,
     );
 }
 
 function drawAttendance(score: Score, random: Random): (role: Role, name: SectionName) => boolean {
   const absent = new Set<string>();
   for (const [name, shares] of Object.entries(attendance)) {
-    for (const role of ["drums", "bass", "comp", "pulse", "pad", "lead"] as const) {
+    for (const role of roles) {
       if (!random.chance(shares[role] ?? 0)) absent.add(`${name} ${role}`);
     }
   }
@@ -104,10 +104,8 @@ type Writer = (score: Score, sections: Section[], instrument: Instrument, random
 const writers: Record<Role, Writer> = {
   drums: writeDrums,
   bass: writeBass,
-  comp: (score, sections, instrument, random) =>
-    writeGrids(score, sections, instrument, random, score.style.comp, 60),
-  pulse: (score, sections, instrument, random) =>
-    writeGrids(score, sections, instrument, random, score.style.pulse, 67),
+  comp: gridWriter("comp", 60),
+  pulse: gridWriter("pulse", 67),
   pad: writePad,
   lead: writeLead,
 };
@@ -164,25 +162,20 @@ function writeBass(score: Score, sections: Section[], instrument: Instrument, ra
   return [...notes, ...lasting(final, totalSteps)];
 }
 
-function writeGrids(
-  score: Score,
-  sections: Section[],
-  instrument: Instrument,
-  random: Random,
-  grids: readonly string[],
-  centre: number,
-): Note[] {
-  const [usual, lively] = sparserFirst(grids, random);
-  const player = new Accompanist(within(centre, instrument), instrument);
-  const notes = sections.flatMap((section) =>
-    barsOf(section).flatMap((bar) => {
-      const isContrast = section.name === "Chorus" || section.name === "Bridge";
-      const grid = isContrast !== isTurn(bar, section) ? lively : usual;
-      return player.bar(grid, bar * score.barSteps, spanAt(score), energies[section.name]);
-    }),
-  );
-  const final = player.bar("x", score.bars * score.barSteps, spanAt(score), 0.6);
-  return [...notes, ...lasting(final, score.totalSteps)];
+function gridWriter(role: "comp" | "pulse", centre: number): Writer {
+  return (score, sections, instrument, random) => {
+    const [usual, lively] = sparserFirst(score.style[role], random);
+    const player = accompanist(within(centre, instrument), instrument);
+    const notes = sections.flatMap((section) =>
+      barsOf(section).flatMap((bar) => {
+        const isContrast = section.name === "Chorus" || section.name === "Bridge";
+        const grid = isContrast !== isTurn(bar, section) ? lively : usual;
+        return player.bar(grid, bar * score.barSteps, spanAt(score), energies[section.name]);
+      }),
+    );
+    const final = player.bar("x", score.bars * score.barSteps, spanAt(score), 0.6);
+    return [...notes, ...lasting(final, score.totalSteps)];
+  };
 }
 
 /** Two grids: the one with fewer notes for verses, the other for choruses. */
@@ -192,7 +185,7 @@ function sparserFirst(grids: readonly string[], random: Random): [string, string
 }
 
 function writePad(score: Score, sections: Section[], instrument: Instrument): Note[] {
-  const player = new Accompanist(within(64, instrument), instrument);
+  const player = accompanist(within(64, instrument), instrument);
   const final = score.spans.slice(-1);
   return [
     ...sections.flatMap((section) =>

@@ -2,10 +2,19 @@
 import type { Genre, MetreStyle } from "../genres/genre.js";
 import { genres } from "../genres/index.js";
 import { playParts, type Score } from "./arrange.js";
-import { barsWithin, sectionsOf } from "./form.js";
 import { type ChordSpan, spansOf } from "./harmony.js";
 import { type InstrumentName, instruments } from "./instruments.js";
-import { type Key, type Mode, metres, type Part, type Piece, type Role, type Section } from "./piece.js";
+import {
+  type Key,
+  type Mode,
+  metres,
+  type Part,
+  type Piece,
+  type Role,
+  roles,
+  type Section,
+  type SectionName,
+} from "./piece.js";
 import { Random } from "./random.js";
 import { chordOf, keyOf } from "./theory.js";
 
@@ -37,6 +46,39 @@ export function compose(seed: number, wantedSeconds?: number): Piece {
   return { seed, genre: genre.name, bpm, metre: style.metre, key, sections, bars, durationSeconds, parts };
 }
 
+/** Seconds of decay after the last bar: at least this, at most a bar more. */
+const minTailSeconds = 0.8;
+
+function barsWithin(durationSeconds: number, barSeconds: number): number {
+  return Math.max(1, Math.floor((durationSeconds - minTailSeconds) / barSeconds));
+}
+
+/** Sections of equal length, by their number. */
+const forms: Record<number, readonly string[]> = {
+  1: ["Verse", "Chorus"],
+  2: ["Verse Chorus", "Intro Verse"],
+  3: ["Chorus Verse Chorus", "Intro Verse Chorus", "Verse Chorus Outro"],
+  4: ["Verse Chorus Verse Chorus", "Chorus Verse Chorus Outro", "Verse Chorus Bridge Chorus"],
+  5: ["Intro Verse Chorus Verse Chorus", "Intro Verse Chorus Bridge Chorus"],
+  6: ["Intro Verse Chorus Verse Chorus Outro", "Intro Verse Chorus Bridge Chorus Outro"],
+  7: ["Intro Verse Chorus Verse Chorus Bridge Chorus"],
+  8: ["Intro Verse Chorus Verse Chorus Bridge Chorus Outro"],
+};
+const mostSections = 8;
+
+/** Cuts `bars` into sections of 1, 2, 4, 8 or 16 bars; the last one takes the rest. */
+function sectionsOf(bars: number, random: Random): Section[] {
+  let sectionBars = bars >= 12 ? 4 : bars >= 6 ? 2 : 1;
+  while (Math.floor(bars / sectionBars) > mostSections) sectionBars *= 2;
+  const count = Math.floor(bars / sectionBars);
+  const names = random.pick(forms[count] ?? []).split(" ") as SectionName[];
+  return names.map((name, index) => ({
+    name,
+    firstBar: index * sectionBars,
+    bars: index === count - 1 ? bars - index * sectionBars : sectionBars,
+  }));
+}
+
 /** Sections of one name share their harmony; an intro takes the verse's, an outro the chorus's. */
 function harmonise(
   genre: Genre,
@@ -64,24 +106,20 @@ function endOnCadence(spans: ChordSpan[], key: Key, barSteps: number, random: Ra
   ];
 }
 
-/** Draws the band: comping and bass always, other roles as often as the genre has them. */
-function scoring(genre: Genre, style: MetreStyle, random: Random): Omit<Part, "notes">[] {
-  const { band, presence } = genre;
+/** Draws the band: a free instrument for every role that the genre has and the style has patterns for. */
+function scoring({ band }: Genre, style: MetreStyle, random: Random): Omit<Part, "notes">[] {
   const taken = new Set<InstrumentName>();
-  const chosen: Omit<Part, "notes">[] = [];
-  const add = (role: Role, candidates: readonly InstrumentName[] = [], probability: number): void => {
-    const free = candidates.filter((name) => !taken.has(name));
-    const plays = random.chance(probability);
+  const without = { drums: style.full.length === 0, pulse: style.pulse.length === 0 } as Record<
+    Role,
+    boolean
+  >;
+  return roles.flatMap((role) => {
+    const [share = 0, ...candidates] = band[role] ?? [];
+    const free = without[role] ? [] : candidates.filter((name) => !taken.has(name));
+    const plays = random.chance(share);
     const name = random.pick(free.length > 0 ? free : (["piano"] as const));
-    if (!plays || free.length === 0) return;
+    if (!plays || free.length === 0) return [];
     taken.add(name);
-    chosen.push({ role, instrument: instruments[name] });
-  };
-  add("drums", style.full.length === 0 ? [] : band.drums, presence.drums);
-  add("bass", band.bass, 1);
-  add("comp", band.comp, 1);
-  add("pulse", style.pulse.length === 0 ? [] : band.pulse, presence.pulse);
-  add("pad", band.pad, presence.pad);
-  add("lead", band.lead, presence.lead);
-  return chosen;
+    return { role, instrument: instruments[name] };
+  });
 }

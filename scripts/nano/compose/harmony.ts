@@ -61,7 +61,7 @@ export function voicing(chord: Chord, previous: readonly number[], centre: numbe
 }
 
 /** Sum of the voices' movements in semitones, each to the nearest note. */
-export function movement(from: readonly number[], to: readonly number[]): number {
+function movement(from: readonly number[], to: readonly number[]): number {
   if (from.length === 0) return 0;
   return to.reduce((sum, note) => sum + Math.min(...from.map((other) => Math.abs(other - note))), 0);
 }

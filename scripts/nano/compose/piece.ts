@@ -22,7 +22,8 @@ export interface Note {
   velocity: number;
 }
 
-export type Role = "drums" | "bass" | "comp" | "pulse" | "pad" | "lead";
+export const roles = ["drums", "bass", "comp", "pulse", "pad", "lead"] as const;
+export type Role = (typeof roles)[number];
 
 /** Notes of one instrument. */
 export interface Part {

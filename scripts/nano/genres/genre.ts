@@ -31,11 +31,10 @@ export interface Genre {
   feel: Feel;
   progressions: Record<`${Mode} ${"verse" | "chorus" | "bridge"}`, readonly string[]>;
   styles: readonly MetreStyle[];
-  band: Partial<Record<Role, readonly InstrumentName[]>>;
+  /** Share of pieces that have the part, and the instruments that may play it. Comping and bass are in all. */
+  band: Partial<Record<Role, readonly [share: number, ...InstrumentName[]]>>;
   /** Drums of its fills, in their order. */
   fill: readonly DrumName[];
-  /** Share of pieces that have the part where the band names it. */
-  presence: { drums: number; pulse: number; pad: number; lead: number };
   melody: MelodyStyle;
 }
 

@@ -72,13 +72,7 @@ export class Synthesiser {
 }
 
 /** A velocity of 0 ends the note. */
-interface KeyEvent {
-  sample: number;
-  pitch: number;
-  velocity: number;
-}
-
-function eventsOf(notes: readonly Note[], stepSeconds: number): KeyEvent[] {
+function eventsOf(notes: readonly Note[], stepSeconds: number) {
   const toSample = (step: number): number => Math.round(step * stepSeconds * sampleRate);
   const events = notes.flatMap(({ start, length, pitch, velocity }) => [
     { sample: toSample(start), pitch, velocity },

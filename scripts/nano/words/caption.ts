@@ -56,14 +56,11 @@ export function writeCaption(piece: Piece, genre: Genre, random: Random): string
 }
 
 function fill(form: string, words: Record<string, string>): string {
-  const filled = (part: string): string =>
-    part.replace(/\{(a )?(\w+)\}/g, (_, a, name) => {
-      const word = String(words[name]);
-      return a ? article(word) : word;
-    });
-  if (!form.endsWith(".")) return filled(form);
-  const sentences = form.slice(0, -1).split(". ");
-  return sentences.map((part) => sentence(filled(part))).join(" ");
+  const text = form.replace(/\{(a )?(\w+)\}/g, (_, a, name) => {
+    const word = String(words[name]);
+    return a ? article(word) : word;
+  });
+  return form.endsWith(".") ? text.replace(/(^|\. )[a-z]/g, (start) => start.toUpperCase()) : text;
 }
 
 function stated({ bpm, key }: Piece, random: Random): string {
