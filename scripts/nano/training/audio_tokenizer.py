@@ -95,7 +95,7 @@ class TokenizerStage(AudioTokenizer):
             return torch.cat([cut, self.data.silence[:self.crop - len(cut)]])
 
         silence = self.silence
-        latents = torch.stack([crop(draw.choice(self.data.pieces.train)) for _ in range(self.batch)]).to(silence)
+        latents = torch.stack([crop(draw.choice(self.data.train)) for _ in range(self.batch)]).to(silence)
         quantized, _, before_rounding = self.tokenizer(latents, silence)
         error = F.mse_loss(self.detokenizer(quantized).float(), latents)
         spread = spread_error(before_rounding)
@@ -104,7 +104,7 @@ class TokenizerStage(AudioTokenizer):
     def measure(self):
         """loss: mean squared error of held-out hints; variance: of the latents; codes: distinct ones."""
         silence, codes, errors, values = self.silence, [], [], []
-        for piece in self.data.pieces.held_out[:HELD_OUT_PIECES]:
+        for piece in self.data.held_out[:HELD_OUT_PIECES]:
             latents = self.data.latents_of(piece)[None].to(silence)
             quantized, indices, _ = self.tokenizer(latents, silence)
             errors.append((self.detokenizer(quantized)[:, :latents.shape[1]] - latents).flatten())

@@ -26,19 +26,11 @@ class Piece:
     task_texts: dict  # by (task, track); track is None for cover and repaint
 
 
-@dataclass
-class Pieces:
-    train: list
-    held_out: list
-
-
 def read_pieces(text, source):
-    """A record a line (scripts/nano/dataset/record.ts). Errors name `source`."""
-    splits = {"train": [], "heldout": []}
-    for line in text.splitlines():
-        record = json.loads(line)
-        splits[record["split"]].append(read_piece(record, source))
-    return Pieces(splits["train"], splits["heldout"])
+    """Pieces to train on and held-out ones, a record a line (scripts/nano/dataset/record.ts). Errors name `source`."""
+    records = [json.loads(line) for line in text.splitlines()]
+    return [[read_piece(record, source) for record in records if record["split"] == split]
+            for split in ("train", "heldout")]
 
 
 def read_piece(record, source):
@@ -68,15 +60,14 @@ class Data:
         if not shards:
             raise ValueError(f"{data} has no shards: make them with pack.py")
         torch.serialization.set_default_mmap_options(MAP_SHARED)  # private pages would count against the memory limit
-        self.start, self.latents, self.sounds, self.pieces = start, {}, {}, Pieces([], [])
+        self.start, self.latents, self.sounds, self.train, self.held_out = start, {}, {}, [], []
         for path in shards:
             shard = torch.load(path, mmap=True)
             self.latents.update(shard["latents"])
             self.sounds.update(shard["audio"])
-            pieces = read_pieces(shard["records"], path)
-            self.pieces.train.extend(pieces.train)
-            self.pieces.held_out.extend(pieces.held_out)
-        if not self.pieces.train or not self.pieces.held_out:
+            for split, pieces in zip((self.train, self.held_out), read_pieces(shard["records"], path)):
+                split.extend(pieces)
+        if not self.train or not self.held_out:
             raise ValueError(f"{data}: needs pieces of both splits, train and heldout")
         self.silence = torch.load(start / SILENCE)[0].T.float()  # [frames, C], as long as the longest song
         training = json.loads((data / "training.json").read_text())

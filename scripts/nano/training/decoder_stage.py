@@ -19,7 +19,7 @@ class DecoderStage(nn.Module):
     def __init__(self, data, options):
         super().__init__()
         self.config, self.batch, self.data = data.config("vae"), options.batch, data
-        self.hop, self.pieces = hop_of(self.config), data.heard(data.pieces.train)
+        self.hop, self.pieces = hop_of(self.config), data.heard(data.train)
         self.frames = max(2, round(options.crop_seconds * self.config["sampling_rate"] / self.hop))
         self.parts = Parts.of(self.config["decoder_input_channels"])
         self.error = ReconstructionError(self.config["sampling_rate"], options.device)
@@ -50,10 +50,14 @@ class DecoderStage(nn.Module):
         return error + judged, {**parts, **judgements}
 
     def measure(self):
-        """loss, logMel, whiteNoise and ratio of held-out pieces (spectra.py)."""
-        middles = [self.crop(piece, MIX, (self.data.frames(piece) - self.frames) // 2)
-                   for piece in self.data.heard(self.data.pieces.held_out)[:HELD_OUT_CROPS]]
-        device = self.decoder.conv1.weight.device
-        figures = self.error.measure([audio for _, audio in middles],
-                                     lambda index: self.decoder(middles[index][0][None].to(device)), Draw(0, 0))
-        return {"loss": figures["logMel"], **figures}
+        """logMel: mean distance of held-out reconstructions; whiteNoise: of equally loud noise; ratio: their quotient."""
+        pieces = self.data.heard(self.data.held_out)[:HELD_OUT_CROPS]
+        device, draw = self.decoder.conv1.weight.device, Draw(0, 0)
+        distance = floor = 0.0
+        for piece in pieces:
+            latents, audio = self.crop(piece, MIX, (self.data.frames(piece) - self.frames) // 2)
+            made, audio = self.decoder(latents[None].to(device)), audio[None].to(device)
+            noise = draw.normal(audio.shape).to(device) * audio.square().mean().sqrt()
+            distance += float(self.error.log_mel(made, audio)) / len(pieces)
+            floor += float(self.error.log_mel(noise, audio)) / len(pieces)
+        return {"loss": distance, "logMel": distance, "whiteNoise": floor, "ratio": distance / floor}

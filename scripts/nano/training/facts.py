@@ -86,9 +86,3 @@ def clock(facts, sections, first_frame, frames):
         lengths[within, 2] = HAND_LENGTH
     angles = 2 * math.pi * turns
     return (lengths[..., None] * torch.stack([angles.cos(), angles.sin()], 2)).flatten(1).float()
-
-
-def tempo_of(hands):
-    """Tempo in bpm of a clock [frames, 2 or more], from the mean advance of the beat's hand."""
-    hand = torch.complex(hands[:, 0].double(), hands[:, 1].double())
-    return float((hand[1:] * hand[:-1].conj()).sum().angle()) / (2 * math.pi) * FRAMES_PER_SECOND * 60

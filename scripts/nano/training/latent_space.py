@@ -43,11 +43,6 @@ class Parts(namedtuple("Parts", "lows beats timbre pitches")):
     def beat_slice(self):
         return self.slices[1]
 
-    @property
-    def heard(self):
-        """Channels that follow from audio: all but the clock."""
-        return [*range(self.lows), *range(self.lows + self.beats, sum(self))]
-
 
 def hop_of(config):
     return math.prod(config["downsampling_ratios"])

@@ -30,20 +30,17 @@ class LmStage(Qwen3):
     def __init__(self, data, options, tokenizer):
         config = data.config("lm")
         super().__init__(config)
-        self.unconditional_prompt, self.batch = data.unconditional_prompt, options.batch
+        self.data, self.batch = data, options.batch
         self.first_code, self.end_of_turn = special_tokens(data.json("lm/tokenizer.json"))
-        self.pieces, self.genres = data.pieces, data.genres
         self.words_head = FactsHead(config["hidden_size"], data.genres)
         codes = kept_codes(tokenizer, data, options.work / "codes.pt")
-        self.train_codes = [codes[piece.id] for piece in self.pieces.train]
-        self.held_out_codes = [codes[piece.id][0].tolist() for piece in self.pieces.held_out[:HELD_OUT_ITEMS]]
+        self.train_codes = [codes[piece.id] for piece in data.train]
+        self.held_out_codes = [codes[piece.id][0].tolist() for piece in data.held_out[:HELD_OUT_ITEMS]]
 
     def sequence(self, piece, request, codes):
         """Token sequence of a piece: prompt, plan and codes. Without a request it has the unconditional prompt."""
-        prompt, plan = (request.plan_prompt, request.plan) if request else (self.unconditional_prompt, [])
-        ids = [*prompt, *plan, *(self.first_code + code for code in codes)]
-        if codes:
-            ids.append(self.end_of_turn)
+        prompt, plan = (request.plan_prompt, request.plan) if request else (self.data.unconditional_prompt, [])
+        ids = [*prompt, *plan, *(self.first_code + code for code in codes), self.end_of_turn]
         return Sequence(ids, len(prompt), len(prompt) + len(plan), piece.facts if request else None)
 
     def entropy(self, batch):
@@ -62,7 +59,7 @@ class LmStage(Qwen3):
         text, codes = (F.cross_entropy(logits, wanted, ignore_index=NOT_LEARNT)
                        for wanted in (targets(starts, ends), targets(ends, lengths)))
         rows = [row for row, sequence in enumerate(batch) if sequence.facts]
-        wanted = torch.stack([as_numbers(batch[row].facts, self.genres) for row in rows]).to(device)
+        wanted = torch.stack([as_numbers(batch[row].facts, self.data.genres) for row in rows]).to(device)
         planned = (place < ends)[rows].to(device)
         return text, codes, facts_error(self.words_head.read(hidden[rows], planned), wanted)
 
@@ -71,15 +68,15 @@ class LmStage(Qwen3):
         for item in range(self.batch):
             # The first item always has a prompt, so that every batch has think blocks to learn.
             is_conditional = item == 0 or draw.random() >= UNCONDITIONAL_SHARE
-            index = draw.randrange(len(self.pieces.train))
-            piece, codes = self.pieces.train[index], draw.choice(self.train_codes[index]).tolist()
+            index = draw.randrange(len(self.data.train))
+            piece, codes = self.data.train[index], draw.choice(self.train_codes[index]).tolist()
             batch.append(self.sequence(piece, draw.choice(piece.requests) if is_conditional else None, codes))
         text, codes, facts = self.entropy(batch)
         return text + codes + FACTS_WEIGHT * facts, {"text": text, "codes": codes, "facts": facts}
 
     def measure(self):
         batch = [self.sequence(piece, piece.requests[0], codes)
-                 for piece, codes in zip(self.pieces.held_out, self.held_out_codes)]
+                 for piece, codes in zip(self.data.held_out, self.held_out_codes)]
         text, codes, facts = self.entropy(batch)
         return {"loss": text + codes, "text": text, "codes": codes, "facts": facts}
 
@@ -100,7 +97,7 @@ def kept_codes(tokenizer, data, path):
     key = zlib.crc32(bytes(weights.cpu().untyped_storage()))
     kept = torch.load(path) if path.exists() else {"key": None}
     if kept["key"] != key or len(kept["codes"]) != len(data.latents):
-        pieces = [*data.pieces.train, *data.pieces.held_out]
+        pieces = [*data.train, *data.held_out]
         kept = {"key": key, "codes": {piece.id: codes_of(tokenizer, data, piece) for piece in pieces}}
         save(kept, path)
     return kept["codes"]

@@ -74,11 +74,6 @@ class Block(nn.Module):
         return self.units(self.conv_t1(self.snake1(x)))
 
 
-def widths(base, config):
-    """Channels from the wide end, where the decoder meets audio, to the narrow."""
-    return [base, *(base * multiple for multiple in config["channel_multiples"])]
-
-
 class Decoder(nn.Module):
     """Latents [B, C, frames] -> audio [B, 2, samples]: the network's output, plus what the config's `oscillators` play of the
     first channels."""
@@ -87,7 +82,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.config = config
         base, ratios = config["decoder_channels"], config["downsampling_ratios"]
-        channels = widths(base, config)
+        channels = [base, *(base * multiple for multiple in config["channel_multiples"])]
         self.conv1 = nn.Conv1d(config["decoder_input_channels"], channels[-1], 7, padding=3)
         self.block = nn.ModuleList(
             Block(channels[i + 1], channels[i], ratios[i]) for i in reversed(range(len(ratios))))

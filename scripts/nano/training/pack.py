@@ -42,8 +42,8 @@ def pack(options):
         records[record["id"]] = record
     options.data.mkdir(parents=True, exist_ok=True)
     space = latent_space_of(options.start / "vae")
-    splits, latents, sounds = read_pieces(text, options.pieces), {}, {}
-    for split in (splits.train, splits.held_out):
+    latents, sounds = {}, {}
+    for split in read_pieces(text, options.pieces):
         for index, piece in enumerate(split):
             record = records[piece.id]
             paths = {MIX: record["mix"], **record["stems"]}

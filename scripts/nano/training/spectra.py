@@ -102,15 +102,3 @@ class ReconstructionError:
     def log_mel(self, made, real):
         """Mean distance of natural-log mel spectra, 80 bands."""
         return log_distance(self.judge(made.flatten(0, 1))[1], self.judge(real.flatten(0, 1))[1])
-
-    def measure(self, crops, reconstruct, draw):
-        """logMel: distance of `reconstruct(i)` from crop i; whiteNoise: distance of equally loud noise; ratio: their
-        quotient."""
-        distance = floor = 0.0
-        for index, crop in enumerate(crops):
-            made = reconstruct(index)
-            audio = crop[None].to(made.device)
-            noise = draw.normal(audio.shape).to(made.device) * audio.square().mean().sqrt()
-            distance += float(self.log_mel(made, audio))
-            floor += float(self.log_mel(noise, audio))
-        return {"logMel": distance / len(crops), "whiteNoise": floor / len(crops), "ratio": distance / floor}
