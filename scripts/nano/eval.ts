@@ -90,7 +90,7 @@ async function singAll(): Promise<Column[]> {
       key_scale: keyScale,
     }));
     const columns = [
-      { ...fields, reconstructions: reconstructAll(singer.vaeDirectory) },
+      { ...fields, reconstructions: pairs(piecePaths, roundTrips(singer.vaeDirectory)) },
       await sing(singer, "caption only", () => ({})),
     ];
     if (!options.thinking) return columns;
@@ -161,11 +161,12 @@ function columnOf(title: string, paths: string[]): Column {
   return { title, paths, asked: pieces, computeSeconds: [], forms, siblings: [], reconstructions: [] };
 }
 
-function reconstructAll(vaeDirectory: string): [string, string][] {
-  const originals = pieces
-    .slice(0, options.reconstructions)
-    .map(({ id }, index) => ({ id, path: piecePaths[index] as string }));
-  return pairs(piecePaths, reconstruct(vaeDirectory, originals, join(heldOut, "reconstructions")));
+function roundTrips(vaeDirectory: string): string[] {
+  return reconstruct(
+    vaeDirectory,
+    piecePaths.slice(0, options.reconstructions),
+    join(heldOut, "reconstructions"),
+  );
 }
 
 function pairs(ones: string[], others: string[]): [string, string][] {

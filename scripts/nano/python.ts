@@ -21,7 +21,7 @@ const environments = {
     MALLOC_TOP_PAD_: String(2 ** 28),
   }),
 };
-export type PythonFolder = keyof typeof environments;
+type PythonFolder = keyof typeof environments;
 
 /** Environment and directory of a folder's programs. */
 export function pythonOf(folder: PythonFolder): { env: NodeJS.ProcessEnv; directory: string } {
@@ -35,6 +35,13 @@ export function runPython(folder: PythonFolder, program: string, parameters: str
   execFileSync("python3", [join(directory, program), ...parameters], { stdio: "inherit", env });
 }
 
+/** Runs the tests of a folder. @throws Error if one fails */
+export function testPython(folder: PythonFolder): void {
+  const { env, directory } = pythonOf(folder);
+  const discover = ["-W", "ignore", "-m", "unittest", "discover", "--start-directory", "test"];
+  execFileSync("python3", discover, { cwd: directory, env, stdio: "inherit" });
+}
+
 function directoryOf(folder: string): string {
   return fileURLToPath(new URL(folder, import.meta.url));
 }
@@ -46,19 +53,11 @@ function packagesOf(folder: string): string {
   const packages = join(cacheRoot, "nano", `packages-${folder}`);
   const mark = join(packages, "installed.txt");
   if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return packages;
-  const quiet = ["--quiet", "--disable-pip-version-check", "--root-user-action", "ignore"];
   // pip queries the index for every package, so it gives up early if the index is unreachable.
-  const options = [
-    ...quiet,
-    "--retries",
-    "2",
-    "--upgrade",
-    "--target",
-    packages,
-    "--requirement",
-    requirements,
-  ];
-  execFileSync("python3", ["-m", "pip", "install", ...options], { stdio: "inherit" });
+  const install =
+    "-m pip install --quiet --disable-pip-version-check --root-user-action ignore --retries 2 --upgrade";
+  const places = ["--target", packages, "--requirement", requirements];
+  execFileSync("python3", [...install.split(" "), ...places], { stdio: "inherit" });
   writeFileSync(mark, wanted);
   return packages;
 }

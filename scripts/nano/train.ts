@@ -27,17 +27,12 @@ interface Options {
   threads: number;
   evaluateHours: number;
   shards: number;
-  shardPieces: number;
-  duration?: number;
-  idle: boolean;
-  steps?: number;
-  batchShare?: number;
+  smoke?: boolean;
 }
 
 /** Share of the pieces whose stems are kept, for tasks on tracks; and whose audio is kept, for the decoder. */
 const stemShare = 0.1;
 const audioShare = 0.08;
-const recipeShardPieces = 88;
 
 const options = new Command()
   .option("--cache <directory>", "data set, states, logs", join(cacheRoot, "nano", "train"))
@@ -47,14 +42,13 @@ const options = new Command()
   .option("--threads <count>", "2 for a second thread while the machine is otherwise idle", Number, 1)
   .option("--evaluate-hours <hours>", "training between two evaluations; 0 for none", Number, 10)
   .option("--shards <count>", "shards of the data set", Number, 46)
-  .option("--shard-pieces <count>", "pieces of a shard", Number, recipeShardPieces)
-  .option("--duration <seconds>", "length of every piece, for smoke runs", Number)
-  .option("--steps <count>", "steps of every stage, for smoke runs", Number)
-  .option("--no-idle", "normal priority, for smoke runs")
-  .option("--batch-share <share>", "batches of this share of the recipe's, for smoke runs", Number)
+  .option("--smoke", "shards of seven short pieces, one step a stage, normal priority")
   .parse()
   .opts<Options>();
 
+const shardPieces = options.smoke ? 7 : 88;
+const pieceFlags = options.smoke ? { duration: 6 } : {};
+const stageFlags = options.smoke ? { steps: 1, "batch-share": 0.1 } : {};
 const cache = resolve(options.cache);
 const [data, work] = [join(cache, "data"), join(cache, "work")];
 
@@ -71,7 +65,7 @@ if (options.status) {
 async function trainToTheEnd(): Promise<void> {
   lockTraining(cache);
   checkRecipe();
-  const supervisor = new Supervisor(cache, { isIdle: options.idle });
+  const supervisor = new Supervisor(cache, { isIdle: !options.smoke });
   try {
     await writeTrainingFile();
     for (let shard = 0; shard < options.shards; shard++) await makeShard(supervisor, shard);
@@ -88,9 +82,7 @@ async function trainToTheEnd(): Promise<void> {
 /** @throws Error if the cache holds data that this code and these options would not make; new shards would not fit them */
 function checkRecipe(): void {
   const path = join(cache, "data-version.txt");
-  const { shardPieces, duration } = options;
-  const isSmoke = shardPieces !== recipeShardPieces || duration !== undefined;
-  const version = isSmoke ? `${dataVersion}, ${shardPieces} pieces of ${duration} s` : dataVersion;
+  const version = options.smoke ? `${dataVersion} smoke` : dataVersion;
   if (!existsSync(path)) writeFileSync(path, version);
   const found = readFileSync(path, "utf8");
   if (found === version) return;
@@ -148,14 +140,10 @@ async function makeShard(supervisor: Supervisor, shard: number): Promise<void> {
   const name = `shard-${String(shard).padStart(4, "0")}`;
   if (existsSync(join(data, `${name}.pt`))) return;
   const pieces = join(cache, name);
-  const { shards, shardPieces, duration } = options;
-  const seeds = {
-    pieces: shardPieces,
-    "seed-start": shard * shardPieces,
-    of: shards * shardPieces,
-    duration,
-  };
-  await supervisor.run(node("render", "make-data.ts", { out: pieces, "stem-share": stemShare, ...seeds }));
+  const seeds = { pieces: shardPieces, "seed-start": shard * shardPieces, of: options.shards * shardPieces };
+  await supervisor.run(
+    node("render", "make-data.ts", { out: pieces, "stem-share": stemShare, ...seeds, ...pieceFlags }),
+  );
   const places = { pieces, data, start: shippedModel };
   await supervisor.run(python("pack.py", flags({ ...places, shard, "audio-share": audioShare })));
   rmSync(pieces, { recursive: true });
@@ -167,9 +155,8 @@ function training(stages: string, out?: string): Program {
 }
 
 function trainingFlags(stages: string, out?: string): string[] {
-  const { threads, steps, batchShare } = options;
   const places = { data, start: shippedModel, work, out };
-  return flags({ ...places, stages, threads, steps, "batch-share": batchShare });
+  return flags({ ...places, stages, threads: options.threads, ...stageFlags });
 }
 
 function python(program: string, parameters: string[]): Program {

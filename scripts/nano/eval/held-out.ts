@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Random } from "../compose/random.js";
 import { composerVersion, makePieces } from "../dataset/data-set.js";
 import { isHeldOut, type PieceRecord } from "../dataset/record.js";
-import { amplitude, type Stereo, sampleRate, scale, silence } from "../render/stereo.js";
+import { amplitude, sampleRate, scale, silence } from "../render/stereo.js";
 import { encodeWav } from "../render/wav.js";
 
 /** The first `count` held-out seeds from the `skip`-th on; they go round all genres. */
@@ -39,16 +39,11 @@ export function renderHeldOut(
 /** Approximate loudness of the held-out pieces. */
 const noiseLevel = amplitude(-20);
 
-/** @returns the file's path */
+/** Writes uniform noise of the level of the held-out pieces once. @returns the file's path */
 export function whiteNoise(directory: string, { id, seed, durationSeconds }: PieceRecord): string {
   mkdirSync(directory, { recursive: true });
   const path = join(directory, `${id}.wav`);
-  if (!existsSync(path)) writeFileSync(path, encodeWav(noise(seed, durationSeconds)));
-  return path;
-}
-
-/** Uniform, of the level of the held-out pieces. */
-export function noise(seed: number, durationSeconds: number): Stereo {
+  if (existsSync(path)) return path;
   const random = new Random(seed);
   const audio = silence(durationSeconds * sampleRate);
   for (const channel of [audio.left, audio.right]) {
@@ -56,5 +51,6 @@ export function noise(seed: number, durationSeconds: number): Stereo {
   }
   // Uniform noise has a standard deviation of 1 / sqrt(3).
   scale(audio, noiseLevel * Math.sqrt(3));
-  return audio;
+  writeFileSync(path, encodeWav(audio));
+  return path;
 }

@@ -2,7 +2,7 @@
 
     pictures.py MANIFEST
 
-The manifest: [{"path", "picture", "title", "sections": [{"name", "startSeconds"}]}]
+The manifest: [{"path", "picture", "title"}]
 """
 
 import json
@@ -39,10 +39,6 @@ def draw(recording):
     draw_wave(wave, mono, seconds)
     draw_spectrum(spectrum, mono, seconds)
     figure.suptitle("\n".join(textwrap.wrap(recording["title"], TITLE_WIDTH)), fontsize=10)
-    for section in recording["sections"]:
-        for axis in (wave, spectrum):
-            axis.axvline(section["startSeconds"], color="tab:red", linewidth=0.8)
-        wave.text(section["startSeconds"], 0.95, f" {section['name']}", color="tab:red", va="top", fontsize=8)
     figure.savefig(recording["picture"], dpi=80)
     plt.close(figure)
     Image.open(recording["picture"]).convert("RGB").quantize(COLORS).save(recording["picture"], optimize=True)

@@ -1,7 +1,7 @@
 /** Songs of the model through the public API, and reconstructions by its autoencoder. */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { type Checkpoint, Checkpoints, type RendererCheckpoint } from "../../../src/engine/checkpoints.js";
 import {
   createEngine,
@@ -103,22 +103,21 @@ export function promptOf(record: PieceRecord): Record<string, unknown> {
   };
 }
 
-interface Recording {
-  id: string;
-  path: string;
-}
-
 /**
  * Encodes recordings and decodes them again with the training code.
  * @returns a WAV file per recording, in a folder of this autoencoder; existing files are kept
  */
-export function reconstruct(vaeDirectory: string, recordings: Recording[], directory: string): string[] {
+export function reconstruct(vaeDirectory: string, paths: string[], directory: string): string[] {
   const own = join(directory, weightsVersion(vaeDirectory));
   mkdirSync(own, { recursive: true });
-  const pairs = recordings.map(({ id, path }): [string, string] => [path, join(own, `${id}.wav`)]);
-  const missing = pairs.filter(([, output]) => !existsSync(output));
-  if (missing.length > 0) runPython("training", "round_trip.py", [vaeDirectory, ...missing.flat()]);
-  return pairs.map(([, output]) => output);
+  // A piece's folder has its name.
+  const outputs = paths.map((path) => join(own, `${basename(dirname(path))}.wav`));
+  const missing = paths.flatMap((path, index) => {
+    const output = outputs[index] as string;
+    return existsSync(output) ? [] : [path, output];
+  });
+  if (missing.length > 0) runPython("training", "round_trip.py", [vaeDirectory, ...missing]);
+  return outputs;
 }
 
 /** Hash of the parts of a checkpoint, by folder. */

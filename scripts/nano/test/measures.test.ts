@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { canonicalKeyScale } from "../../../src/engine/metadata.js";
 import { naturalPrompts } from "../eval/natural-prompts.js";
 import { genres } from "../genres/index.js";
-import { testPython } from "./python-tests.js";
+import { testPython } from "../python.js";
 
 describe("evaluation of carillon-nano", () => {
   it("passes its own tests, which are in Python", function () {
