@@ -105,3 +105,8 @@ export const instruments = {
 } as const satisfies Record<string, Instrument>;
 
 export type InstrumentName = keyof typeof instruments;
+
+export function instrumentNamed(name: string): InstrumentName {
+  if (!(name in instruments)) throw new RangeError(`${name} is no instrument`);
+  return name as InstrumentName;
+}

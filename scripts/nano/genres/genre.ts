@@ -1,9 +1,9 @@
-/** A genre: tempo, harmony, patterns, band and words. Each genre is one table of this type. */
+/** A genre: tempo, harmony, patterns, band and words. Each genre is a chart. */
 import { type DrumName, type DrumPattern, drumNamed } from "../compose/drums.js";
-import type { InstrumentName } from "../compose/instruments.js";
+import { type InstrumentName, instrumentNamed } from "../compose/instruments.js";
 import type { MelodyStyle } from "../compose/melody.js";
 import type { Feel } from "../compose/performance.js";
-import { type Metre, type Mode, metres, type Role } from "../compose/piece.js";
+import { type Metre, metres, type Role, roles } from "../compose/piece.js";
 
 /** Patterns of a genre in one metre. */
 export interface MetreStyle {
@@ -20,6 +20,10 @@ export interface MetreStyle {
   pulse: string[];
 }
 
+const modes = ["major", "minor"] as const;
+const parts = modes.flatMap((mode) => [`${mode} verse`, `${mode} chorus`, `${mode} bridge`] as const);
+type Progressions = Record<(typeof parts)[number], readonly string[]>;
+
 export interface Genre {
   name: string;
   /** Its names in captions. */
@@ -29,13 +33,52 @@ export interface Genre {
   scenes: readonly string[];
   minorShare: number;
   feel: Feel;
-  progressions: Record<`${Mode} ${"verse" | "chorus" | "bridge"}`, readonly string[]>;
+  progressions: Progressions;
   styles: readonly MetreStyle[];
   /** Share of pieces that have the part, and the instruments that may play it. Comping and bass are in all. */
   band: Partial<Record<Role, readonly [share: number, ...InstrumentName[]]>>;
   /** Drums of its fills, in their order. */
   fill: readonly DrumName[];
   melody: MelodyStyle;
+}
+
+/**
+ * @param chart rows of a name and a value; then a `style` for every metre:
+ * - names, moods, scenes: phrases
+ * - minor: share of pieces in minor
+ * - feel, melody: numbers by name
+ * - "major verse" to "minor bridge": progressions between " / "
+ * - drums to lead: share of pieces that have the role, and instruments that may play it; comping and bass are in all
+ * - fill: drums in order
+ * @throws RangeError for an unknown instrument or drum, or a grid that is not one bar long
+ */
+export function genre(chart: string): Genre {
+  const [table = "", ...styles] = chart.split(/^(?= *\d\/\d, )/m);
+  const row = (name: string): string => new RegExp(`^ *${name} +(.+)$`, "m").exec(table)?.[1] ?? "";
+  const list = (name: string): string[] => row(name).split(", ");
+  const numbers = (name: string) =>
+    Object.fromEntries(
+      list(name).map((entry) => {
+        const [field, value] = entry.split(" ");
+        return [field, Number(value)];
+      }),
+    );
+  const band = roles.filter(row).map((role) => {
+    const [share, ...names] = list(role);
+    return [role, [Number(share), ...names.map(instrumentNamed)]];
+  });
+  return {
+    ...{ name: row("name"), names: list("names"), moods: list("moods"), scenes: list("scenes") },
+    minorShare: Number(row("minor")),
+    feel: numbers("feel") as unknown as Feel,
+    progressions: Object.fromEntries(
+      parts.map((part) => [part, row(part).split(" / ")]),
+    ) as unknown as Progressions,
+    styles: styles.map(style),
+    band: Object.fromEntries(band) as Genre["band"],
+    fill: list("fill").map(drumNamed),
+    melody: numbers("melody") as unknown as MelodyStyle,
+  };
 }
 
 /**

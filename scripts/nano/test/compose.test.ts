@@ -11,7 +11,7 @@ import {
   secondsPerStep,
 } from "../compose/piece.js";
 import { chordOf, keyOf, scales } from "../compose/theory.js";
-import { style } from "../genres/genre.js";
+import { genre, style } from "../genres/genre.js";
 import { genres } from "../genres/index.js";
 
 const anySeed = fc.integer({ min: 0, max: 1_000_000 });
@@ -160,10 +160,11 @@ describe("harmony of carillon-nano's pieces", () => {
     }
   });
 
-  it("rejects a pattern of the wrong length or of an unknown drum", () => {
+  it("rejects a pattern of the wrong length, and an unknown drum or instrument", () => {
     const waltz = "3/4, weight 1, 90-100 bpm\n";
     expect(() => style(`${waltz}bass R---5---`)).to.throw(RangeError, "is not a bar of 3/4");
     expect(() => style(`${waltz}full gong x...........`)).to.throw(RangeError, "gong is no drum");
+    expect(() => genre("drums 1, kazoo")).to.throw(RangeError, "kazoo is no instrument");
   });
 });
 
