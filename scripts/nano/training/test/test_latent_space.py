@@ -6,9 +6,8 @@ from pathlib import Path
 import torch
 
 from checkpoint import latent_space_of
-from latent_space import MEL_BANDS, LogMel, PitchClasses
 from semitones import Semitones, play
-from tiny import HOP, hiss, tone, vae_config
+from tiny import HOP, tone
 
 SHIPPED = Path(__file__).parents[4] / "models/carillon-nano/vae"
 
@@ -23,38 +22,11 @@ class LatentSpaces(unittest.TestCase):
         """If they change on purpose, set a new data version in dataset/data-set.ts."""
         time = torch.arange(12 * HOP, dtype=torch.double) / 48000
         left = sum(0.1 * (2 * math.pi * hertz * time).sin() for hertz in (55, 110, 277.2, 440, 1000, 6000))
+        left[4 * HOP + 1200] += 0.5  # a click in the third quarter of a frame
         latents = latent_space_of(SHIPPED)(torch.stack([left, left * (1 - time)])[None].float())[0]
-        means = latents.mean(1)[[0, 12, 24, 30, 48, 55, 60, 88, 92, 99]]
-        wanted = [-0.2655, -0.7428, -0.7605, -0.9424, -6.7368, -4.4288, 1.1674, 6.1682, 5.6394, 4.3652]
-        self.assertTrue(torch.allclose(means, torch.tensor(wanted), atol=1e-3), means)
-
-    def test_log_mel_spectra_locate_a_band_and_a_quarter_of_a_frame(self):
-        log_mel = LogMel(vae_config(80, 8))
-
-        def spectra(audio):
-            return log_mel(audio.mean(1))[0].view(MEL_BANDS, 4, -1)
-
-        def loudest_band(hertz):
-            return int(spectra(tone(hertz, 10))[:, 0, 5].argmax())
-
-        self.assertLess(loudest_band(300), loudest_band(330))
-        self.assertLess(loudest_band(2000), loudest_band(2200))
-        self.assertEqual(loudest_band(40), loudest_band(60))  # both below the first
-        loudest = [float(spectra(tone(1000, 10, amplitude)).max()) for amplitude in (0.2, 0.1)]
-        self.assertAlmostEqual(loudest[0] - loudest[1], math.log(2), delta=0.01)
-        click = torch.zeros(1, 2, 10 * HOP)
-        click[..., 4 * HOP + 1200:4 * HOP + 1202] = 0.5  # the middle of the fifth frame's third quarter
-        self.assertEqual(int(spectra(click).sum(0)[:, 4].argmax()), 2)
-
-    def test_pitch_classes_name_the_note_and_hardly_depend_on_loudness(self):
-        pitch_classes = PitchClasses(vae_config(80, 8))
-
-        def classes(audio):
-            return pitch_classes(audio.mean(1))[0][:, 25]
-
-        self.assertEqual(int(classes(tone(220, 50)).argmax()), 0)   # A
-        self.assertEqual(int(classes(tone(392, 50)).argmax()), 10)  # G
-        self.assertLess(float((classes(2 * hiss(1, 50)) - classes(0.2 * hiss(1, 50))).max()), 2)
+        found = latents[[0, 12, 24, 30, 48, 49, 55, 60, 88, 92, 99], 4]
+        wanted = [-0.7519, -0.8362, -0.7972, -0.9424, -2.4494, 4.1711, -3.4523, 1.3774, 5.9348, 5.398, 4.0736]
+        self.assertTrue(torch.allclose(found, torch.tensor(wanted), atol=5e-3), found)
 
     def test_semitones_are_separated_and_played_back(self):
         semitones = Semitones(42, HOP, 48000, 3e-4)
