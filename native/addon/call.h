@@ -68,7 +68,7 @@ class Call {
   /// `options` is the RenderCall or the TrainingCall object.
   static Napi::Promise start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, WorkWithEvents work);
 
-  /// A call that is settled by `resolve` or `reject`, once, from any thread; it is gone afterwards.
+  /// Creates a call, which any thread settles once by `resolve` or `reject`; that deletes the call.
   static Call* open(Napi::Env env, const Napi::Value& options);
   Napi::Promise promise() const { return deferred_.Promise(); }
   Control control();

@@ -23,7 +23,7 @@ namespace {
 /// Requests to a model that wait for the language model's thread.
 class WaitingRequests : public RequestQueue {
  public:
-  /// True if a batch must be started for the request.
+  /// Adds a request. Returns true if a batch must be started for it.
   bool add(std::shared_ptr<LanguageRequest> request) {
     const std::lock_guard lock(mutex_);
     requests_.push_back(std::move(request));
@@ -34,13 +34,14 @@ class WaitingRequests : public RequestQueue {
     const std::lock_guard lock(mutex_);
     return pop();
   }
-  /// Null while other work waits for the thread, because a batch that requests keep joining might never end.
+  /// Next request that fits the running batch. Null while other work waits for the thread, because a batch that
+  /// requests keep joining might never end.
   std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>& fits) override {
     if (WorkerThread::language().has_waiting()) return nullptr;
     const std::lock_guard lock(mutex_);
     return requests_.empty() || !fits(*requests_.front()) ? nullptr : pop();
   }
-  /// After a batch: true if another must be started.
+  /// Called after a batch. Returns true if another one must be started.
   bool end_batch() {
     const std::lock_guard lock(mutex_);
     return has_batch_ = !requests_.empty();

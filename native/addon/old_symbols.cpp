@@ -50,7 +50,7 @@ double carillon_old_exp(double);
 int carillon_old_pthread_once(pthread_once_t*, void (*)());
 void carillon_old_wait(std::condition_variable*, std::unique_lock<std::mutex>*);
 
-/// libstdc++ uses non-atomic reference counts if this flag is set: never.
+/// Never set: libstdc++ would use non-atomic reference counts.
 __attribute__((visibility("hidden"))) char __libc_single_threaded = 0;
 
 double __wrap_exp(double x) { return carillon_old_exp(x); }

@@ -30,7 +30,7 @@ struct Cuda {
   int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared,
                         void* stream, void** arguments, void** extra);
 
-  /// Null if this libtorch lacks one of the functions.
+  /// The functions; null if this libtorch lacks one of them.
   static const Cuda* get() {
     static const Cuda* const all = load();
     return all;

@@ -31,7 +31,7 @@ struct Matrix {
   Matrix rows(int64_t first, int64_t count) const;
   /// The numbers as [outputs, columns] in `dtype`; a view if they are stored in it.
   at::Tensor dense(at::ScalarType dtype) const;
-  /// The rows `index` [...] in `dtype`: [..., columns].
+  /// Gathers the rows `index` [...]: [..., columns] in `dtype`.
   at::Tensor gather(const at::Tensor& index, at::ScalarType dtype) const;
 };
 

@@ -41,7 +41,7 @@ struct SineSquared {
 inline SineSquared sine_squared_and_slope(__m512 x) {
   const __m512 turns = _mm512_mul_ps(x, _mm512_set1_ps(0.31830988618f));
   const __m512 whole = _mm512_roundscale_ps(turns, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  // The product is split, which preserves the low bits of the difference.
+  // Subtract n pi in two steps (pi split into two constants), which preserves the low bits of the difference.
   __m512 angle = _mm512_fnmadd_ps(whole, _mm512_set1_ps(3.140625f), x);
   angle = _mm512_fnmadd_ps(whole, _mm512_set1_ps(9.67653589793e-4f), angle);
   const __m512 q = _mm512_mul_ps(angle, angle);

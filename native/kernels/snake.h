@@ -8,8 +8,8 @@ namespace carillon::kernels {
 /// reference, on the CPU bit for bit, because networks with random weights amplify rounding about 1,000 times.
 at::Tensor snake(const at::Tensor& x, const at::Tensor& frequency, const at::Tensor& gain);
 
-/// As snake, in float32; frequency and gain broadcast against x. The CPU kernels compute it in the epilogue of a
-/// product (vector_kernels.h).
+/// Reference of snake, in float32; frequency and gain broadcast against x. The CPU kernels compute it in the epilogue
+/// of a product (vector_kernels.h).
 at::Tensor snake_reference(const at::Tensor& x, const at::Tensor& frequency, const at::Tensor& gain);
 
 }  // namespace carillon::kernels

@@ -96,7 +96,7 @@ at::Tensor changed(const at::Tensor& base, const std::vector<Change>& changes) {
   return sum.to(base.scalar_type());
 }
 
-/// Groups the projections by the Linear that contains them, in the order of its rows.
+/// Groups projections that are fused into one Linear, in the order of their rows.
 std::vector<std::vector<Projection>> projections_by_linear(Dit& dit) {
   std::vector<std::vector<Projection>> groups;
   for (const Projection& projection : dit.projections()) {

@@ -38,7 +38,7 @@ constexpr Sign kForeignModels[] = {
     {"text_encoders_", "", "a text encoder"},
 };
 
-/// Kinds of adapters and files by part of a tensor name, with dots.
+/// Kind of adapter or file, by a part of a tensor name (with dots).
 constexpr Sign kForeignKinds[] = {
     {"self_attn.q_proj.weight", "", "a whole model"},
     {"model.diffusion_model.", "", "a whole model"},

@@ -84,11 +84,11 @@ class Weights {
     const TensorFile& file;
     const std::string& name;
   };
-  /// Also marks the tensor as used.
+  /// Finds a tensor, and marks it as used.
   Place place(const std::string& name) const;
-  /// View of the mapped file, as stored.
+  /// Tensor as stored: a view of the mapped file.
   at::Tensor stored(const std::string& name) const;
-  /// View of the mapped file with the expected shape.
+  /// Tensor as stored, after checking its shape.
   at::Tensor stored(const std::string& name, at::IntArrayRef shape) const;
   void check_shape(const std::string& name, at::IntArrayRef found, at::IntArrayRef expected) const;
 

@@ -170,7 +170,8 @@ DitConfig read_diffusers(const fs::path& root) {
   DitConfig out;
   read_dit(ConfigFile((root / "transformer").string()), out);
   read_encoders(ConfigFile((root / "condition_encoder").string()), "", out);
-  // The converter always writes encoder_hidden_size, so the widths and not its presence determine the family.
+  // The diffusers converter always writes encoder_hidden_size, so its presence does not show the XL family; different
+  // widths do.
   out.timbre_prepends_special_token = out.encoder_hidden_size != out.hidden_size;
   read_fsq(ConfigFile((root / "audio_tokenizer").string()), out);
   return out;

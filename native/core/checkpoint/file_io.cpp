@@ -18,9 +18,9 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   struct stat status;
   const auto is_regular = [&status](int failed) { return failed == 0 && S_ISREG(status.st_mode); };
   const auto refuse = [&path](const std::string& why) { fail(ErrorCode::kBadCheckpoint, path + ": " + why); };
-  // Checked before opening, because opening a device can have an effect.
+  // Check the file type before opening, because opening a device can have an effect.
   if (::stat(path.c_str(), &status) == 0 && !is_regular(0)) refuse("not a regular file");
-  // Does not block if the path has become a pipe meanwhile.
+  // O_NONBLOCK, because the path may have become a pipe meanwhile.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (descriptor < 0) refuse(std::strerror(errno));
   const bool regular = is_regular(::fstat(descriptor, &status));

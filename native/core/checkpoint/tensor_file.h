@@ -28,8 +28,8 @@ class TensorFile {
   /// Metadata texts; only safetensors has them.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  /// A CPU tensor: a view of the mapped file if its type is used as stored. The view keeps the file mapped and must not
-  /// be written to (a write faults). Throws kBadCheckpoint if there is no tensor of that name.
+  /// A CPU tensor: a view of the mapped file unless its type must be converted. The view keeps the file mapped and must
+  /// not be written to (a write faults). Throws kBadCheckpoint if there is no tensor of that name.
   virtual at::Tensor tensor(const std::string& name) const = 0;
   /// The codes of a quantized matrix, with the stored or more bits; nullopt if it is stored as floating point.
   virtual std::optional<kernels::Matrix> codes(const std::string&) const { return std::nullopt; }

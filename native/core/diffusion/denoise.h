@@ -74,7 +74,7 @@ struct DenoiseJob {
   at::Tensor null_condition;  // [1, 1, E]; read only if guidance is on
   Denoise denoise;
   Guidance guidance;
-  /// Used by the steps beyond denoise.cover_strength; required if that is below 1.
+  /// Conditions of the steps beyond denoise.cover_strength; required if that is below 1.
   std::optional<Conditions> conditions_after_cover;
   /// Latents [B, T, C] of the source. If denoise.cover_noise_strength is above 0, the run starts from them with noise,
   /// at the time of the schedule nearest to 1 - cover_noise_strength.

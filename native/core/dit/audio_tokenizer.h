@@ -40,7 +40,7 @@ class Fsq {
 /// is small and runs at most once per song.
 class AudioTokenizer {
  public:
-  /// Loads from `tokenizer.` of `model`.
+  /// Loads from the weights below `tokenizer.` in `model`.
   static AudioTokenizer load(const Weights& model, const DitConfig& config);
 
   struct Tokens {

@@ -55,7 +55,7 @@ struct DitLayer {
 
   /// Only self-attention, the first part of the layer. x [B, S, H], modulation [1 or B, 6, H] -> [B, S, H].
   at::Tensor self_attended(const at::Tensor& x, const at::Tensor& modulation, const nn::Rotary& rotary) const;
-  /// All parts of the layer.
+  /// The whole layer: self-attention, cross-attention, MLP.
   at::Tensor operator()(const at::Tensor& x, const at::Tensor& modulation, const nn::Rotary& rotary,
                         const CrossCache::Layer& cross) const;
 };

@@ -48,7 +48,7 @@ std::map<TokenChooser::Window, std::vector<int64_t>> TokenChooser::by_window(con
   return {{all, lines}};
 }
 
-/// Smallest range of ids that contains the mask; a boundary needs all ids.
+/// Smallest range of ids that contains the mask. At a boundary (program.h) it is all ids.
 TokenChooser::Window TokenChooser::window_of(const ProgramCursor& cursor) const {
   if (cursor.at_boundary()) return {0, int64_t{vocabulary_.size()} - 1};
   return {cursor.mask().first, cursor.mask().last};

@@ -39,8 +39,8 @@ std::vector<LanguageResult> generate(const CausalLm& model, const Vocabulary& vo
 LanguageResult generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
                         int64_t max_context_tokens, const Control& control);
 
-/// Runs jobs that have passed check_jobs with any decoder. It needs one row per seed, and as many unconditional rows
-/// after them if cfg_scale is above 1.
+/// Runs jobs, validated by check_jobs, on any decoder. The decoder needs one row per seed, and as many unconditional
+/// rows after them if cfg_scale is above 1.
 std::vector<LanguageResult> generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks,
                                      std::span<const LanguageJob> jobs, const Control& control);
 LanguageResult generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,

@@ -39,7 +39,7 @@ class ProgramCursor {
   void push(int32_t id);
 
  private:
-  // Each advances within its segment up to the next choice. Returns true at a choice or boundary.
+  // Each overload advances within its segment up to the next choice. Returns true at a choice or boundary.
   bool advance(const TokensSegment& segment);
   bool advance(const PatternSegment& segment);
   bool advance(const CodesSegment& segment);

@@ -48,7 +48,7 @@ class RunAhead {
   const int64_t rows_, steps_;
   const bool is_guided_;
 
-  // On the device, written in place by each step.
+  // State on the device, which each step updates in place.
   at::Tensor ids_;        // int64 [rows of the cache]: ids to feed next
   at::Tensor positions_;  // int64 [rows of the cache]: their positions
   at::Tensor chosen_;     // int64 [rows]: -1 for logits that are not finite

@@ -48,9 +48,9 @@ int64_t draw(std::span<const float> weights, double top_p, double uniform);
 
 // most_likely and draw on the device of the scores, without waiting for it. The result is -1 instead of kNotFinite.
 
-/// As most_likely, as a tensor int64 [n].
+/// Like most_likely, but returns a tensor, int64 [n].
 at::Tensor most_likely_columns(const at::Tensor& scores);
-/// As draw, for each row of weights [n, K] with uniforms float64 [n], as a tensor int64 [n].
+/// Like draw, but for all rows of weights [n, K] with uniforms float64 [n]; returns a tensor, int64 [n].
 at::Tensor draw_columns(const at::Tensor& weights, double top_p, const at::Tensor& uniforms);
 
 }  // namespace carillon

@@ -80,7 +80,7 @@ struct TokenMask {
   at::Tensor columns(const at::Tensor& logits, int64_t window_first) const;
   /// Sets scores [n, K] of columns() to minus infinity for ids that are not allowed.
   at::Tensor block(const at::Tensor& scores) const;
-  /// Id of a column of columns().
+  /// Token id of a column in the result of columns().
   int64_t id(int64_t column) const { return ids.empty() ? first + column : ids[column]; }
 };
 

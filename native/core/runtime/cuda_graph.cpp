@@ -22,7 +22,7 @@ struct CudaGraphs {
   void (*capture_end)(void* graph);
   void (*replay)(void* graph);
 
-  /// Null if this libtorch lacks one of the functions.
+  /// The functions; null if this libtorch lacks one of them.
   static const CudaGraphs* get() {
     static const CudaGraphs* const all = load();
     return all;

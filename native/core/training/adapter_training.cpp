@@ -77,10 +77,10 @@ class TrainingRun {
   /// Reads a sample, with the options of this run applied.
   TrainingSample sample_at(const std::string& path) const;
   void restore(const std::string& folder);
-  /// Both return the text of the notice to report.
+  /// Restore from a training state, or from adapter weights alone. Both return the text of the notice to report.
   std::optional<std::string> restore_state(const std::string& folder);
   std::string restore_weights(const std::string& folder);
-  /// False if the caller has cancelled.
+  /// Trains one epoch; false if the caller has cancelled.
   bool run_epoch();
   /// Mean loss of the next `count` micro-batches, accumulating gradients; nullopt if the caller has cancelled.
   std::optional<double> accumulate(const std::vector<int64_t>& order, int64_t count);

@@ -174,7 +174,8 @@ at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
 }
 
 at::Tensor Oobleck::end_in_parts(const Signal& x, SignalPool& pool) const {
-  // Numbers of rows. The last convolution reads three samples on each side, and three rows have at least three samples.
+  // Rows of a part, and rows read beyond its ends: the last convolution reads three samples on each side, and a row
+  // becomes at least one sample.
   constexpr int64_t kPartRows = 512, kContext = 3;
   const Convolution& resample = blocks.back().resample;
   std::vector<at::Tensor> parts;

@@ -81,7 +81,7 @@ void expect_no_crash(const std::string& whole, const std::string& source,
   }
 }
 
-/// As expect_no_crash, for a reader of files: writes each damaged copy to `path`, then calls `read`.
+/// Like expect_no_crash, but for a reader of files: writes each damaged copy to `path`, then calls `read`.
 void expect_no_crash_file(const std::string& path, const std::function<void()>& read) {
   expect_no_crash(read_file(path), path, [&](const std::string& bytes) {
     test::write_file(path, bytes);

@@ -36,7 +36,7 @@ void check_alive();
 
 }  // namespace fake_cuda
 
-/// For tests, which look them up by name in the process.
+/// Functions that tests look up by name in the process.
 #pragma GCC visibility push(default)
 extern "C" {
 void fake_cuda_totals(fake_cuda::Totals* totals);

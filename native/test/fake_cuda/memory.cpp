@@ -84,7 +84,7 @@ class Arena {
     return static_cast<char*>(range);
   }
 
-  /// All bits set are NaN in every floating type.
+  /// Fills memory with set bits, which are NaN in every floating type.
   void poison(size_t offset, size_t size) { std::memset(real_ + offset, 0xff, std::min(size, kPoisonedBytes)); }
 
   char* const seen_;  // address that programs have

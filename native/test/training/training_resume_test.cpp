@@ -195,7 +195,7 @@ TEST("training resume: an adapter without a state continues after the epoch in i
       EXPECT_EQ(run.all<Step>()[0].learning_rate, uninterrupted.all<Step>()[6].learning_rate);
       EXPECT(losses(run).at(1) != losses(uninterrupted).at(7));
     }
-    // Its own checkpoints have a state again, with the true number of optimiser steps.
+    // Checkpoints of the resumed run have a state again, with the true number of optimiser steps.
     const std::string bytes = adapter_bytes(rest.output_directory + "/final");
     rest.resume_from = checkpoint(rest, "epoch_5_");
     rest.output_directory = fixture_directory() + "/run";

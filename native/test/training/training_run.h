@@ -80,7 +80,7 @@ struct Trained {
       if (stop_when(event)) stop = true;
     };
     std::exception_ptr failure;
-    // In its own thread, because train() lowers the priority of the thread.
+    // Train in a separate thread, because train() lowers the priority of its thread.
     std::thread([&] {
       try {
         result = train(options, note, Control(&stop, {}));
