@@ -214,7 +214,7 @@ function overlayOf(query: Query, overlay: Overlay): Overlay | null {
   return query.flag("quiet", false) ? null : overlay;
 }
 
-/** Features of later public bridges. Clients check for them before use. */
+/** Features that only later versions of the game's bridge have. Clients check for them before use. */
 const CAPABILITIES = ["composite-commands", "node-snapping", "idempotent-ops", "capture"];
 
 /** GET /health: works without a city and adds no overlay line. */

@@ -29,7 +29,7 @@ export interface Budget {
   readonly expenses: readonly BudgetLine[];
   readonly loans: readonly RunningLoan[];
   readonly loanOffers: readonly LoanOffer[];
-  /** The latest two years, oldest first. */
+  /** Accounts of the latest two years, oldest week first. */
   readonly history: readonly BudgetWeek[];
 }
 
@@ -106,9 +106,9 @@ export interface UtilityNetwork {
 }
 
 export interface LayerValues {
-  /** Edge length of a square. */
+  /** Edge length of the layer's squares. */
   readonly cellMeters: number;
-  /** Whether a higher value is better. */
+  /** Whether a higher value of the layer is better. */
   readonly isGood: boolean;
   /** Centre and value (0 to 100) of each square. */
   readonly values: readonly { readonly x: number; readonly z: number; readonly value: number }[];
@@ -119,11 +119,11 @@ export interface MissingService {
   readonly service: string;
   /** Number of citizens from which a town grows more slowly without the service. */
   readonly fromCitizens: number;
-  /** Estimated from a sample of the homes. */
+  /** Households without the service, estimated from a sample of the homes. */
   readonly householdsWithout: number;
   /** Points of happiness lost on average; 0 before the town expects the service. */
   readonly pointsLost: number;
-  /** The most central home among those without it. */
+  /** The most central home without the service. */
   readonly place: Position;
 }
 
@@ -190,7 +190,7 @@ export interface BuildingDetails {
   readonly water: boolean;
   readonly sewage: boolean;
   readonly heat: boolean;
-  /** For a service: demand in its last cycle, and its capacity per cycle. */
+  /** Demand on a service building in the last cycle, and its capacity per cycle. */
   readonly load: number;
   readonly capacity: number;
   readonly taxRate: number | null;
@@ -215,7 +215,7 @@ export interface NetworkPrefab {
   readonly elevation: "ground" | "elevated" | "bridge" | "slope" | "tunnel";
   readonly widthMeters: number;
   readonly lanes: number;
-  /** Whether zone blocks are created along it. */
+  /** Whether zone blocks are created along the road. */
   readonly zoning: boolean;
 }
 
@@ -313,16 +313,16 @@ interface GenericMessage extends MessageBase {
 export type Message = CitizenMessage | GenericMessage;
 
 export interface SaveDirectory {
-  /** Absolute path of the directory. */
+  /** Absolute path of the directory of saves. */
   readonly directory: string;
   readonly saves: readonly SaveFile[];
 }
 
 export interface SaveFile {
-  /** File name without the extension. */
+  /** Name of the save: its file name without the extension. */
   readonly name: string;
   readonly path: string;
-  /** Milliseconds since 1970, UTC. */
+  /** Time of the last write, in milliseconds since 1970. */
   readonly lastWriteTimeMs: number;
   readonly lengthBytes: number;
 }

@@ -17,7 +17,7 @@ const MAX_LINE_CHARACTERS = 240;
 
 export interface OverlayLine {
   readonly text: string;
-  /** Milliseconds since 1970. */
+  /** Time of the line, in milliseconds since 1970. */
   readonly shownAtMs: number;
   /** Place where the command acted. */
   readonly place?: GroundPoint;

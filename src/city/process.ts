@@ -10,7 +10,7 @@ import type { BridgeServer } from "./server.js";
 
 /** Sent once by the child: its address, or the reason why it cannot start. */
 type Report = { readonly url: string } | { readonly error: string };
-/** The only message from the parent. */
+/** Message by which the parent asks the child to stop. */
 const STOP = "stop";
 
 /** Heap limit: twice the need of a city at the game's limits during a save. */
@@ -132,7 +132,7 @@ class CityProcess {
 export async function serveParent(start: () => Promise<BridgeServer>, log: Logger): Promise<void> {
   // A terminal sends these signals to the whole process group. They must not interrupt the save.
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
-  const asked = new Promise<string>((resolve) => {
+  const stopRequest = new Promise<string>((resolve) => {
     process.once("message", () => resolve("stopped by the parent process"));
     process.once("disconnect", () => resolve("the parent process ended"));
     if (!process.connected) resolve("the parent process ended");
@@ -143,7 +143,7 @@ export async function serveParent(start: () => Promise<BridgeServer>, log: Logge
     await report({ url: city.url });
   };
   try {
-    await serveUntilStopped(log, serve, asked);
+    await serveUntilStopped(log, serve, stopRequest);
   } catch (error) {
     await report({ error: error instanceof Error ? error.message : String(error) });
     process.exitCode = 1;

@@ -45,7 +45,7 @@ export interface BridgeServerOptions {
 }
 
 export interface BridgeServer {
-  /** For example http://127.0.0.1:32123 */
+  /** Base URL, for example http://127.0.0.1:32123 */
   readonly url: string;
   /** Stops listening, gives running requests a short time to finish, then cuts their connections. */
   close(): Promise<void>;

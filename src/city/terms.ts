@@ -212,7 +212,7 @@ export function flagNames(flags: number): BuildingFlag[] {
 }
 
 /** Problems of the first set; the position is the bit. Bits 62 and 63 are the severity markers. */
-export const PROBLEMS_1 = [
+export const FIRST_PROBLEM_SET = [
   "Electricity",
   "Water",
   "Sewage",
@@ -267,14 +267,14 @@ export const PROBLEMS_1 = [
 ] as const;
 
 /** Problems of the second set; the position is the bit. */
-export const PROBLEMS_2 = [
+export const SECOND_PROBLEM_SET = [
   "NotInPedestrianZone",
   "CannotBeReached",
   "NoCargoServicePoint",
   "NoGarbageServicePoint",
 ] as const;
 
-export type ProblemName = (typeof PROBLEMS_1)[number] | (typeof PROBLEMS_2)[number];
+export type ProblemName = (typeof FIRST_PROBLEM_SET)[number] | (typeof SECOND_PROBLEM_SET)[number];
 
 /** Severity of a problem: a warning, `MajorProblem` (bit 62 of set 1) or `FatalProblem` (bit 63). */
 export type Severity = "warning" | "major" | "fatal";
@@ -284,8 +284,8 @@ const FATAL_BIT = 1n << 63n;
 
 /** The two raw 64-bit masks of a set of problems, severity included (all zero for an empty set). */
 export function problemMasks(names: readonly ProblemName[], severity: Severity): [bigint, bigint] {
-  const first = maskOf(PROBLEMS_1, names);
-  const second = maskOf(PROBLEMS_2, names);
+  const first = maskOf(FIRST_PROBLEM_SET, names);
+  const second = maskOf(SECOND_PROBLEM_SET, names);
   if (severity === "warning" || names.length === 0) return [first, second];
   return [first | (severity === "major" ? MAJOR_BIT : FATAL_BIT), second];
 }

@@ -117,11 +117,11 @@ async function answerOf<T>(response: Response): Promise<T> {
 /** The city as last read from the bridge. */
 export interface CityData {
   readonly terrain: TerrainGrid | null;
-  /** Null if the bridge does not list zone cells. */
+  /** Zone blocks with their cells; null if the bridge does not list zone cells. */
   readonly zoneBlocks: readonly ZoneBlockRow[] | null;
   readonly segments: readonly SegmentRow[];
   readonly buildings: readonly BuildingRow[];
-  /** Includes buildings beyond the bridge's list limit. */
+  /** Number of all buildings, including those beyond the bridge's list limit. */
   readonly buildingTotal: number;
   readonly problems: readonly ProblemRow[];
   readonly layer: LayerData | null;
@@ -314,7 +314,7 @@ export interface Chirp {
   readonly text: string;
 }
 
-export interface Sample {
+export interface StatisticsRow {
   readonly gameTime: string;
   readonly citizens: number;
   readonly happiness: number;

@@ -57,7 +57,7 @@ export class BuildTools {
   readonly #onChange: () => void;
   readonly #buttons: Readonly<Record<ToolName, HTMLElement>>;
   readonly #choices: Readonly<Record<ToolName, HTMLSelectElement>>;
-  /** False in front of a running game, which has fewer commands. */
+  /** Whether the bridge serves the embedded city, not a running game, which has fewer commands. */
   #isEmbedded = true;
   #tool: ToolName | null = null;
   #corners: Place[] = [];

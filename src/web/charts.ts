@@ -1,17 +1,17 @@
 /** Small line charts over the latest weeks, with the last values as text. */
-import type { Sample } from "./api.js";
+import type { StatisticsRow } from "./api.js";
 import { DEMAND_COLORS } from "./colors.js";
 import { element, legendEntry } from "./panel.js";
 
 interface Line {
   readonly label: string;
   readonly color: string;
-  readonly value: (sample: Sample) => number;
+  readonly value: (sample: StatisticsRow) => number;
 }
 
 interface Chart {
   readonly title: string;
-  /** Clips outliers, so that the costly founding weeks do not flatten all later ones. */
+  /** Whether outliers are clipped, so that the costly founding weeks do not flatten all later ones. */
   readonly hasPeaks?: boolean;
   readonly lines: readonly Line[];
 }
@@ -54,11 +54,11 @@ function rangeOf(values: readonly number[], shownShare: number): { low: number; 
 }
 
 /** @param weeks oldest first */
-export function showCharts(place: HTMLElement, weeks: readonly Sample[]): void {
+export function showCharts(place: HTMLElement, weeks: readonly StatisticsRow[]): void {
   place.replaceChildren(...CHARTS.map((chart) => figureOf(chart, weeks)));
 }
 
-function figureOf({ title, lines, hasPeaks }: Chart, weeks: readonly Sample[]): HTMLElement {
+function figureOf({ title, lines, hasPeaks }: Chart, weeks: readonly StatisticsRow[]): HTMLElement {
   const values = weeks.flatMap((week) => lines.map(({ value }) => value(week)));
   const { low, high } = rangeOf(values, hasPeaks ? SHARE_BELOW_PEAKS : 1);
   const svg = document.createElementNS(SVG, "svg");

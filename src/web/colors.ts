@@ -20,7 +20,7 @@ const PALETTE = {
   track: ["#5a4a4a", "#b3a0a0"],
   waterPipe: ["#1666c5", "#59a6ff"],
   powerLine: ["#b58900", "#f2d024"],
-  /** Names of streets. */
+  /** Colour of street names. */
   label: ["#2b332e", "#dde5df"],
   shadow: ["#00000038", "#00000070"],
   outline: ["#ffffff", "#101412"],
@@ -46,7 +46,7 @@ export function onColorsChanged(listener: () => void): void {
 /** Colours by zone value. The first two values are not shown. */
 export const ZONE_COLORS = [null, null, "#8fd14f", "#3f9b3a", "#6ec6f5", "#2f7fd6", "#e8c53a", "#4fd0c4"];
 
-/** Value of the first zone that is shown, and names of the zones from it on. */
+/** The first zone value that is shown, and the names of the zones from that value on. */
 export const FIRST_ZONE = 2;
 export const ZONE_NAMES = [
   "Homes, low",
@@ -71,7 +71,7 @@ export interface ServiceLook {
   readonly label: string;
   /** Letter or symbol on the map. */
   readonly symbol: string;
-  /** Dark enough for white letters. */
+  /** Colour of the service, dark enough for white letters. */
   readonly color: string;
 }
 

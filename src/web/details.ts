@@ -66,16 +66,19 @@ const GROWN_ONLY = ["levelName", "landValue", "power", "water", "sewage"];
 
 /** Panel of the selected entity. */
 export class Details {
-  readonly #order: (work: () => Promise<void>) => void;
+  readonly #runCommand: (work: () => Promise<void>) => void;
   readonly #onSelected: (selection: Selection | null) => void;
   #selection: Selection | null = null;
 
   /**
-   * @param order runs a command and shows its error
+   * @param runCommand runs a command and shows its error
    * @param onSelected called with the selected entity, or null
    */
-  constructor(order: (work: () => Promise<void>) => void, onSelected: (selection: Selection | null) => void) {
-    this.#order = order;
+  constructor(
+    runCommand: (work: () => Promise<void>) => void,
+    onSelected: (selection: Selection | null) => void,
+  ) {
+    this.#runCommand = runCommand;
     this.#onSelected = onSelected;
     byId("details-close").addEventListener("click", () => this.#close());
   }
@@ -87,7 +90,7 @@ export class Details {
   select(selection: Selection): void {
     this.#selection = selection;
     this.#onSelected(selection);
-    this.#order(() => this.refresh());
+    this.#runCommand(() => this.refresh());
   }
 
   async refresh(): Promise<void> {
@@ -121,7 +124,7 @@ export class Details {
         await this.refresh();
       };
       if (active) this.#confirmed(`Switch off ${name}? Its service stops.`, act);
-      else this.#order(act);
+      else this.#runCommand(act);
     });
     return [title, list, turn, bulldoze];
   }
@@ -137,7 +140,9 @@ export class Details {
     const dialog = byId<HTMLDialogElement>("confirm");
     byId("confirm-question").textContent = question;
     dialog.returnValue = "";
-    dialog.addEventListener("close", () => dialog.returnValue === "yes" && this.#order(act), { once: true });
+    dialog.addEventListener("close", () => dialog.returnValue === "yes" && this.#runCommand(act), {
+      once: true,
+    });
     dialog.showModal();
   }
 }

@@ -57,7 +57,7 @@ function lowGround(heights: readonly number[]): number {
 }
 
 const COLUMNS = 4;
-/** The stored position of a block is this many cells from its first cell, along the road and away from it. */
+/** Cells between the first cell of a block and the block's stored position, both along the road and away from it. */
 const CELLS_TO_ORIGIN = 4;
 /** Thin gap between cells. */
 const SEAM_METERS = 0.4;

@@ -31,15 +31,15 @@ const EMBEDDED_INTERVAL_MS = 1000;
 const GAME_INTERVAL_MS = 5000;
 const ROUNDS_PER_CITY_READ = 3;
 
-const order = (work: () => Promise<void>) =>
+const runCommand = (work: () => Promise<void>) =>
   void reportFailure(async () => {
     await work();
     await showSummary();
   });
 const layers = new Layers(byId("layers"), () => map.redraw());
 const map = new CityMap(byId<HTMLCanvasElement>("map"), layers);
-const controls = new Controls(order);
-const details = new Details(order, (selection) => map.mark(selection));
+const controls = new Controls(runCommand);
+const details = new Details(runCommand, (selection) => map.mark(selection));
 const data = new DataChoice(() => void reportFailure(showLayer));
 const tiles = new BuildingTiles();
 let picture: CityData = EMPTY_CITY_DATA;

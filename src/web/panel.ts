@@ -42,10 +42,10 @@ export class Controls {
   readonly #bars: readonly HTMLElement[];
   #selectedSpeed = 1;
 
-  /** @param order runs a command and shows its error */
-  constructor(order: (work: () => Promise<void>) => void) {
+  /** @param runCommand runs a command and shows its error */
+  constructor(runCommand: (work: () => Promise<void>) => void) {
     const setSpeed = (paused: boolean, speed: number) =>
-      order(async () => {
+      runCommand(async () => {
         await command("set-simulation-speed", { paused, speed });
       });
     this.#speedButtons = [

@@ -38,7 +38,7 @@ const SEVERITIES = ["MajorProblem", "FatalProblem"];
 /** An icon is as large as a building, within limits for legibility. */
 const RADIUS_METERS = 5;
 const RADIUS_PIXELS = { least: 2, most: 10, withSymbol: 6 };
-/** The shapes are drawn for this radius. */
+/** Radius for which the shapes of the icons are drawn. */
 const SHAPE_RADIUS = 9;
 
 export function drawProblems(

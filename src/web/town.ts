@@ -1,5 +1,5 @@
 /** Citizens' messages, budget and weekly statistics. */
-import { type BudgetAnswer, type Chirp, type Place, read, readIfOffered, type Sample } from "./api.js";
+import { type BudgetAnswer, type Chirp, type Place, read, readIfOffered, type StatisticsRow } from "./api.js";
 import { formatFigure, showCharts } from "./charts.js";
 import { byId, element, placeLink } from "./panel.js";
 
@@ -24,7 +24,7 @@ export async function showTown(placeOf: PlaceOf, visit: (place: Place) => void):
   byId("course").hidden = budget === null;
   if (!budget) return;
   byId("balance").textContent = formatFigure(budget.balance);
-  const week = await read<{ samples: Sample[] }>("/state/statistics?limit=1");
+  const week = await read<{ samples: StatisticsRow[] }>("/state/statistics?limit=1");
   const [last] = week.samples;
   if (last && last.gameTime === newestWeek) return;
   newestWeek = last?.gameTime ?? "";
@@ -32,7 +32,7 @@ export async function showTown(placeOf: PlaceOf, visit: (place: Place) => void):
     budgetBody("Income", budget.income),
     budgetBody("Expenses", budget.expenses),
   );
-  const { samples } = await read<{ samples: Sample[] }>(`/state/statistics?limit=${SHOWN_WEEKS}`);
+  const { samples } = await read<{ samples: StatisticsRow[] }>(`/state/statistics?limit=${SHOWN_WEEKS}`);
   showCharts(byId("charts"), samples.toReversed());
   byId("course-weeks").textContent = `of ${samples.length} weeks`;
 }

@@ -42,7 +42,7 @@ export class View {
     });
   }
 
-  /** Called for the key 0. */
+  /** Called when the user presses the key 0, which shows the whole town. */
   onFit: () => void = () => {};
   /** Called with the clicked place, or with the middle of the map on Enter. */
   onPick: (place: Place) => void = () => {};

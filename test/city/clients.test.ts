@@ -103,7 +103,7 @@ describe("the bridge with public clients on the starter map", () => {
     expect((await client.state("/state/summary")).network.segments).to.equal(218);
   });
 
-  it("builds all infrastructure of the public script", async () => {
+  it("builds each type of building and network that the public client's script uses", async () => {
     const { client } = bridge;
     for (const roadPrefab of ["Basic Road", "Water Pipe", "Heating Pipe", "Power Line"]) {
       await client.run("build-road", { roadPrefab, start: { x: 0, z: 0 }, end: { x: 0, z: 80 } });

@@ -87,7 +87,7 @@ describe("composite commands", () => {
     expect(again).to.deep.include({ segmentIds: [], createdNodeIds: [], skippedSegments: 17, cost: 0 });
   });
 
-  it("rotate a grid like the public bridge", async () => {
+  it("rotate a grid in the same direction as the game's bridge", async () => {
     const { blockCenters } = await bridge.client.run("build-grid", {
       origin: { x: 100, z: 200 },
       cols: 1,

@@ -70,7 +70,7 @@ describe("a bridge in front of a running game", () => {
   });
 });
 
-describe("a bridge in front of a game that checks requests or does not answer", () => {
+describe("a bridge in front of a strict or unresponsive game", () => {
   let upstream: Server;
   let url: string;
   let seen: IncomingMessage[];

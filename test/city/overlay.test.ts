@@ -176,7 +176,7 @@ describe("readers of the overlay", () => {
         received = received.slice(-text.length) + Buffer.from((await reader.read()).value ?? []).toString();
       }
     };
-    // More than the operating system buffers for a connection.
+    // Send more lines than the operating system buffers for a connection.
     for (let i = 0; i < 200; i++) {
       for (let j = 0; j < 300; j++) overlay.notify("x".repeat(200));
       overlay.notify(`round ${i} ends`);

@@ -337,7 +337,7 @@ describe("the city page", function () {
     expect(await page.getByLabel("Zones").isVisible()).to.equal(false);
     expect(await page.getByLabel("Services").isVisible()).to.equal(true);
     await page.getByText("A running game shows its messages itself.").waitFor();
-    // Otherwise the page would go on sending requests and logging errors.
+    // Leave the page, which would go on sending requests and logging errors.
     await page.goto("about:blank");
     expect(complaints.every((text) => text.includes("404"))).to.equal(true);
     complaints = [];

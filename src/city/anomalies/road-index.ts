@@ -29,7 +29,7 @@ export class RoadIndex {
    * @param passes filter by index into `segments`
    */
   near({ minX, minZ, maxX, maxZ }: Box, passes?: (index: number) => boolean): NetSegment[] {
-    // Flatbush throws when it is empty.
+    // A city without roads has no index, because Flatbush must not be empty.
     if (this.segments.length === 0) return [];
     this.#tree ??= treeOf(this.segments);
     const found = this.#tree.search(minX, minZ, maxX, maxZ, passes).sort((a, b) => a - b);

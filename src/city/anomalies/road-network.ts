@@ -78,7 +78,7 @@ function nearestWithin(roads: RoadIndex, node: NetNode, radius: number) {
 }
 
 const PAIR_REACH_METERS = 3;
-/** Cosine of about 9.9 degrees. */
+/** Roads within about 9.9 degrees of each other run in the same direction. */
 const SAME_DIRECTION_COSINE = 0.985;
 const MIN_OVERLAP_METERS = 18;
 

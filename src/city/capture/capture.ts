@@ -1,7 +1,7 @@
 /**
- * GET /capture: the map around a point as a PNG. `mode` accepts the names of the game's info views, like later public
- * bridges. Painting is split into slices of some milliseconds, and compression runs in another thread, so that other
- * requests do not wait.
+ * GET /capture: the map around a point as a PNG. `mode` accepts the names of the game's info views, like later versions
+ * of the game's bridge. Painting is split into slices of some milliseconds, and compression runs in another thread, so
+ * that other requests do not wait.
  */
 
 import { setImmediate as nextTurn } from "node:timers/promises";

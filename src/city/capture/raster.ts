@@ -6,7 +6,7 @@ import type { GroundPoint } from "../terms.js";
 
 export interface Frame {
   readonly center: GroundPoint;
-  /** Length of the square's edges. */
+  /** Edge length of the square of map that the image shows. */
   readonly sizeMeters: number;
   readonly pixels: number;
 }

@@ -12,7 +12,7 @@ interface FilledShape {
   readonly color: number;
 }
 
-/** Returns shapes to fill. It has copies of the city's data, because the city may change before it is called. */
+/** Returns shapes to fill. Works on copies of the city's data, because the city may change before the call. */
 type PaintStep = () => readonly FilledShape[];
 
 const SHAPES_PER_STEP = 64;
@@ -119,7 +119,7 @@ function zoneShapes(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows" 
   const fill = (zone: number, column: number, row: number, columns: number, rows: number) => {
     const thing = ZONE_FEATURES[zone];
     if (!thing) return [];
-    // pointInBlock counts from the stored position, four columns and four rows from the first cell.
+    // pointInBlock counts from the stored position, which is four columns and four rows beyond the first cell.
     const at = (c: number, r: number) => pointInBlock(block, c - BLOCK_COLUMNS, r - BLOCK_COLUMNS);
     const [far, end] = [column + columns, row + rows];
     return [{ shape: [at(column, row), at(far, row), at(far, end), at(column, end)], color: colorOf(thing) }];

@@ -5,7 +5,7 @@ import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { FRAMES_PER_CYCLE, FRAMES_PER_DAY, FRAMES_PER_WEEK } from "../simulation/state/calendar.js";
 import { CitySnapshot } from "../state/digest.js";
 import { timestamp } from "../state/listing.js";
-import { PROBLEMS_1, PROBLEMS_2 } from "../terms.js";
+import { FIRST_PROBLEM_SET, SECOND_PROBLEM_SET } from "../terms.js";
 import { fieldText, number, optionalNumber, text } from "../wire/requests.js";
 import { defineGameCommand, requireCity } from "./command.js";
 import { requireWithin } from "./requirements.js";
@@ -13,7 +13,7 @@ import { requireWithin } from "./requirements.js";
 /** Ten years, the period that the statistics keep. */
 const MAX_WEEKS = 522;
 const MAX_SECONDS = 600;
-const PROBLEMS: readonly string[] = [...PROBLEMS_1, ...PROBLEMS_2];
+const PROBLEMS: readonly string[] = [...FIRST_PROBLEM_SET, ...SECOND_PROBLEM_SET];
 
 export const advance = defineGameCommand({
   path: "/commands/advance",
@@ -119,7 +119,7 @@ function goalsOf(city: SimulatedCity, start: CitySnapshot, { citizens, balance, 
       const message = `Unknown problem "${problem}"; it must be any or one of ${PROBLEMS.join(", ")}`;
       throw new CommandRefusedError("bad-value", message);
     }
-    // Checked once a cycle, because a cycle visits every building.
+    // Problems are checked once a cycle, because a cycle visits every building.
     goals.push({
       name: "problem",
       holds: () => world.frame % FRAMES_PER_CYCLE === 0 && start.hasBegun(problem),

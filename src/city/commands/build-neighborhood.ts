@@ -13,7 +13,7 @@ import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
 
 const MAX_BLOCKS = 144;
 
-/** Part of the grid in which all zones but the one of highest weight are placed first. */
+/** Part of the grid that the zones fill first, except the zone of highest weight, which fills the rest. */
 const PLACEMENTS = ["perimeter", "core", "corners"] as const;
 type Placement = (typeof PLACEMENTS)[number];
 

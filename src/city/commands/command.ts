@@ -8,7 +8,7 @@ import { type Body, parseFields, text, unknownFields } from "../wire/requests.js
 
 export interface Command<Shape extends z.core.$ZodLooseShape, Result> {
   readonly path: string;
-  /** Shown to clients in the OpenAPI document. */
+  /** Summary of the command in the OpenAPI document. */
   readonly summary: string;
   /** Overlay line. The body is not validated yet. */
   readonly label: (body: Body) => string;

@@ -2,7 +2,7 @@
 import { distance } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
 import type { SimNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
-import { components } from "../simulation/fabric/reach.js";
+import { connectedComponents } from "../simulation/fabric/reach.js";
 import type { SimNode } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import type { GroundPoint } from "../terms.js";
@@ -13,7 +13,7 @@ export const MAX_CONNECTION_METERS = 1000;
 export interface Connection {
   readonly from: PlannedEnd;
   readonly target: SimNode;
-  /** Null if they are connected already. */
+  /** Null if `from` is connected to `target` already. */
   readonly link: PlannedLink | null;
 }
 
@@ -31,8 +31,8 @@ export function connectionFields({ from, target, link }: Connection, segmentIds:
 }
 
 /**
- * Plans a link to the nearest node of a service that the place is not connected to yet. If there is none, a place on a
- * node of the service counts as connected.
+ * Plans a link from a place to the nearest node of a service to which the place is not connected yet. Plans no link if
+ * there is no such node but the place itself is a node of the service.
  * @throws CommandRefusedError when no such node is near
  */
 export function connectToService(
@@ -42,7 +42,7 @@ export function connectToService(
   service: string,
   maxMeters: number,
 ): Connection {
-  const part = components(world, prefab.carries);
+  const part = connectedComponents(world, prefab.carries);
   const own = from.node && part[from.node.id];
   const isForeign = (node: SimNode) =>
     node.prefab.service === service &&

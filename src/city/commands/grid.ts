@@ -8,7 +8,7 @@ import { flag, number, text } from "../wire/requests.js";
 import { type PlannedEnd, type PlannedLink, planEnd } from "./network-plan.js";
 import { requirePrefab, requireSnapDistance, requireWholeWithin, requireWithin } from "./requirements.js";
 
-/** Defaults that `GET /health` reports. */
+/** Default distance between crossings, and default search radius for nodes. `GET /health` reports both. */
 export const DEFAULT_SPACING_METERS = 80;
 export const DEFAULT_SNAP_METERS = 8;
 const SPACING_METERS = { least: 32, most: 256 };
@@ -34,11 +34,11 @@ export interface GridShape {
 }
 
 export interface Grid {
-  /** (cols + 1) x (rows + 1) points, row by row. */
+  /** Crossings of the streets: (cols + 1) x (rows + 1) points, row by row. */
   readonly crossings: readonly GroundPoint[];
   /** Streets as pairs of indices into `crossings`: first all rows, then all columns. */
   readonly streets: readonly (readonly [number, number])[];
-  /** cols x rows points, row by row. */
+  /** Centres of the blocks: cols x rows points, row by row. */
   readonly blockCenters: readonly GroundPoint[];
   readonly bounds: Box;
 }

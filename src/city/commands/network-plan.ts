@@ -232,7 +232,7 @@ function waterDepthUnder({ terrain }: World, { prefab, from, to }: PlannedLink):
   return deepest;
 }
 
-/** Reply fields of a built network. For a dry run the public bridge returns counts instead of ids. */
+/** Reply fields of a built network. For a dry run the game's bridge returns counts instead of ids. */
 export function builtFields(dryRun: boolean, built: BuiltNetwork): JsonObject {
   const { nodeIds, createdNodeIds, reusedNodes, segmentIds, skippedSegments } = built;
   const { plannedNodes, plannedSegments } = built;

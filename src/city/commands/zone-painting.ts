@@ -18,10 +18,10 @@ const LARGEST_GROWABLE_CELLS = Math.max(
 const AMBIGUOUS_SQUARE_METERS = 100;
 
 /** @throws CommandRefusedError unless the zone may be painted */
-export function requireZone(wanted: string): Zone {
-  const zone = PAINTABLE_ZONES.find((name) => name === wanted);
+export function requireZone(requested: string): Zone {
+  const zone = PAINTABLE_ZONES.find((name) => name === requested);
   if (zone) return zone;
-  const message = `Unknown zone "${wanted}"; it must be one of ${PAINTABLE_ZONES.join(", ")}`;
+  const message = `Unknown zone "${requested}"; it must be one of ${PAINTABLE_ZONES.join(", ")}`;
   throw new CommandRefusedError("unknown-zone", message);
 }
 

@@ -11,9 +11,9 @@ export interface AdvanceLimits {
   readonly maxFrames: number;
   /** Limit in real time, so the frames reached depend on the machine. */
   readonly maxSeconds: number;
-  /** Checked after every frame. */
+  /** Whether a goal is reached; checked after every frame. */
   readonly isReached: () => boolean;
-  /** Checked after every slice: true if the city was replaced or unloaded. */
+  /** Whether the city was replaced or unloaded; checked after every slice. */
   readonly isStopped: () => boolean;
 }
 

@@ -14,14 +14,14 @@ export interface EmbeddedGameOptions {
   readonly autosaveSeconds?: number;
   /** Simulation frames per real second at speed 1. */
   readonly framesPerSecond?: number;
-  /** Never refuse a command for lack of money. */
+  /** Whether commands are accepted even without money. */
   readonly unlimitedMoney?: boolean;
 }
 
 export const MAPS = ["highway", "empty"] as const;
 
 export interface NewCityOptions {
-  /** The same seed and the same commands make the same city. */
+  /** Seed of land and chance: the same seed and commands make the same city. */
   readonly seed: number;
   /** `highway` is the usual start; `empty` is bare land without a connection to the outside. */
   readonly map: (typeof MAPS)[number];

@@ -91,7 +91,7 @@ export class SimulatedCity {
   readonly taxRate = (subService: SubService, level: Level) => this.world.taxes.rate(subService, level);
   /** Statistics, one row per week, oldest first; at most ten years. */
   readonly statistics = () => this.world.statistics.samples;
-  /** Supply and demand of each connected network in the last round. */
+  /** Supply and demand of each utility network, updated once a cycle. */
   readonly utilities = () => this.world.utilities;
   /** Traffic of a segment; undefined if it is not a road. */
   readonly traffic = (segmentId: number) => trafficOf(this.world, segmentId);

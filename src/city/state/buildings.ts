@@ -36,7 +36,7 @@ export function countServices(buildings: readonly Building[]) {
   };
 }
 
-/** Texts by flag mask: thousands of rows share few combinations of flags. */
+/** Cache of flag texts by mask: thousands of rows share few combinations of flags. */
 const FLAG_TEXTS = new Map<number, string>();
 
 /** Flag names in bit order, joined. */

@@ -1,6 +1,6 @@
 /** Paging, counts and formats of problems and times, shared by all lists. */
 import type { Problems } from "../game.js";
-import { PROBLEMS_1 } from "../terms.js";
+import { FIRST_PROBLEM_SET } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
 
@@ -54,7 +54,7 @@ export function sumBy<K>(counts: ReadonlyMap<K, number>, keyOf: (fine: K) => str
   return Object.fromEntries(sums);
 }
 
-const FIRST_SET: ReadonlySet<string> = new Set(PROBLEMS_1);
+const FIRST_SET: ReadonlySet<string> = new Set(FIRST_PROBLEM_SET);
 
 /** Problem names in bit order. The severity marker is the highest bit of the first set, so it comes between the sets. */
 export function problemNames({ names, severity }: Problems): string[] {
@@ -77,7 +77,7 @@ export function problemText(problems: Problems): string {
   return text;
 }
 
-/** `yyyy-MM-ddTHH:mm:ss`, without a zone. */
+/** Game time as `yyyy-MM-ddTHH:mm:ss`, without a time zone. */
 export function timestamp(ms: number): string {
   return new Date(ms).toISOString().slice(0, 19);
 }

@@ -21,7 +21,7 @@ const MAX_ROWS = 4000;
 interface Tile {
   readonly column: number;
   readonly row: number;
-  /** Hash of all values in its rows. */
+  /** Hash of all values in the tile's rows. */
   hash: number;
   /** Revision of the last change, unique among tiles. */
   revision: number;
@@ -29,7 +29,7 @@ interface Tile {
 
 /** Last seen state of a city. */
 class TileTracker {
-  /** Identifies this loaded city. */
+  /** Key of the loaded city. A client's `since` is valid only with the same key. */
   readonly key = randomUUID();
   readonly #tiles = new Map<number, Tile>();
   #revision = 0;
@@ -142,7 +142,7 @@ function hashOf(buildings: readonly Building[]): number {
   return hash >>> 0;
 }
 
-/** Hashes by text: thousands of buildings share few texts. */
+/** Cache of text hashes: thousands of buildings share few texts. */
 const TEXT_HASHES = new Map<string, number>();
 
 function hashOfText(text: string): number {

@@ -135,7 +135,7 @@ function reach(first: NetSegment, roads: RoadIndex, visited: Set<number>): NetSe
   return found;
 }
 
-/** Rank of a component as "the town": segments built through the bridge count most. */
+/** Score by which the component that is "the town" is chosen. Segments built through the bridge count most. */
 function townScore({ agentNamedSegments, nonHighwaySegments }: Component): number {
   return 4 * agentNamedSegments + nonHighwaySegments;
 }

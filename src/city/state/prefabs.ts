@@ -66,7 +66,9 @@ export const buildingPrefabs: ReadRoute = {
   },
 };
 
-/** A building prefab as /prefabs/buildings lists it. A growable's capacities are those of its smallest building. */
+/**
+ * A building prefab as /prefabs/buildings lists it. The capacities of a growable are given for its smallest building.
+ */
 function buildingRow(prefab: SimBuildingPrefab) {
   const { name, displayName, service, subService, level, width, length, civic } = prefab;
   const { coverage, powerKw = 0, waterM3 = 0, sewageM3 = 0, heatKw = 0 } = civic ?? {};

@@ -44,7 +44,7 @@ const REMEDIES: Readonly<Record<string, Remedies>> = {
   RoadNotConnected: (_, from) => [{ command: "connect", fields: { from: { x: from.x, z: from.z } } }],
 };
 
-/** Empty if no command helps. */
+/** Commands against a cause of unhappiness or a problem; empty if no command helps. */
 export function remediesFor(city: SimulatedCity, cause: string, place: GroundPoint): Remedy[] {
   return REMEDIES[cause]?.(city, place) ?? [];
 }

@@ -33,14 +33,14 @@ export const traffic: ReadRoute = {
     const radius = query.decimal("radius", DEFAULT_RADIUS_METERS);
     const isNear = ({ segment }: Road) => distance(middle(segment), center) <= radius;
     const all = loadsOf(city);
-    const asked = Number.isNaN(center.x + center.z) ? all : all.filter(isNear);
-    const dense = asked.filter(({ load }) => load.densityPercent >= minDensity);
+    const selected = Number.isNaN(center.x + center.z) ? all : all.filter(isNear);
+    const dense = selected.filter(({ load }) => load.densityPercent >= minDensity);
     const { page, rows } = paginate(dense, query, TRAFFIC_LIMIT);
     return {
       ok: true,
       ...page,
-      trafficFlowPercent: flowPercent(asked),
-      histogram: histogram(asked),
+      trafficFlowPercent: flowPercent(selected),
+      histogram: histogram(selected),
       segments: rowCache.write(rows),
     };
   },
@@ -51,7 +51,7 @@ interface Road {
   readonly load: SegmentTraffic;
 }
 
-/** Sorted by density, highest first. */
+/** Roads with their traffic, densest first. */
 const loadsOf = cachedByRevision("trafficRevision", (city: SimulatedCity): readonly Road[] =>
   city
     .segments()

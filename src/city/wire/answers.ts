@@ -18,7 +18,7 @@ export class JsonText {
   constructor(readonly pieces: readonly string[]) {}
 }
 
-/** JSON.stringify prints larger numbers with an exponent. */
+/** JSON.stringify prints numbers from this size on with an exponent. */
 const EXPONENT_FROM = 1e21;
 
 /**

@@ -269,7 +269,9 @@ function More({ task, expiry, on, onRename }: MoreProps) {
           <Plan
             task={task}
             index={index}
-            onReuse={(parameters) => on.fill(parameters, t("The codes and their settings are in the form."))}
+            onReuse={(parameters) =>
+              on.fill(parameters, t("The form is filled with the codes and their settings."))
+            }
           />
         </div>
       ))}

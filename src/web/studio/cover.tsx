@@ -54,7 +54,7 @@ export function Cover({ song }: { song: Song }) {
 
 interface OutlineProps {
   song: Song;
-  /** Fraction of the song, 0 to 1. */
+  /** Fraction of the song that is played, 0 to 1. */
   played: number;
 }
 

@@ -69,8 +69,8 @@ function Studio() {
     fill(
       parameters,
       uploads.length > 0
-        ? t("The settings are in the form. Add the recording again.")
-        : t("The settings are in the form."),
+        ? t("The form is filled with the settings. Add the recording again.")
+        : t("The form is filled with the settings."),
     );
   const again = (task: Task, change: Parameters = {}) =>
     task.uploads.length > 0 ? reuse(task) : void send({ ...task.parameters, ...change });
@@ -83,7 +83,7 @@ function Studio() {
     document.getElementById("source")?.scrollIntoView({ behavior: "smooth", block: "center" });
   };
   const openSettings = (file: File) =>
-    attempt(async () => fill(await readSettings(file), t("The settings are in the form.")));
+    attempt(async () => fill(await readSettings(file), t("The form is filled with the settings.")));
   /** Queues a task that describes a recording; its card offers to use the description. */
   const describe = (parameters: Parameters, files: Record<string, File> = {}) => {
     setView("songs");
@@ -94,7 +94,10 @@ function Studio() {
     const vocal_language = language === "unknown" ? null : language;
     const found = { prompt, lyrics, bpm, key_scale: keyscale, time_signature: timesignature, vocal_language };
     const known = Object.entries(found).filter(([, value]) => value !== undefined && value !== "");
-    replace((now) => withValues(now, Object.fromEntries(known)), t("The description is in the form."));
+    replace(
+      (now) => withValues(now, Object.fromEntries(known)),
+      t("The form is filled with the description."),
+    );
     setView("make");
     document.getElementById("prompt")?.focus();
   };

@@ -94,7 +94,7 @@ function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise
     };
   }, [isRunning]);
   const ask = (method: string, body?: object) => attempt(() => call(method, "/v1/models/pull", body));
-  // No such endpoint: a gateway of a fleet has no models.
+  // The endpoint is missing on a gateway of a fleet, which has no models.
   if (answer === null) return null;
   const { published, pull } = answer;
   return (

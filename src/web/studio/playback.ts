@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 export interface Playback {
   isPlaying: boolean;
   seconds: number;
-  /** Length in seconds; 0 while unknown. */
+  /** Length of the playing song in seconds; 0 while unknown. */
   length: number;
 }
 

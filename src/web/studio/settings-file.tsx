@@ -49,7 +49,7 @@ export function OpenSettings({ onFile }: { onFile: (file: File) => void }) {
         accept=".json,application/json"
         onChange={(event) => {
           const file = event.currentTarget.files?.[0];
-          // The same file may be chosen again.
+          // Clear the input, so that the same file can be chosen again.
           event.currentTarget.value = "";
           if (file !== undefined) onFile(file);
         }}

@@ -35,7 +35,7 @@ export function useTrack(
     call<Task>("GET", `/v1/tasks/${id}`).then(
       (task) => isOver || take(task),
       (error: unknown) => {
-        // Other errors show as the connection state.
+        // Only 404 means that the song is gone; other errors show as the connection state.
         if (isOver || !(error instanceof ApiError) || error.status !== 404) return;
         setTrack(null);
         onGone(track.task);
@@ -87,7 +87,7 @@ export function Download({ name, song }: { name: string; song: Song }) {
   );
 }
 
-/** Lyric line at a time, "" if times are unknown. */
+/** The lyric line that is sung at a time of the song; "" if times are unknown. */
 export function lineAt({ lrc = "" }: Song, seconds: number): string {
   const lines = [...lrc.matchAll(/^\[(\d+):([\d.]+)\](.*)$/gm)];
   return lines.findLast(([, minutes, rest]) => 60 * Number(minutes) + Number(rest) <= seconds)?.[3] ?? "";

@@ -12,7 +12,7 @@ export const LYRICS_USED = 6000;
 interface TextLengthProps {
   id: string;
   text: string;
-  /** Maximum length that the service accepts. */
+  /** Maximum number of characters that the service accepts. */
   max: number;
   /** Models read only about this many characters. */
   used?: number;

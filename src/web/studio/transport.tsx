@@ -80,7 +80,7 @@ export function Volume({ wave }: { wave: WaveRef }) {
         step={0.05}
         value={volume}
         onInput={(event) => {
-          // Stored here: an effect might not run before the page is left.
+          // Store the volume at once: an effect might not run before the page is left.
           localStorage.setItem(VOLUME_ITEM, event.currentTarget.value);
           setVolume(Number(event.currentTarget.value));
         }}

@@ -11,7 +11,7 @@ interface Replacement {
 
 export interface DraftHistory {
   draft: Draft;
-  /** For typing, which the browser undoes. */
+  /** Sets the draft after typing, which the browser undoes. */
   setDraft: (draft: Draft) => void;
   /** Replaces text of the current draft. @returns a function that undoes it */
   replaceDraft: (change: DraftChange) => () => void;
@@ -36,7 +36,7 @@ export function useDraft(): DraftHistory {
     const onKey = (event: KeyboardEvent) => {
       const isUndo = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey;
       const step = steps.current.at(-1);
-      // If the user has typed since, the browser first undoes that.
+      // If the user has typed since the replacement, let the browser undo the typing first.
       if (!isUndo || step === undefined || !isSame(step.after, latest.current)) return;
       event.preventDefault();
       undo();
@@ -52,7 +52,7 @@ export function useDraft(): DraftHistory {
       steps.current = [...steps.current, step].slice(-MAX_STEPS);
       show(step.after);
       return () => {
-        // Later replacements are undone, too.
+        // Also undoes replacements that came after this one.
         const index = steps.current.indexOf(step);
         if (index < 0) return;
         steps.current = steps.current.slice(0, index);

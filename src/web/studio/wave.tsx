@@ -14,7 +14,7 @@ const SPECTROGRAM_HEIGHT = 96;
 /** A shorter drag is a click. */
 const DRAG_THRESHOLD_PX = 1;
 
-/** Seconds; an end of 0 means the end of the recording. */
+/** Part of a recording, in seconds; an end of 0 means the end of the recording. */
 export interface Window {
   start: number;
   end: number;

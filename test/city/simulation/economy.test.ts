@@ -264,7 +264,7 @@ describe("the embedded city's demand", () => {
     );
   });
 
-  it("falls further with a new home in a town than in a village of the same homes per household", () => {
+  it("falls more in a town than in a village when homes grow by the same share", () => {
     const fallAt = (households: number) => {
       const { world } = newCity("empty");
       for (let id = 1; id <= households; id++)

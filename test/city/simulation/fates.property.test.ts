@@ -50,7 +50,7 @@ describe("the population of a town with all services", () => {
     return city;
   }
 
-  it("grows gradually without changes", () => {
+  it("grows gradually without commands", () => {
     expect(untouched[0]).to.be.greaterThan(500);
     expect(untouched.at(-1)).to.be.greaterThan(untouched[0] as number);
     expect(steepestLoss(untouched)).to.be.lessThan(0.05);

@@ -88,7 +88,7 @@ describe("the embedded city's utilities", () => {
     expect(countProblem(city, "Sewage")).to.equal(0);
   });
 
-  it("supply water by households, workers and visitors, and a little to empty buildings", () => {
+  it("supply water in proportion to households, workers and visitors, and a little to empty buildings", () => {
     const city = bareStreet();
     advance(city, WEEK);
     const [building] = city.world.buildings.all() as [SimBuilding];

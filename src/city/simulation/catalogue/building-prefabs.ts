@@ -8,9 +8,9 @@ import type { GrowableService, Level, Service, SubService } from "../../terms.js
 
 /** Properties of a building prefab that the interface does not show. */
 export interface SimBuildingPrefab extends BuildingPrefab {
-  /** Null unless it is growable. */
+  /** Capacities and density of a growable; null for other buildings. */
   readonly growable: GrowableClass | null;
-  /** Null unless it is a civic building. */
+  /** Output, coverage and needs of a civic building; null for other buildings. */
   readonly civic: Civic | null;
   /** Price of placing it; growth by zoning is free. */
   readonly cost: number;
@@ -74,7 +74,7 @@ type Role = Civic & Partial<Pick<SimBuildingPrefab, "subService" | "level" | "he
 /** Name (with ` = ` and the display name if they differ), footprint, cost, weekly upkeep and role. */
 type CivicRow = readonly [names: string, footprint: Size, cost: number, upkeep: number, role: Role];
 
-/** For buildings that need a shore but no road. */
+/** Properties of buildings that need a shore but no road. */
 const SHORE = { shore: true, roadless: true };
 
 const CIVIC_ROWS: Partial<Record<Service, readonly CivicRow[]>> = {
@@ -349,7 +349,7 @@ for (const prefab of GROWN_PREFABS) {
   else BY_LOT.set(lotKey(prefab), [prefab]);
 }
 
-/** Growables that fill a lot exactly; empty if the family has no such level. */
+/** Growables of a sub-service and level that fill a lot exactly; empty if the sub-service has no such level. */
 export function growablesFor(
   subService: SubService,
   level: number,

@@ -7,12 +7,12 @@ import type { NetworkPrefab } from "../../game.js";
 export interface SimNetworkPrefab extends NetworkPrefab {
   /** Traffic or utility that it carries. */
   readonly carries: "traffic" | "water" | "heat" | "power" | "other";
-  /** Whether buildings can connect to it. */
+  /** Whether buildings can connect to the road. */
   readonly frontage: boolean;
   readonly costPerCell: number;
-  /** Money per week; 0 for highways, which the state maintains. */
+  /** Upkeep per week; 0 for highways, which the state maintains. */
   readonly upkeepPerCell: number;
-  /** Free speed of cars; 0 without cars. */
+  /** Speed of cars on an empty road; 0 without cars. */
   readonly speedKmh: number;
   /** Vehicles per hour without delay, all lanes together; 0 without cars. */
   readonly capacityPerHour: number;

@@ -2,7 +2,7 @@
 import type { Position } from "../../game.js";
 import { footprintRadius, squareAround } from "../../geometry.js";
 import type { GroundPoint } from "../../terms.js";
-import { FLAG, PROBLEMS_1, PROBLEMS_2, type ProblemName, type Severity } from "../../terms.js";
+import { FIRST_PROBLEM_SET, FLAG, type ProblemName, SECOND_PROBLEM_SET, type Severity } from "../../terms.js";
 import type { SimBuildingPrefab } from "../catalogue/building-prefabs.js";
 import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -173,7 +173,7 @@ export function capacitiesOf(
 }
 
 const ORDER = new Map<ProblemName, number>(
-  [...PROBLEMS_1, ...PROBLEMS_2].map((name, index) => [name, index]),
+  [...FIRST_PROBLEM_SET, ...SECOND_PROBLEM_SET].map((name, index) => [name, index]),
 );
 
 /** Shares of `patience` after which a grave problem becomes major, then fatal. */

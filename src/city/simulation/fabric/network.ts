@@ -100,7 +100,7 @@ export interface SegmentPlan {
   readonly prefab: SimNetworkPrefab;
   readonly start: SimNode;
   readonly end: SimNode;
-  /** Empty for a generated name. */
+  /** Name of the segment; empty: a generated one. */
   readonly name: string;
 }
 

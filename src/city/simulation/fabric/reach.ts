@@ -69,7 +69,7 @@ export function isConnectedOutside(world: World, building: SimBuilding): boolean
 
 /** Per node id: 1 if its roads lead outside. */
 const leadOutside = cachedByRevision("networkRevision", (world: World): Uint8Array => {
-  const component = components(world, "traffic");
+  const component = connectedComponents(world, "traffic");
   const leadsOut = new Uint8Array(component.length);
   for (const node of world.nodes.all()) {
     const root = component[node.id] as number;
@@ -95,7 +95,7 @@ export function isAtShore(terrain: Terrain, building: Pick<Footprint, "position"
  * Connected components of nodes, over segments of one utility.
  * @returns per node id the lowest node id of its component, 0 for nodes on no such segment
  */
-export function components(world: World, carries: SimNetworkPrefab["carries"]): Int32Array {
+export function connectedComponents(world: World, carries: SimNetworkPrefab["carries"]): Int32Array {
   const joined = new DisjointSets(world.nodes.end);
   for (const { prefab, startNodeId, endNodeId } of world.segments.all()) {
     if (prefab.carries === carries) joined.join(startNodeId, endNodeId);

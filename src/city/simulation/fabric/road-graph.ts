@@ -82,7 +82,7 @@ export class RoadTree {
   readonly #place: Int32Array;
   readonly #arrivedBy: Int32Array;
   readonly #cameFrom: Int32Array;
-  /** Sorted by distance. */
+  /** Nodes reached so far, sorted by travel time. */
   readonly #reached: number[] = [];
   readonly #queue = new FlatQueue<number>();
 
@@ -123,25 +123,28 @@ export class RoadTree {
 
   /**
    * Visits roads in order of travel time, each at its nearer end.
-   * @param goOn called with the seconds to the next node; false stops the walk
+   * @param shouldContinue called with the seconds to the next node; false stops the walk
    */
-  walk(goOn: (seconds: number) => boolean, meet: (segmentId: number, seconds: number) => void): void {
+  walk(
+    shouldContinue: (seconds: number) => boolean,
+    visit: (segmentId: number, seconds: number) => void,
+  ): void {
     const { first, segmentIds, farNodeIds } = this.#graph;
     for (let place = 1; place <= this.#reached.length || this.#reachNext(); place++) {
       const nodeId = this.#reached[place - 1] as number;
       const seconds = this.#seconds[nodeId] as number;
-      if (!goOn(seconds)) return;
+      if (!shouldContinue(seconds)) return;
       const last = first[nodeId + 1] as number;
       for (let i = first[nodeId] as number; i < last; i++) {
         const farPlace = this.#place[farNodeIds[i] as number] as number;
-        if (farPlace === 0 || farPlace > place) meet(segmentIds[i] as number, seconds);
+        if (farPlace === 0 || farPlace > place) visit(segmentIds[i] as number, seconds);
       }
     }
   }
 
   /**
    * Assigns vehicles to the quickest paths.
-   * @param bound vehicles per hour that end at each node
+   * @param bound vehicles per hour with their destination at each node
    * @param pass called with the vehicles on a segment
    */
   send(bound: Float64Array, pass: (segmentId: number, vehicles: number) => void): void {
@@ -184,7 +187,7 @@ export class RoadTree {
   }
 }
 
-/** Both ends of a road, as roots of a tree that starts at its middle. */
+/** Roots of a tree of paths that start in the middle of a road: its two ends. */
 export function rootsAtEnds(graph: RoadGraph, { id, startNodeId, endNodeId }: SimSegment, root: number) {
   const seconds = (graph.seconds[id] as number) / 2;
   return [

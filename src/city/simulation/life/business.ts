@@ -15,7 +15,10 @@ const WARES_PER_WORKER = 2;
 /** Storage limit for unsold goods. */
 const WARES_STORAGE = 20_000;
 const SHELF_PER_VISITOR_PLACE = 10;
-/** Wares delivered in a cycle for each visitor place, if the map edge is near: several times what a full shop sells. */
+/**
+ * Wares delivered to a shop in a cycle per unit of its visitor capacity, if the map edge is near. A full shop sells a
+ * fraction of this.
+ */
 const FULL_DELIVERY_SHARE = 4;
 const HALF_DELIVERY_SECONDS = 600;
 /** Mean education in percent that jobs of each level require. */

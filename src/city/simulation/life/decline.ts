@@ -33,9 +33,9 @@ const BODIES_COLLECTED_PER_CYCLE = 30;
 const BODIES_BURIED_AT_HOME_PER_CYCLE = 1;
 const GARBAGE_LIMIT = 60;
 const BODIES_LIMIT = 25;
-/** Level that crime approaches without police. */
+/** Target level of crime without police. */
 const CRIME_UNCHECKED = 85;
-/** Share of the distance to its level that crime moves in a cycle. */
+/** In each cycle crime closes this share of the gap to its target level. */
 const CRIME_INERTIA = 0.01;
 const CRIME_LIMIT = 60;
 
@@ -45,7 +45,7 @@ const VILLAGE_FIRES = 0.05;
 const FIRE_ENGINES_PER_FIRE = 10;
 const EXTINGUISHED_PERCENT = 80;
 const BURNED_DOWN_CYCLES = 6;
-/** Homes with more households are not abandoned: their households leave first. */
+/** A home with more households than this is not abandoned; its households leave first. */
 const LAST_HOUSEHOLDS = 1;
 /** Chance per cycle, at full demand, that an abandoned building is reoccupied. */
 const REOPENING_PERCENT = 1.5;
@@ -121,8 +121,9 @@ export function checkFire(world: World, building: SimBuilding): boolean {
 }
 
 /**
- * Reason to abandon the building now, or null. A home loses one household after another and is abandoned with the last,
- * or once empty if the problem is taxes. A business closes at once.
+ * Reason to abandon the building now, or null. A grave problem that outlasts the owner's patience closes a business,
+ * and a home once at most one household is left. Taxes alone never close a home. A home that stays empty is abandoned
+ * for lack of demand.
  */
 export function reasonToAbandon(world: World, building: SimBuilding): ProblemName | "NoDemand" | null {
   const worst = longestGraveProblem(building, world.frame);

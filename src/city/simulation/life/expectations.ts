@@ -13,11 +13,11 @@ interface Expectation {
   readonly kind: Coverage;
   /** Population from which the lack of the service costs happiness. */
   readonly fromCitizens: number;
-  /** Points of happiness. */
+  /** Points of happiness that the service is worth. */
   readonly points: number;
 }
 
-/** Sorted by threshold. The steps leave a growing town about two months for each service. */
+/** Services in the order in which a town expects them. A growing town has about two months for each. */
 export const EXPECTATIONS: readonly Expectation[] = [
   { kind: "garbage", fromCitizens: 600, points: 4 },
   { kind: "health", fromCitizens: 800, points: 5 },
@@ -72,7 +72,7 @@ function householdsIn(homes: readonly SimBuilding[]): number {
   return homes.reduce((sum, { householdIds }) => sum + householdIds.length, 0);
 }
 
-/** The most central home. */
+/** Position of the most central of some homes. */
 function middleOf(homes: readonly SimBuilding[]): Position {
   const away = ({ position }: SimBuilding) =>
     homes.reduce((sum, other) => sum + Math.min(distance(position, other.position), NEIGHBOURHOOD_METERS), 0);

@@ -32,10 +32,10 @@ const BAILOUT_BELOW_MONEY = -10_000;
 const BAILOUT_MONEY = 50_000;
 
 /** @throws CommandRefusedError with cost and balance when the city cannot pay */
-export function requireFunds(world: World, cost: number, what: string): void {
+export function requireFunds(world: World, cost: number, purchase: string): void {
   const balance = world.ledger.balanceCents / 100;
   if (world.unlimitedMoney || cost <= 0 || cost <= balance) return;
-  const message = `${what} costs ${cost.toFixed(2)}, but the balance is ${balance.toFixed(2)}`;
+  const message = `${purchase} costs ${cost.toFixed(2)}, but the balance is ${balance.toFixed(2)}`;
   throw new CommandRefusedError("not-enough-money", message);
 }
 

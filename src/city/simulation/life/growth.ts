@@ -151,7 +151,7 @@ function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): numb
   return -1;
 }
 
-/** Widest lot of one zone around a row, as deep as all its rows allow. */
+/** Widest lot of one zone that contains the given row. Its depth is that of its shallowest row. */
 function largestLot(block: SimZoneBlock, free: number, row: number, maxWidth: number): Lot {
   const zone = block.cells[row * BLOCK_COLUMNS];
   const depthOf = (at: number) => {

@@ -13,7 +13,7 @@ import { remotenessOf, type Surroundings } from "./services.js";
 
 /** Happiness in a village with utilities and work. */
 const BASE = 54;
-/** Share of a service's points that a home with the service gains, even if it does not expect it. */
+/** A home with a service gains this share of the service's points, even in a town too small to expect the service. */
 const SERVICE_BONUS = 0.5;
 
 /** Points lost to a problem once it has lasted long. */

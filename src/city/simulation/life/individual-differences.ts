@@ -9,19 +9,19 @@ import type { World } from "../state/world.js";
 
 /** Minimum and maximum in weeks. Each building has its own values between them. */
 const SPANS = {
-  /** Until a building with a grave problem is abandoned. */
+  /** Time until a building with a grave problem is abandoned. */
   patience: [8, 52],
-  /** Until an empty home is abandoned. */
+  /** Time until an empty home is abandoned. */
   vacancy: [10, 40],
-  /** Until a ruin collapses. */
+  /** Time until a ruin collapses. */
   ruin: [6, 30],
-  /** Until rubble is cleared. */
+  /** Time until rubble is cleared. */
   rubble: [1, 4],
 } as const;
 const SALTS = { patience: 31, vacancy: 32, ruin: 33, rubble: 34, tax: 35, mood: 36 } as const;
-/** Maximum difference of a household's happiness from the mean, in points. */
+/** The happiness of a household differs from the mean by at most this many points. */
 const HOUSEHOLD_SPREAD = 8;
-/** Maximum difference of the tax that an owner tolerates from the mean, in percentage points. */
+/** The tax rate that an owner tolerates differs from the mean by at most this many percentage points. */
 const TAX_SPREAD = 5;
 
 /** Length of a span for this building, in frames. */

@@ -22,7 +22,7 @@ const WISH_PERCENT = 3;
 /** Pollution from which people complain. */
 const FOUL_AIR = 30;
 const HIGH_DEMAND = 80;
-/** Close to each other, so that no reward pays for a sudden growth. */
+/** Populations that earn a reward. The steps are small, so that no single reward pays for a sudden growth. */
 const MILESTONES = [100, 1_000, 10_000].flatMap((unit) =>
   [1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8].map((step) => step * unit),
 );

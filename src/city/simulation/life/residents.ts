@@ -27,7 +27,7 @@ import { requestService, type Surroundings } from "./services.js";
 import { BODY_WEIGHT } from "./stores.js";
 
 const LARGEST_FAMILY = 6;
-/** Chances in percent per cycle. */
+/** Chances of births and shopping trips, in percent per cycle. */
 const BIRTH_PERCENT = 0.9;
 const SHOPPING_PERCENT = 60;
 /** Chance of choosing the nearest shop, else the next, and so on. */
@@ -44,7 +44,7 @@ const LEARNING_PERCENT: Partial<Record<Coverage, number>> = {
 /** Chance of death before old age, at full health and per point below it. */
 const DEATH_PERCENT = 0.001;
 const DEATH_PERCENT_PER_POINT = 0.000_1;
-/** Factor of the chance that a family moves into a new building. */
+/** A family is this many times as likely to move into a new building. */
 const NEW_HOME_FACTOR = 16;
 /** Time for which a building counts as new. */
 const NEW_HOME_FRAMES = 8 * FRAMES_PER_WEEK;

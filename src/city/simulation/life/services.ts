@@ -147,7 +147,7 @@ const ALL_SERVICE_POINTS = LAND_VALUE_POINTS.reduce((sum, [, points]) => sum + p
 export interface Surroundings {
   /** Quality of each service at the building, 0 to 1. */
   readonly quality: ReadonlyMap<Coverage, number>;
-  /** All services together, 0 to 100. */
+  /** Quality of all services together, 0 to 100. */
   readonly serviceScore: number;
   /** Ground pollution, 0 to 100. */
   readonly pollution: number;
@@ -207,7 +207,9 @@ export function remotenessOf(world: World, { homes, commute, roadId }: SimBuildi
   return Math.min(seconds / REMOTE_SECONDS, 1);
 }
 
-/** Demand on a service: one per building, or one per person. Pupils ask for schools themselves (`residents.ts`). */
+/**
+ * Demand of a building on a service: 1, or the number of people. Schools are demanded by each pupil in `residents.ts`.
+ */
 function demandOn(kind: Coverage, people: number): number {
   switch (kind) {
     case "elementary":

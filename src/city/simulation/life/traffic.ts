@@ -20,7 +20,7 @@ import { FRAMES_PER_CYCLE } from "../state/calendar.js";
 import type { Citizen, SimBuilding, SimSegment } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
-/** Frames between two visits of streets. */
+/** Frames after which the traffic count visits the next street. */
 const FRAMES_PER_STREET = 2;
 /** Roads checked per visit, until one has residents. */
 const ROADS_PER_VISIT = 64;
@@ -41,7 +41,7 @@ const LONGEST_SHOPPING_SECONDS = 900;
 /** Chance in percent to take the nearest vacancy, else the next, and so on. */
 const TAKING_PERCENT = 70;
 
-/** Advances the count by one frame. */
+/** Advances the traffic count by one frame. */
 export function countTraffic(world: World): void {
   if (world.trafficCursor === 0) {
     if (world.frame % FRAMES_PER_CYCLE === 0) beginCount(world);
@@ -120,7 +120,7 @@ function visitStreet(world: World, street: SimSegment, homes: readonly SimBuildi
   tree.send(bound, (id, vehicles) => pass(world, id, vehicles));
 }
 
-/** Routes from a street. */
+/** Routes from one street to everywhere. */
 interface Ways {
   readonly world: World;
   readonly graph: RoadGraph;

@@ -19,7 +19,7 @@ import { migrate, restoreSnapshot, SNAPSHOT_VERSION } from "./snapshot.js";
 
 const EXTENSION = ".crp";
 const MAX_NAME_CHARACTERS = 64;
-/** Length that all common file systems allow. */
+/** Maximum length of a file name that all common file systems allow. */
 const MAX_FILE_NAME_BYTES = 255;
 
 export interface SaveResult {
@@ -30,7 +30,7 @@ export interface SaveResult {
 }
 
 export class SaveFiles {
-  /** Absolute path. */
+  /** Absolute path of the folder of saves. */
   readonly directory: string;
   readonly #onFailed: (error: Error) => void;
   #writing: Promise<void> | null = null;
@@ -123,7 +123,7 @@ export class SaveFiles {
     };
   }
 
-  /** Null if the path is not a file, or the file was removed meanwhile. */
+  /** Name, path, time and size of a save; null if it is not a file or was removed meanwhile. */
   async #describe(file: string): Promise<SaveFile | null> {
     const path = join(this.directory, file);
     const info = await stat(path).catch(() => null);
@@ -157,7 +157,9 @@ export class SaveFiles {
     this.#last = { path, digest };
   }
 
-  /** Later than every existing save, even if the system clock was ahead once. */
+  /**
+   * Write time for a new save. It is later than that of every existing save, even if the system clock was ahead once.
+   */
   async #nextWriteTime(): Promise<Date> {
     const newestMs = (await this.list()).saves[0]?.lastWriteTimeMs ?? 0;
     return new Date(Math.max(Date.now(), Math.ceil(newestMs) + 1));

@@ -32,7 +32,7 @@ import {
 } from "./capture.js";
 import { findFaults } from "./integrity.js";
 
-/** Increased when the format of the data changes. Older versions can be loaded, newer ones are refused. */
+/** Version of the save format. Saves of older versions can be loaded, newer ones are refused. */
 export const SNAPSHOT_VERSION = 3;
 
 /**
@@ -195,7 +195,7 @@ function known<T>(find: (name: string) => T | undefined, name: string): T {
 
 type BuildingNumbers = Partial<Record<(typeof BUILDING_NUMBERS)[number], number>>;
 
-/** Building fields added in each version, with their initial values. */
+/** Building fields by the version that introduced them, with their initial values. */
 const NUMBERS_SINCE: Readonly<Record<2 | 3, BuildingNumbers>> = {
   2: { happiness: 60 },
   3: { commute: 0, want: 0, stored: 0, fuel: 1 },
@@ -229,7 +229,10 @@ function fromVersion1({ ledgerCents, ...same }: Snapshot1): Snapshot2 {
   };
 }
 
-/** Adds empty roads, as before the first traffic count, and the building fields of the versions `since`. */
+/**
+ * Sets traffic to none, as before the first count, and adds the building fields that the versions in `since`
+ * introduced.
+ */
 function fromVersion2(saved: Snapshot2, since: readonly (2 | 3)[]): Snapshot {
   const added = Object.assign({}, ...since.map((version) => NUMBERS_SINCE[version])) as BuildingNumbers;
   const known = BUILDING_NUMBERS.filter((name) => !(name in added));

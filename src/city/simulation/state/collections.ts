@@ -61,7 +61,7 @@ export class Pool<T extends { readonly id: number }> {
     return this.#live + count <= this.#capacity;
   }
 
-  /** @throws CommandRefusedError when the city can hold no more of its kind */
+  /** @throws CommandRefusedError if the pool has no room for `count` more entities */
   requireRoomFor(count: number): void {
     if (this.hasRoomFor(count)) return;
     const message = `The city already has ${this.size} ${this.#kind}s, its limit`;

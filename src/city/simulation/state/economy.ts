@@ -77,13 +77,13 @@ export interface Loan {
   weeksLeft: number;
 }
 
-/** All bookings, in cents so that sums stay exact. `balance = start + income - expenses`. */
+/** Income and expenses of the city, in cents so that sums stay exact. `balance = start + income - expenses`. */
 export class Ledger {
   /** Sums since the city began. */
   readonly totals: Amounts = {};
   /** Sums since the current week began. */
   week: Amounts = {};
-  /** The latest weeks, oldest first. */
+  /** Accounts of the latest weeks, oldest first. */
   readonly history: WeekAccount[] = [];
   readonly loans: Loan[] = [];
 

@@ -25,7 +25,7 @@ export interface RoadTraffic {
   counted: number;
   /** Travel time to the nearest connection at the map edge; Infinity for none. */
   edgeSeconds: number;
-  /** By index in ROAD_COVERAGES: providing building (0 for none) and travel time. */
+  /** Building that provides each service of ROAD_COVERAGES (0 for none), and the travel time to it. */
   readonly providerIds: number[];
   readonly providerSeconds: number[];
   /** Shops used by the residents, nearest first. */
@@ -46,7 +46,7 @@ export function newTraffic(): RoadTraffic {
 export interface SimZoneBlock extends ZoneBlock {
   cells: Readonly<Uint8Array>;
   commonZone: number;
-  /** Build index at creation. If blocks overlap, the lower one owns the cell. */
+  /** Build index at creation. Where blocks overlap, the block with the lower index owns the cells. */
   readonly age: number;
   /** Derived: cells that may hold a building, a bit per cell; null until recomputed. */
   usable: number | null;
@@ -54,7 +54,7 @@ export interface SimZoneBlock extends ZoneBlock {
   occupied: number | null;
 }
 
-/** Utilities of a building as of the last distribution. */
+/** Utilities that reach a building, updated once a cycle. */
 export interface Supply {
   power: boolean;
   water: boolean;
@@ -75,7 +75,7 @@ export interface SimBuilding extends Building {
   switchedOff: boolean;
   readonly supply: Supply;
 
-  /** For a growable: its block and cells (a bit each). Block 0 if it was removed or there was none. */
+  /** Zone block and cells (a bit each) that a growable occupies. Block 0 if it was removed or there was none. */
   blockId: number;
   lotMask: number;
 
@@ -98,16 +98,16 @@ export interface SimBuilding extends Building {
   landValue: number;
   /** Progress to the next level, 0 to 100. */
   progress: number;
-  /** Grows while the tax rate is above the tolerated rate. */
+  /** Unrest about taxes, which grows while the tax rate is above the tolerated rate. */
   taxUnrest: number;
   /** Cycles since a fire began; 0 for none. */
   burning: number;
 
-  /** For a service: demand in this cycle and in the last one. */
+  /** Demand on a service building in this cycle and in the last one. */
   load: number;
   lastLoad: number;
 
-  /** For a home: mean seconds to work, and unmet shopping need, 0 to 100. */
+  /** Mean seconds to work of a home's residents, and their unmet shopping need, 0 to 100. */
   commute: number;
   want: number;
   /** Content of a landfill or cemetery; for a plant the fuel left, in weeks at full output. */

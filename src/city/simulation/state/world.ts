@@ -48,9 +48,9 @@ class MessageBoard {
 
 /** A running capture of the city (saves/capture.ts). */
 export interface RunningCapture {
-  /** Copies the rest immediately. */
+  /** Copies the rest of the city immediately. */
   finish(): void;
-  /** Resolves once all is copied. */
+  /** Resolves once the whole city is copied. */
   readonly done: Promise<unknown>;
 }
 
@@ -79,7 +79,7 @@ export class World {
   taxes = new TaxTable();
   ledger = new Ledger();
   statistics = new Statistics();
-  /** Networks as of the last distribution. */
+  /** Supply and demand of each utility network, updated once a cycle. */
   utilities: readonly UtilityNetwork[] = [];
   readonly board = new MessageBoard();
   /** Replies of executed commands by path and `opId`, oldest first. */

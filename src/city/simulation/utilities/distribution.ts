@@ -48,7 +48,7 @@ export class Circuit {
     }
   }
 
-  /** Row sent to clients. */
+  /** Supply and demand of the circuit, as sent to clients. */
   describe(carries: UtilityNetwork["carries"]): UtilityNetwork {
     return {
       carries,

@@ -102,7 +102,7 @@ export function civicPowerKw({ civic, helper, upkeepPerWeek, width, length }: Si
   return civic?.powerKw || helper || upkeepPerWeek === 0 ? 0 : KW_PER_CIVIC_CELL * width * length;
 }
 
-/** Whether a building at a place would join a field that has power, as of the last distribution. */
+/** Whether a building at a place would join a power field that currently has power. */
 export function hasPowerAt(world: World, site: Footprint): boolean {
   const reach = footprintRadius(site) + 2 * FIELD_METERS;
   const isLive = (building: SimBuilding) => {
@@ -123,7 +123,7 @@ function windAt(world: World, { x, z }: GroundPoint): number {
   return 0.6 + (0.4 * hash(world.seed + 21, Math.floor(x / 256), Math.floor(z / 256))) / 0xffffffff;
 }
 
-/** Grid cells covered by fields, joined into circuits. */
+/** Grid cells that power fields cover. Touching cells form one circuit. */
 class PowerField {
   readonly #cells = new DisjointSets(CELLS * CELLS);
 
@@ -142,7 +142,7 @@ class PowerField {
     this.#cells.join(cellOf(a), cellOf(b));
   }
 
-  /** Key of the circuit at a point that a field covers. */
+  /** Key of the circuit at a point that a power field covers. */
   circuitAt(point: GroundPoint): number {
     return this.#cells.key(cellOf(point));
   }

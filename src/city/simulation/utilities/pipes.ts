@@ -6,7 +6,7 @@
 import type { ProblemName } from "../../terms.js";
 import type { Civic } from "../catalogue/building-prefabs.js";
 import { isAbandoned, setProblem } from "../fabric/buildings.js";
-import { components } from "../fabric/reach.js";
+import { connectedComponents } from "../fabric/reach.js";
 import { temperature } from "../state/calendar.js";
 import type { SimBuilding, Supply } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -112,7 +112,7 @@ function pipesOf(
   }
   const pipeIds: Pipes["pipeIds"] =
     carries === "water" ? ({ waterPipeIds }) => waterPipeIds : ({ heatPipeIds }) => heatPipeIds;
-  return { carries, network: components(world, carries), plants, consumers, ruins, pipeIds };
+  return { carries, network: connectedComponents(world, carries), plants, consumers, ruins, pipeIds };
 }
 
 /** Distributes one utility: a plant feeds every network it touches, a consumer draws from the one with most supply. */
