@@ -13,7 +13,7 @@ import { projectRoot } from "./setup/run.mjs";
 import { installTestPrograms } from "./setup/system.mjs";
 import { main, setUp } from "./setup.mjs";
 import { runSuites } from "./test/run-suites.mjs";
-import { checks, everything, features, longSuite } from "./test/suites.mjs";
+import { allNativeSuites, longSuite, quickNativeSuites, staticChecks } from "./test/suites.mjs";
 import { suitesOfPath } from "./test/suites-of-path.mjs";
 
 /** Lint, types and native programs need one core each; mocha runs several files at a time by itself. */
@@ -33,7 +33,7 @@ await main(async () => {
   if (existsSync(defaultParityRoot)) process.env.CARILLON_PARITY_ROOT ??= defaultParityRoot;
 
   const phases = isWhole
-    ? [[...(slow ? everything() : features()), ...checks()], [longSuite(slow)]]
+    ? [[...(slow ? allNativeSuites() : quickNativeSuites()), ...staticChecks()], [longSuite(slow)]]
     : [positionals.flatMap((path) => suitesOfPath(path, slow))];
   const results = [];
   for (const suites of phases) results.push(...(await runSuites(suites, CONCURRENCY)));

@@ -32,7 +32,10 @@ export function refuse(context: Context, message: string, input: unknown): never
   return z.NEVER;
 }
 
-/** As `refuse`, with a replacement that the parser uses unless `isRange` and the range policy rejects the value. */
+/**
+ * Adds an issue with a replacement value. The parser uses the replacement, unless the value is out of range (`isRange`)
+ * and the range policy is to refuse it.
+ */
 export function replaceValue(
   context: Context,
   message: string,
@@ -127,8 +130,7 @@ export const flag = z
     return isFalse ? false : replaceValue(context, "must be true or false", value, false);
   })
   .meta({ type: "boolean" });
-/** A flag that is off by default. */
-export const off = flag.default(false);
+export const offByDefault = flag.default(false);
 
 export const text = textUpTo(MAX_TEXT);
 
@@ -211,7 +213,7 @@ function describeList(list: readonly unknown[]): string {
 }
 
 /** The first three names, and the number of others. */
-export function firstOf(names: readonly string[]): string {
+export function abbreviateList(names: readonly string[]): string {
   const more = names.length > 3 ? `, and ${names.length - 3} others` : "";
   return names.slice(0, 3).join(", ") + more;
 }
@@ -236,7 +238,7 @@ export function parameter<const Name extends string, S extends z.ZodType>(
   help?: string,
 ): S & Named<Name> {
   const listed = typeof names === "string" ? [names] : names;
-  // Cloned, since parameters with different names may share a type.
+  // Clone the type, since parameters with different names may share it.
   const own = schema.clone() as S;
   wireNames.add(own, { names: [...new Set([...listed, ...listed.map(camelCase)])] });
   if (help !== undefined) z.globalRegistry.add(own, { description: help });

@@ -5,7 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { cacheRoot, SetupError } from "../../src/libtorch/programs.mjs";
 
-export { cacheRoot, canRun, runShown, SetupError, say } from "../../src/libtorch/programs.mjs";
+export { cacheRoot, canRun, runWithOutput, SetupError, say } from "../../src/libtorch/programs.mjs";
 
 export const projectRoot = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 

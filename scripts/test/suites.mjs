@@ -61,7 +61,7 @@ export const nativeTests = (filter = "") =>
 export const nanoRecipe = () =>
   mocha("training recipe of carillon-nano", { config: "scripts/nano/test/.mocharc.json", slow: true });
 
-export function checks() {
+export function staticChecks() {
   return [
     check("types", bin("tsc"), ["--noEmit"]),
     check("lint", bin("biome"), ["check", "."]),
@@ -72,12 +72,12 @@ export function checks() {
 }
 
 /** The native suites of `npm test`. */
-export function features() {
+export function quickNativeSuites() {
   return [nativeTests(), deviceTests(), ...parity("goldens")];
 }
 
 /** The native suites of `npm test -- --all`. */
-export function everything() {
+export function allNativeSuites() {
   const sanitized = join(projectRoot, "build/sanitized/native/test/carillon-test");
   return [
     nativeTests(),

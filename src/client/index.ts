@@ -84,7 +84,7 @@ export interface TaskFilter {
   search?: string;
   /** Only these tasks, comma-separated ids. */
   task_ids?: string;
-  /** Default: newest first. */
+  /** Order of the tasks; default: newest first. */
   sort?: "newest" | "oldest" | "title";
   offset?: number;
   limit?: number;
@@ -95,7 +95,7 @@ export class CarillonError extends Error {
   constructor(
     readonly status: number,
     message: string,
-    /** From the Retry-After header. */
+    /** Seconds of the response's Retry-After header; null without one. */
     readonly retryAfterSeconds: number | null,
   ) {
     super(message);
@@ -345,7 +345,7 @@ function progressOf(event: Exclude<TaskEvent, { event: "done" | "failed" }>): Ta
   return { stage: data.stage, progress: "progress" in data ? data.progress : 0, position: null };
 }
 
-/** Null for blocks without data, such as heartbeats. */
+/** Parses a block of an event stream; null for blocks without data, such as heartbeats. */
 function eventOf(block: string): TaskEvent | null {
   const fields = new Map(block.split("\n").map((line) => line.split(/: (.*)/s) as [string, string]));
   const data = fields.get("data");
@@ -385,7 +385,7 @@ function detailOf(text: string): string | undefined {
   try {
     return (JSON.parse(text) as { detail?: string }).detail;
   } catch {
-    // Not JSON: error page of a proxy.
+    // The body is not JSON, for example the error page of a proxy.
     return undefined;
   }
 }

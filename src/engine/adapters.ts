@@ -40,7 +40,7 @@ export function withLoaded<T extends LoadedAdapter>(state: AdapterState<T>, adap
   return { adapters: [...state.adapters, adapter] };
 }
 
-/** Without those of this name (null: all). @throws EngineError ADAPTER for an unknown name */
+/** Removes the adapter with this name; null removes all. @throws EngineError ADAPTER for an unknown name */
 export function withUnloaded<T extends LoadedAdapter>(
   state: AdapterState<T>,
   name: string | null,
@@ -50,7 +50,10 @@ export function withUnloaded<T extends LoadedAdapter>(
   return { adapters: state.adapters.filter((adapter) => adapter !== gone) };
 }
 
-/** Null names all. @throws EngineError ADAPTER for an unknown name, or when enabling with none loaded */
+/**
+ * Enables or disables the adapter with this name; null: all adapters.
+ * @throws EngineError ADAPTER for an unknown name, or when enabling with none loaded
+ */
 export function withEnabled<T extends LoadedAdapter>(
   state: AdapterState<T>,
   name: string | null,
@@ -61,7 +64,10 @@ export function withEnabled<T extends LoadedAdapter>(
   return { adapters: state.adapters.map((adapter) => ({ ...adapter, enabled })) };
 }
 
-/** Null names the adapter loaded last. @throws EngineError ADAPTER for an unknown name */
+/**
+ * Sets the scale of the adapter with this name; null: of the adapter loaded last.
+ * @throws EngineError ADAPTER for an unknown name
+ */
 export function withScale<T extends LoadedAdapter>(
   state: AdapterState<T>,
   name: string | null,
@@ -137,7 +143,10 @@ export class AdapterSet {
     return (await this.renderer.loadAdapter({ path, doraEpsilon }, call)).info;
   }
 
-  /** Loads the adapters of one song; those of the last song come from the cache. @throws NativeError BAD_CHECKPOINT */
+  /**
+   * Loads the adapters of one song. Adapters that the last song used come from the cache.
+   * @throws NativeError BAD_CHECKPOINT
+   */
   async loadForSong(adapters: readonly SongAdapter[], call: CallOptions): Promise<RenderAdapter[]> {
     const known = this.#songCache;
     const current = new Map<string, NativeAdapter>();

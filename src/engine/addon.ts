@@ -15,7 +15,7 @@ export interface Progress {
 }
 
 export interface CallOptions {
-  /** Checked at every token, step and tile; on abort the promise rejects with CANCELLED. */
+  /** Cancels the call: it is checked at every token, step and tile, and the promise then rejects with CANCELLED. */
   signal?: AbortSignal | undefined;
   onProgress?: ((progress: Progress) => void) | undefined;
 }
@@ -134,7 +134,7 @@ export interface RenderJob extends RenderParameters {
   samples: number;
   /** One array per item, all of the same length; text2music and cover only. */
   audioCodes: Int32Array[] | null;
-  /** Required by all tasks except text2music and a cover with audio codes. */
+  /** Source recording; required by all tasks except text2music and a cover with audio codes. */
   source: RenderSource | null;
   /** Timbre reference: planar stereo at the checkpoint's sample rate; copied by the call. */
   referenceAudio: Float32Array | null;
@@ -186,7 +186,7 @@ export interface TrainingSample {
 }
 
 export interface AdapterFiles {
-  /** PEFT directory or .safetensors file. */
+  /** Path of the adapter: a PEFT directory or a .safetensors file. */
   path: string;
   /**
    * Machine epsilon that LyCORIS DoRA adds to norms: float32 as in training, or bfloat16 as in programs that cast
@@ -331,7 +331,7 @@ export interface NativeLanguageModel {
 
 export interface TrainingOptions extends Omit<TrainingParameters, "conditionDropout"> {
   model: ModelSource;
-  /** Written into the output files; a name with `turbo` in it means a turbo model. */
+  /** Name of the model, written into the output files. A name that contains `turbo` means a turbo model. */
   modelName: string;
   device: string;
   dtype: "auto" | "float32" | "bfloat16";
@@ -369,7 +369,7 @@ export type TrainingEvent =
   | { kind: "notice"; text: string };
 
 export interface TrainingCall {
-  /** Stops before the next micro-batch and saves a checkpoint to resume from; the promise resolves. */
+  /** Stops before the next micro-batch and saves a checkpoint to resume from. The promise of `train` then resolves. */
   signal: AbortSignal;
   onEvent: (event: TrainingEvent) => void;
 }

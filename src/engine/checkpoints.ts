@@ -247,8 +247,9 @@ export class Checkpoints {
   }
 
   /**
-   * Folder of the checkpoint directory, or file in one of ComfyUI's folders there, with or without extension. A folder
-   * with the name of a weight file contains the tokenizer of that file.
+   * Path of the model `name` in the checkpoint directory: a folder, or a weight file in one of ComfyUI's folders
+   * (`name` may omit the extension). A folder without a model comes last, because it may hold only the tokenizer of a
+   * file with this name.
    */
   #inRoot(name: string): string | undefined {
     const folder = join(this.#root, name);

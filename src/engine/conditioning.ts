@@ -52,7 +52,10 @@ export function instructionOf(description: TaskDescription): string {
   }
 }
 
-/** Caption format of models trained on stems; without the song's caption if a segment is requested. */
+/**
+ * Caption in the format of models trained on stems. Omits the caption of the whole song if the instruction is about a
+ * segment.
+ */
 export function legoCaption(
   caption: string,
   globalCaption: string,

@@ -27,7 +27,7 @@ export function ditConfig(model: Shapes, name: string): ModelConfig {
   const levels = FSQ_LEVELS[codeDimensions];
   return {
     model_type: "acestep",
-    // Weights do not show it.
+    // Turbo and base models have the same tensors, so the file's name decides.
     is_turbo: /turbo/i.test(name) && !/sft|base/i.test(name),
     hidden_size: hiddenSize,
     intermediate_size: at("decoder.layers.0.mlp.gate_proj.weight", 0),

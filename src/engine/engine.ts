@@ -1,7 +1,7 @@
 /** Operations of the engine: lists, planning, rendering, adapters and training with the models in memory. */
 
 import { type Gpu, listGpus, readGpus } from "../libtorch/gpus.js";
-import { firstOf } from "../parameters.js";
+import { abbreviateList } from "../parameters.js";
 import { NO_ADAPTERS } from "./adapters.js";
 import type {
   AdapterInfo,
@@ -249,7 +249,7 @@ export class Engine implements MusicEngine {
     const state = await this.#models.changeAdapters(call, (adapters) => adapters.load(source, call));
     const unmatched = state.adapters.find((adapter) => adapter.name === name)?.unmatchedTensors ?? [];
     if (unmatched.length > 0)
-      this.#log(`adapter ${name} has tensors that match nothing in the model: ${firstOf(unmatched)}`);
+      this.#log(`adapter ${name} has tensors that match nothing in the model: ${abbreviateList(unmatched)}`);
     return state;
   }
 

@@ -16,7 +16,7 @@ import { configOf } from "./model-files.js";
 import { type PromptPart, Tokenizer } from "./tokenizer.js";
 import type { LanguageModelInfo, SamplingOptions, Seed } from "./types.js";
 
-/** Enough for the longest song's 3000 codes and long lyrics; the models support more. */
+/** Context length that is used: enough for the longest song's 3000 codes and long lyrics. The models support more. */
 const MAX_CONTEXT_TOKENS = 8192;
 /** Tokens of a prompt besides the client's text, including the think block before audio codes. */
 const FRAME_TOKENS = 128;

@@ -4,7 +4,7 @@
  */
 
 import { chooseDevices, defaultIdleSeconds, type Gpu } from "../libtorch/gpus.js";
-import { firstOf } from "../parameters.js";
+import { abbreviateList } from "../parameters.js";
 import type { AdapterSet } from "./adapters.js";
 import type { CallOptions, NativeAddon, NativeErrorCode } from "./addon.js";
 import type { Checkpoint, Checkpoints } from "./checkpoints.js";
@@ -21,7 +21,7 @@ interface Slot {
   unloaded: Pick<Renderer, "name" | "isTurbo" | "isLegoSft" | "codebookSize"> | null;
 }
 
-/** Models are checked for idleness this often per idle time, and at least once in MAX_IDLE_CHECK_MS. */
+/** Number of idleness checks per idle time; at most MAX_IDLE_CHECK_MS pass between two checks. */
 const IDLE_CHECKS = 4;
 const MAX_IDLE_CHECK_MS = 60_000;
 
@@ -33,7 +33,10 @@ export class LoadedModels {
   #unloadedLanguageModel: string | null = null;
   /** Default for requests that name no model; null: as configured. */
   #defaultLanguageModel: string | null = null;
-  /** Running work of the language model. It makes several model calls, so a model closes only after all work. */
+  /**
+   * Running work of the language model. One piece of work makes several model calls, so the model closes only when all
+   * work has ended.
+   */
   readonly #languageWork = new Set<Promise<unknown>>();
   readonly #lastUsedMs = new WeakMap<Renderer | LanguageModel, number>();
   #idleTimer: NodeJS.Timeout | undefined;
@@ -348,7 +351,7 @@ export class LoadedModels {
   /** Logs unused tensors, which suggest an unknown model family. */
   #reportUnused({ name, unusedTensors }: Renderer | LanguageModel): void {
     if (unusedTensors.length === 0) return;
-    this.log(`${name} has unused tensors: ${firstOf(unusedTensors)}`);
+    this.log(`${name} has unused tensors: ${abbreviateList(unusedTensors)}`);
   }
 
   /** Runs loads in sequence; a failed load does not stop the next. */

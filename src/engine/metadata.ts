@@ -7,7 +7,7 @@ export const NOTHING_KNOWN: Metadata = { bpm: null, keyScale: "", timeSignature:
 export interface ThinkFields {
   bpm?: number | undefined;
   caption?: string | undefined;
-  /** Length in seconds. */
+  /** Length of the song in seconds. */
   duration?: number | undefined;
   /** Key, for example "F# minor". */
   keyscale?: string | undefined;

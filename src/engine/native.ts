@@ -19,7 +19,7 @@ export { codesPrompt } from "./prompts.js";
 export { renderParametersOf } from "./render-parameters.js";
 export { type PromptPart, Tokenizer } from "./tokenizer.js";
 
-/** Build output. This file is two folders below the package root, in src/ and in dist/. */
+/** Addon built here. The relative path is the same from src/engine/ and dist/engine/. */
 const BUILT_ADDON = fileURLToPath(new URL("../../build/Release/carillon.node", import.meta.url));
 
 /** Commands that build the addon, in a clone and in an application that depends on the package. */

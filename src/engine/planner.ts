@@ -45,7 +45,7 @@ import {
 } from "./types.js";
 
 const MAX_METADATA_TOKENS = 1024;
-/** Approximate size of a song's fields without its caption. */
+/** Tokens that a song's fields take, approximately, without the caption. */
 const MIN_TOKENS = 64;
 const MAX_SHEET_TOKENS = 2560;
 

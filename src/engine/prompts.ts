@@ -98,7 +98,7 @@ export interface ThinkProgram {
   /** Fixed values; the model writes the others. */
   forced: ThinkFields;
   writeCaption: boolean;
-  /** Whether the block has a language; if not, a forced one is omitted too. */
+  /** Whether the block has a language field. If false, even a forced language is left out. */
   writeLanguage: boolean;
   /** Lyrics after the block; otherwise the program ends with the last field. */
   textAfterwards: boolean;

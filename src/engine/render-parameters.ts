@@ -10,7 +10,7 @@ import {
   elementsOf,
   finiteNumber,
   integer,
-  off,
+  offByDefault,
   oneOf,
   oneOfElse,
   parameter,
@@ -83,7 +83,7 @@ export const renderParameters = {
       inferMethod.default("ode"),
       "Solver: ode (also euler), sde (new noise at every step), heun (two evaluations a step), dpm3m (third-order multistep), stork4 (stabilised, fourth order).",
     ),
-    dcwEnabled: parameter("dcw_enabled", off, "Wavelet-domain correction (DCW) after every step."),
+    dcwEnabled: parameter("dcw_enabled", offByDefault, "Wavelet-domain correction (DCW) after every step."),
     dcwMode: parameter(
       "dcw_mode",
       oneOf(["low", "high", "double", "pix"]).default("double"),
@@ -127,7 +127,7 @@ export const renderParameters = {
       atLeast(finiteNumber, 0).default(7),
       "How strongly the song follows the caption; 1 or less: no guidance. Base models only.",
     ),
-    useAdg: parameter("use_adg", off, "Adaptive dual guidance; base models only."),
+    useAdg: parameter("use_adg", offByDefault, "Adaptive dual guidance; base models only."),
     cfgIntervalStart: parameter(
       "cfg_interval_start",
       share.default(0),
@@ -158,7 +158,7 @@ export const renderParameters = {
     ),
     coverNofsq: parameter(
       "cover_nofsq",
-      off,
+      offByDefault,
       "Cover from the full source instead of its audio codes; the song stays closer to the source.",
     ),
   }),

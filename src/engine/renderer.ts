@@ -41,7 +41,10 @@ export class Renderer {
   readonly adapters: AdapterSet;
   readonly #native: NativeRenderer;
   readonly #tokenizer: Tokenizer;
-  /** Calls in progress. They encode text before the native call, so the model closes only after them. */
+  /**
+   * Calls in progress. A call uses the tokenizer before it calls the addon, so the model closes only when all calls
+   * have ended.
+   */
   readonly #work = new Set<Promise<unknown>>();
 
   private constructor({ name, model }: Checkpoint, native: NativeRenderer, tokenizer: Tokenizer) {

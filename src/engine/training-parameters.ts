@@ -4,7 +4,7 @@
  * a run takes hours.
  */
 import { z } from "zod";
-import { finiteNumber, flag, off, oneOf, parameter, strictInteger, within } from "../parameters.js";
+import { finiteNumber, flag, offByDefault, oneOf, parameter, strictInteger, within } from "../parameters.js";
 
 const MAX_COUNT = 2 ** 31 - 1;
 /** Default shift of the discrete flow times; 0 also means this value, as the formula is undefined at 0. */
@@ -44,7 +44,7 @@ const runParameters = {
   ),
   gradientCheckpointing: parameter(
     "gradient_checkpointing",
-    off,
+    offByDefault,
     "Saves memory for time; results are the same.",
   ),
   timestepSampling: parameter(
@@ -54,7 +54,7 @@ const runParameters = {
   ),
   trimCondition: parameter(
     "trim_condition",
-    off,
+    offByDefault,
     "Removes the padding that other trainers store and train on.",
   ),
   conditionDropout: parameter(
@@ -101,13 +101,13 @@ export const lokrParameters = {
       lokrFactor.default(-1),
       "Size of the smaller factor, 1 to 8; -1: as square as possible.",
     ),
-    decomposeBoth: parameter("lokr_decompose_both", off, "Also decomposes the smaller factor."),
+    decomposeBoth: parameter("lokr_decompose_both", offByDefault, "Also decomposes the smaller factor."),
     useTucker: parameter(
       "lokr_use_tucker",
-      off,
+      offByDefault,
       "No effect: applies only to convolutions, which adapters do not have.",
     ),
-    useScalar: parameter("lokr_use_scalar", off, "Trains a scalar factor of the whole update."),
+    useScalar: parameter("lokr_use_scalar", offByDefault, "Trains a scalar factor of the whole update."),
     weightDecompose: parameter(
       "lokr_weight_decompose",
       flag.default(true),

@@ -23,7 +23,7 @@ import type { RenderParameters } from "./render-parameters.js";
 /** Song metadata. Null or "": unknown. */
 export interface Metadata {
   bpm: number | null;
-  /** For example "F# minor". */
+  /** Musical key, for example "F# minor". */
   keyScale: string;
   /** "2", "3", "4" or "6" for 2/4, 3/4, 4/4 and 6/8. */
   timeSignature: string;
@@ -37,7 +37,7 @@ export type Seed = number | string;
 export interface SongSheet extends Metadata {
   caption: string;
   lyrics: string;
-  /** A language code such as "en", or "unknown". */
+  /** Language of the lyrics: a code such as "en", or "unknown". */
   language: string;
   /** Messages about limits of the model and rejected output. */
   warnings: string[];
@@ -46,7 +46,7 @@ export interface SongSheet extends Metadata {
 export interface SamplingOptions extends TokenSampling {
   /** Whether a grammar constrains the output; otherwise it is parsed tolerantly. */
   constrained: boolean;
-  /** Logs the forced fields and the model's output. */
+  /** Whether to log the forced fields and the model's output. */
   debug?: boolean;
 }
 
@@ -144,7 +144,7 @@ export interface TextLengthRequest extends LanguageRequest {
   codesSeconds: number | null;
 }
 
-/** Hertz, of rendered audio and decoded recordings. */
+/** Sample rate of rendered audio and decoded recordings, in hertz. */
 export const SAMPLE_RATE = 48_000;
 /** Audio codes per second of music. */
 export const CODES_PER_SECOND = 5;
@@ -206,7 +206,7 @@ export type TrainingRequest = Omit<TrainingOptions, "model" | "modelName" | "dev
 
 export interface ScaledAdapter {
   name: string;
-  /** 1: as trained; 0: off; negative: inverted. Within ADAPTER_SCALES. */
+  /** Strength of the adapter. 1: as trained; 0: off; negative: inverted. Within ADAPTER_SCALES. */
   scale: number;
 }
 

@@ -19,7 +19,7 @@ import type { Logger } from "../system/log.js";
 const KEEP_ALIVE_MS = 75_000;
 
 export interface Listener {
-  /** For example http://127.0.0.1:8001 */
+  /** Base URL, for example http://127.0.0.1:8001 */
   readonly url: string;
   readonly port: number;
   readonly server: Server;

@@ -7,7 +7,7 @@ const PAGES = fileURLToPath(new URL("../../dist/web", import.meta.url));
 
 type Policy = Readonly<Record<string, string>>;
 
-/** No external or inline resources, and no framing. */
+/** Content-Security-Policy of all pages: no external or inline resources, and no framing. */
 const POLICY: Policy = {
   "default-src": "'none'",
   "script-src": "'self'",

@@ -170,7 +170,7 @@ class WheelHost implements FileSource {
     try {
       for await (const chunk of response.body) {
         received += chunk.length;
-        // More bytes than listed: not the expected file.
+        // The server sends more bytes than listed, so this is not the expected file.
         if (received > sizeBytes) throw new Error(`the file is longer than the expected ${sizeBytes} bytes`);
         yield chunk;
       }

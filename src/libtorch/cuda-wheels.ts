@@ -3,11 +3,11 @@
  * without pip. Update all of them together with `version`.
  */
 export interface Wheel {
-  /** Path on the host; PyPI uses the BLAKE2b-256 of the content. */
+  /** Path of the wheel on the download host. On PyPI it contains the BLAKE2b-256 of the file. */
   path: string;
   bytes: number;
   sha256: string;
-  /** Approximate size of the files kept. */
+  /** Approximate size on disk of the wheel's files that are kept. */
   unpackedBytes: number;
 }
 

@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { cacheRoot, canRun, runShown, SetupError, say } from "./programs.mjs";
+import { cacheRoot, canRun, runWithOutput, SetupError, say } from "./programs.mjs";
 
 export const hasPip = () => canRun("python3", ["-m", "pip", "--version"]);
 
@@ -140,7 +140,7 @@ function installWheel(version, build, target, options) {
   for (const [index, args] of attempts.entries()) {
     rmSync(partial, { recursive: true, force: true });
     try {
-      runShown("python3", ["-m", "pip", "install", "--target", partial, ...args]);
+      runWithOutput("python3", ["-m", "pip", "install", "--target", partial, ...args]);
       break;
     } catch (error) {
       rmSync(partial, { recursive: true, force: true });

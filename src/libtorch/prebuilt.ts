@@ -8,7 +8,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
-// This relative path is valid in src/ and in dist/.
+// This relative path is valid from src/libtorch/ and from dist/libtorch/.
 import * as libtorch from "../../src/libtorch/find-libtorch.mjs";
 import { EngineError } from "../engine/errors.js";
 
@@ -39,7 +39,7 @@ type Package = Manifest & { name: string; directory: string };
 
 const require = createRequire(import.meta.url);
 const LIBTORCH_LIBRARY = "libtorch_cpu.so";
-/** From glibc's dlfcn.h; Node lacks a constant for it. */
+/** Flag of dlopen in glibc's dlfcn.h; Node lacks a constant for it. */
 const RTLD_NODELETE = 0x1000;
 
 export const minorOf = (version: string) => version.split(".").slice(0, 2).join(".");

@@ -15,7 +15,7 @@ export function say(message) {
 }
 
 /** Runs a program to its end and shows its output. Throws SetupError if it fails. */
-export function runShown(command, args) {
+export function runWithOutput(command, args) {
   const { error, status } = spawnSync(command, args, { stdio: ["ignore", 2, 2] });
   if (error) throw new SetupError(`${command} could not be started: ${error.message}`);
   if (status !== 0) throw new SetupError(`${command} ${args.join(" ")} failed: see above`);

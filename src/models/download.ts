@@ -7,7 +7,7 @@ import type { Hub, HubFile } from "./hub.js";
 
 const NO_SPACE = ["ENOSPC", "EDQUOT"];
 
-/** Hugging Face or another host. */
+/** Source of the file: Hugging Face or another host. */
 export type FileSource = Pick<Hub, "signal" | "read">;
 
 /** @throws PullError CHECKSUM after removing the file; after other errors the partial file stays for resuming */

@@ -43,9 +43,9 @@ function assertHost(url: URL, hub: URL): void {
 }
 
 /** Aborts a response that is larger than announced. */
-export function limitSize(ask: Fetch, maxBytes: number): Fetch {
+export function limitSize(fetchFrom: Fetch, maxBytes: number): Fetch {
   return async (input, init) => {
-    const response = await ask(input, init);
+    const response = await fetchFrom(input, init);
     if (response.body === null || !response.ok) return response;
     let bytes = 0;
     const limit = new TransformStream<Uint8Array, Uint8Array>({

@@ -12,7 +12,7 @@ interface Checksum {
 
 export interface HubFile {
   repository: string;
-  /** Path in the repository, with slashes. */
+  /** Path of the file in the repository, with slashes. */
   path: string;
   sizeBytes: number;
   checksum: Checksum;

@@ -43,7 +43,10 @@ export const SHARED_PARTS: readonly Source[] = ["vae", "Qwen3-Embedding-0.6B"].m
   folder,
 }));
 
-/** No leading dot, so that the folder stays in the checkpoint directory and is not hidden. */
+/**
+ * Owner and repository. Neither may begin with a dot, so that the folder stays in the checkpoint directory and is not
+ * hidden.
+ */
 const REPOSITORY_NAME = /^[\w-][\w.-]*\/[\w-][\w.-]*$/;
 
 /** @throws PullError UNKNOWN_MODEL */

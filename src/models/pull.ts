@@ -21,7 +21,7 @@ const MODEL_FILES = ["config.json", "model_index.json"];
 /** One folder of the checkpoint directory. */
 interface Part {
   name: string;
-  /** Path prefix of its files in the repository. */
+  /** Path prefix of the folder's files in the repository. */
   prefix: string;
   files: HubFile[];
 }
@@ -29,7 +29,7 @@ interface Part {
 export interface PullProgress {
   doneBytes: number;
   totalBytes: number;
-  /** Path in the checkpoint directory. */
+  /** Path of the current file in the checkpoint directory. */
   file: string;
   fileBytes: number;
 }

@@ -30,7 +30,7 @@ export interface MusicServerParts {
   engine?: MusicEngine;
   /** Default: LMDB beside the generated audio, with backups; closed by `close`. */
   store?: TaskStore;
-  /** Default: warnings and errors on stderr. */
+  /** Logger; default: warnings and errors on stderr. */
   log?: Logger;
 }
 
@@ -100,7 +100,7 @@ async function openObjectStore(location: string): Promise<ObjectStore> {
 }
 
 function embeddedOptions(config: Config, log: Logger): QueueOptions {
-  // If the gap could be as long as the maximum age, a restart could expire all songs.
+  // Limit the gap to half the maximum age, or a restart could expire all songs.
   const maxGapSeconds = Math.min(MAX_CLOCK_GAP_SECONDS, config.audioMaxAgeSeconds / 2);
   return {
     capacity: config.queueMaxSize,

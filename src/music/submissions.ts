@@ -11,7 +11,7 @@ import type { SubmissionKey } from "./request/idempotency.js";
 import type { GenerationRequest } from "./request/schema.js";
 import { checkTextLength } from "./song/song-context.js";
 import type { SongRunner } from "./song/song-runner.js";
-import { refusalOf } from "./words/text-writer.js";
+import { mapPromptTooLong } from "./words/text-writer.js";
 
 export type AcceptedTask = z.output<typeof acceptedTask>;
 
@@ -43,8 +43,8 @@ export class Submissions {
   ): Promise<AcceptedTask> {
     await this.queue.assertRoom();
     await checkTextLength(this.engine, request).catch((error: unknown) => {
-      const refusal = refusalOf(error);
-      // Other errors are reported when the task runs.
+      const refusal = mapPromptTooLong(error);
+      // Only a text that is too long is refused here. Other errors are reported when the task runs.
       if (refusal instanceof RequestError) throw refusal;
     });
     await this.callbacks.admit(request.callbackUrl ?? null);

@@ -87,7 +87,7 @@ export class Tasks {
     for (let begin = 0; begin < ids.length; begin += ROWS_AT_ONCE) {
       const rows = await Promise.all(ids.slice(begin, begin + ROWS_AT_ONCE).map((id) => this.#rowOf(id)));
       for (const row of rows) {
-        // Deleted meanwhile.
+        // The task was deleted meanwhile.
         if (row === undefined) continue;
         bytes += JSON.stringify(row).length;
         if (bytes > MAX_PAGE_BYTES && tasks.length > 0) return { tasks, total, offset: filter.offset };

@@ -11,6 +11,7 @@ import {
   devices,
   directory,
   directoryAtHome,
+  flag,
   hosts,
   integer,
   list,
@@ -21,7 +22,6 @@ import {
   optionalText,
   originRule,
   SECONDS_PER_HOUR,
-  switchedOn,
   text,
 } from "./types.js";
 
@@ -31,7 +31,7 @@ export interface Setting<S extends z.ZodType = z.ZodType> {
   fallback: string;
   schema: S;
   meaning: string;
-  /** Default in src/SETTINGS.md. */
+  /** Default as written in src/SETTINGS.md. */
   shownDefault: string;
 }
 
@@ -99,7 +99,7 @@ export const SETTINGS = {
   ),
   healthRequiresKey: setting(
     "SVC_HEALTH_REQUIRES_KEY=false",
-    switchedOn,
+    flag,
     "whether `/health` requires the key; a wrong key is always rejected",
   ),
   allowedOrigins: setting(
@@ -126,7 +126,7 @@ export const SETTINGS = {
   ),
   allowsNoKey: setting(
     "SVC_ALLOW_NO_KEY=false",
-    switchedOn,
+    flag,
     "start without a key although SVC_API_HOST is not a loopback address: anyone who can reach it can use the service",
   ),
   apiWorkers: setting(
@@ -157,7 +157,7 @@ export const SETTINGS = {
     devices,
     "device of the models: auto, cpu, cuda or cuda:N; a comma-separated list sets slots 1, 2 and 3 (GPUs render in parallel; see SVC_QUEUE_WORKERS). auto: the GPU with the most free memory, a different one per model while available",
   ),
-  useFlashAttention: setting("SVC_USE_FLASH_ATTENTION=true", switchedOn, "use flash attention"),
+  useFlashAttention: setting("SVC_USE_FLASH_ATTENTION=true", flag, "use flash attention"),
   quantization: setting(
     "SVC_QUANTIZATION=none",
     oneOf(["none", "int8", "int4"]),
@@ -165,12 +165,12 @@ export const SETTINGS = {
   ),
   offloadToCpu: setting(
     "SVC_OFFLOAD_TO_CPU=false",
-    switchedOn,
+    flag,
     "keep idle models in main memory instead of on the device",
   ),
   offloadDitToCpu: setting(
     "SVC_OFFLOAD_DIT_TO_CPU=false",
-    switchedOn,
+    flag,
     "keep the idle DiT in main memory instead of on the device",
   ),
   batchMax: setting(
@@ -206,7 +206,7 @@ export const SETTINGS = {
   ),
   offloadLanguageModelToCpu: setting(
     "SVC_LM_OFFLOAD_TO_CPU=false",
-    switchedOn,
+    flag,
     "keep the idle language model in main memory instead of on the device",
   ),
   queueMaxSize: setting(
@@ -283,7 +283,7 @@ export const SETTINGS = {
   ),
   writesTags: setting(
     "SVC_AUDIO_TAGS=true",
-    switchedOn,
+    flag,
     "write title, prompt, lyrics, tempo, key and seed into song files (wav: title and prompt)",
   ),
   bodyMaxBytes: setting("SVC_BODY_MAX_MB=1", megabytes, "maximum request body, not counting uploaded files"),
@@ -322,10 +322,10 @@ export const SETTINGS = {
     amount(0),
     "autosave interval in seconds; 0: save only when a city starts and when it stops",
   ),
-  cityNew: setting("CITY_NEW=false", switchedOn, "start a new city instead of loading the latest save"),
+  cityNew: setting("CITY_NEW=false", flag, "start a new city instead of loading the latest save"),
   cityUnlimitedMoney: setting(
     "CITY_UNLIMITED_MONEY=false",
-    switchedOn,
+    flag,
     "unlimited money in the embedded city; otherwise commands that cost more than the balance are rejected",
   ),
   cityAllowedOrigins: setting(

@@ -14,7 +14,7 @@ const isFalseWord = (text: string) => ["0", ...FALSE_WORDS].includes(text.toLowe
 
 export const text = z.string().default("");
 export const optionalText = z.string().nullable().default(null);
-export const switchedOn = z
+export const flag = z
   .string()
   .refine((word) => isTrueWord(word) || isFalseWord(word), "must be true or false")
   .transform(isTrueWord);

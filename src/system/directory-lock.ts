@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { tryLock } from "fs-native-extensions";
 import { ConfigError } from "../config.js";
 
-/** Stays behind as an empty file; only the lock on it matters. */
+/** Name of the lock file. The empty file stays behind; only the lock on it matters. */
 const LOCK_FILE = "lock";
 const RETRY_INTERVAL_MS = 100;
 
@@ -65,7 +65,7 @@ async function makeWithParents(directory: string): Promise<void> {
   if (await isDirectory(directory)) return;
   if (!(await isDirectory(dirname(directory)))) await makeWithParents(dirname(directory));
   await mkdir(directory).catch(async (error: Error) => {
-    // Another process may have created it.
+    // Another process may have created the directory.
     if (!(await isDirectory(directory))) throw error;
   });
 }

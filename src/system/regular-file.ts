@@ -75,7 +75,7 @@ export class UnusableFileError extends Error {
 export async function openRegular(path: string, maxBytes: number): Promise<FileHandle> {
   let file: FileHandle | undefined;
   try {
-    // Checked before opening too, since opening a device can have effects.
+    // Check the file type before opening too, since opening a device can have effects.
     assertRegular(path, await stat(path));
     file = await open(path, OPEN_FLAGS);
     assertRegular(path, await file.stat(), maxBytes);

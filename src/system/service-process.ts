@@ -15,18 +15,18 @@ export interface Service {
 }
 
 /**
- * Runs services until SIGTERM, SIGINT, SIGHUP (terminal closed) or `asked`, then closes them in parallel and exits
+ * Runs services until SIGTERM, SIGINT, SIGHUP (terminal closed) or `stopRequest`, then closes them in parallel and exits
  * with 0. An uncaught error is logged once; services are closed immediately and the process exits with 1; unfinished
  * tasks return to the queue. A second signal exits immediately.
  * @param start starts the services; its `fail` argument exits as on an uncaught error
- * @param asked resolves with a reason to stop other than a signal
+ * @param stopRequest resolves with a reason to stop other than a signal
  * @param workSeconds time for work in progress before closing
  * @throws the error of `start`, after closing the services that it added
  */
 export async function serveUntilStopped(
   log: Logger,
   start: (add: (service: Service) => void, fail: (err: Error, what: string) => void) => Promise<void>,
-  asked?: Promise<string>,
+  stopRequest?: Promise<string>,
   workSeconds = 4,
 ): Promise<void> {
   const services: Service[] = [];
@@ -51,7 +51,7 @@ export async function serveUntilStopped(
   };
   // Services keep running when stdout is a full disk or a closed pipe.
   process.stdout.on("error", (err) => log.warn({ err }, "could not write a line to stdout"));
-  // Unhandled rejections arrive here too.
+  // Node reports unhandled rejections as uncaught exceptions too.
   process.on("uncaughtException", (err) => fail(err, "uncaught error: the server stops"));
   const stop = (reason: string) => {
     process.off("SIGTERM", stop).off("SIGINT", stop).off("SIGHUP", stop);
@@ -60,7 +60,7 @@ export async function serveUntilStopped(
     void end(0, workSeconds + CLOSING_SECONDS);
   };
   process.on("SIGTERM", stop).on("SIGINT", stop).on("SIGHUP", stop);
-  void asked?.then(stop);
+  void stopRequest?.then(stop);
 
   try {
     await start((service) => services.push(service), fail);

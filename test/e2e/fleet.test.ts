@@ -319,7 +319,8 @@ describe("a fleet of processes", function () {
     const { tasks } = (await successor.client.get("/v1/tasks")).body.data;
     await successor.client.patch(`/v1/tasks/${tasks[0].task_id}`, { favorite: true });
 
-    // This new gateway would remove songs a few milliseconds old, but does not hold the lease yet.
+    // A new gateway whose age limit is a few milliseconds. It removes no songs yet, because another gateway holds the
+    // lease.
     const strict = await start("gateway", 0, { SVC_AUDIO_MAX_AGE_HOURS: "0.000001" });
     await sweep([strict]);
     await untilExpired(1, strict);

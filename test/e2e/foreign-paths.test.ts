@@ -38,7 +38,7 @@ const KINDS: Readonly<Record<string, (path: string) => void>> = {
 };
 
 interface Endpoint {
-  /** Names at which the test puts the kind of file under test, in the client's folder. */
+  /** Names of files in the client's folder. The test creates the kind of file under test at each of them. */
   files: readonly string[];
   /** Sends a request with the folder, or with the first file. */
   ask: (client: Client, folder: string, file: string) => ReturnType<Client["post"]>;

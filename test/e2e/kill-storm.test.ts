@@ -10,7 +10,7 @@ import { endServed, ServedProcess } from "./served-process.js";
 
 interface Storm {
   kills: number;
-  /** Each server is killed at a random time, at most this long after its start. */
+  /** Maximum time from the start of a server to its kill, which comes at a random moment. */
   maxLifeMs: number;
   start(directory: string): Promise<ServedProcess>;
 }

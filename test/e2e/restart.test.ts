@@ -26,7 +26,7 @@ describe("a server that stops", () => {
     const before = await first.client.finished(done);
     const [song] = before.records as [SongRecord];
     const bytes = await first.client.download(song);
-    // Long enough to be running at the kill, short enough to finish after the restart.
+    // A song that still runs when the server is killed, and soon finishes after the restart.
     const running = await first.client.submit({
       ...shortSong,
       batch_size: 2,

@@ -19,7 +19,7 @@ function recording(seconds: number): PlanarAudio {
   });
 }
 
-/** Both channels from `start` to `end` in seconds. */
+/** Part of a recording from `start` to `end` in seconds, both channels. */
 function part(audio: PlanarAudio, start: number, end: number): PlanarAudio {
   const channels = [audio.subarray(0, audio.length / 2), audio.subarray(audio.length / 2)];
   const [from, to] = [Math.round(start * sampleRate), Math.round(end * sampleRate)];

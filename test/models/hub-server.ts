@@ -39,7 +39,7 @@ export class FakeHub {
   storageHost: string | null = null;
   /** Replaces the link to the next page of a list. */
   nextPage: string | null = null;
-  /** If set, status of every response. */
+  /** Status of every response, to simulate a broken hub; null: normal responses. */
   brokenStatus: number | null = null;
   /** Whether responses advertise a chunk store for large files. */
   hasChunkStore = true;

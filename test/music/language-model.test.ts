@@ -174,7 +174,7 @@ describe("songs with the language model", () => {
     expect(record.warnings.join()).to.match(/use_format: .*does not write text/);
   });
 
-  it("warn about a caption that was not reworded if use_cot_caption was sent, not by default", async () => {
+  it("warn that use_cot_caption has no effect if the model does not write text, but not by default", async () => {
     const asked = await client.makeOne({ ...seeded, use_cot_caption: true });
     expect(asked.caption).to.equal(shortSong.prompt);
     expect(asked.warnings.join()).to.match(

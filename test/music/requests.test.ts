@@ -55,7 +55,7 @@ describe("exact values in requests", () => {
     const low = await digestOf(await make({ seed: 5 }));
     const digests = new Set([low]);
     for (const seed of ["4294967301", "18446744073709551615", "9007199254740993", "9007199254740992"]) {
-      // As a JSON number, as Python clients send it.
+      // Sends the seed as a JSON number, as Python clients do.
       const body = JSON.stringify({ ...quick, batch_size: 1, seed: 0 }).replace('"seed":0', `"seed":${seed}`);
       const answer = await fetch(`${client.url}/release_task`, {
         method: "POST",

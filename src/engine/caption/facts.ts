@@ -48,7 +48,7 @@ export function readCaption(caption: string): CaptionFacts {
   };
 }
 
-/** The first statement; conflicting others add a remark. */
+/** Returns the first statement of a fact. Adds a remark if later ones contradict it. */
 function onlyOne<Value>(
   spotted: readonly PlacedStatement<Value>[],
   what: string,
@@ -78,7 +78,7 @@ function readMetre(text: TokenText, start: number, found: MentionedFacts): numbe
   const named = METRES.at(text, start);
   if (named !== null) {
     const isOther =
-      lexicon.WORDS_AFTER_NO_METRE.at(text, named.end) !== null ||
+      lexicon.WORDS_AFTER_FALSE_METRE.at(text, named.end) !== null ||
       (lexicon.WORDS_BEFORE_DANCE_VERB.before(text, start) !== null &&
         lexicon.DIRECTIONS.at(text, named.end) !== null);
     if (!isOther && !isNegated(text, start))
@@ -92,7 +92,7 @@ function readMetre(text: TokenText, start: number, found: MentionedFacts): numbe
     return null;
   const isOfMore =
     ["/", "of", "'"].includes(text.tokens[end]?.text ?? "") ||
-    lexicon.WORDS_AFTER_NO_METRE.at(text, end) !== null ||
+    lexicon.WORDS_AFTER_FALSE_METRE.at(text, end) !== null ||
     text.tokens[start - 1]?.text === "/";
   if (
     isOfMore ||

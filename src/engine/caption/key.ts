@@ -6,12 +6,12 @@ import * as lexicon from "./words.js";
 
 const MODES = new Phrases(lexicon.MODES.flatMap((mode) => mode.words.map((word) => [word, mode] as const)));
 const ACCIDENTALS = new Phrases([
-  ...lexicon.SHARPS.map((word) => [word, "#"] as const),
-  ...lexicon.FLATS.map((word) => [word, "b"] as const),
+  ...lexicon.SHARPS_AFTER_NOTE.map((word) => [word, "#"] as const),
+  ...lexicon.FLATS_AFTER_NOTE.map((word) => [word, "b"] as const),
 ]);
 const ACCIDENTALS_BEFORE = new Phrases([
-  ...lexicon.SHARPS_BEFORE.map((word) => [word, "#"] as const),
-  ...lexicon.FLATS_BEFORE.map((word) => [word, "b"] as const),
+  ...lexicon.SHARPS_BEFORE_NOTE.map((word) => [word, "#"] as const),
+  ...lexicon.FLATS_BEFORE_NOTE.map((word) => [word, "b"] as const),
 ]);
 /** Key in one word: "Am", "Bbmin", "Ebmaj". */
 const GLUED_KEY = /^([A-Ga-g])(b?)(m|M|[Mm]in|[Mm]inor|[Mm]aj|[Mm]ajor)$/;
@@ -36,8 +36,8 @@ export function readKey(text: TokenText, start: number, found: MentionedFacts): 
   const noteStart = label === null ? start : label.end;
   const key = keyAt(text, noteStart, label !== null || isLabelled(text, start));
   if (key === null) return null;
-  if (lexicon.WORDS_AFTER_NO_KEY.at(text, skipHyphen(text, key.end)) !== null) return null;
-  if (lexicon.WORDS_BEFORE_NO_NOTE.before(text, noteStart) !== null) return null;
+  if (lexicon.WORDS_AFTER_FALSE_KEY.at(text, skipHyphen(text, key.end)) !== null) return null;
+  if (lexicon.WORDS_BEFORE_FALSE_NOTE.before(text, noteStart) !== null) return null;
   if (!isNegated(text, start)) {
     found.keys.push(statementAt(text, noteStart, key.end, key.keyScale));
     text.keyStarts.add(start).add(noteStart);
@@ -91,7 +91,7 @@ function shortKeyAt(
   if (isOneLetter && (isInProgression(text, start, end) || isChord)) return null;
   if (text.isGlued(start) && (text.isWord(start - 1) || text.tokens[start - 1]?.kind === "number"))
     return null;
-  // Words, not keys: "Am Meer", "Em Lisboa".
+  // Words that look like keys: "Am Meer", "Em Lisboa".
   const isWord =
     isOneLetter && accidental === "" && (letter === "A" || (letter === "E" && text.beginsClause(start)));
   if (
@@ -195,7 +195,7 @@ function majorKeyAt(
   const hasAccidental = first.note.length > 1;
   const isLetter = first.namings.includes("letter") && /^[A-G]/.test(text.tokens[start]?.raw ?? "");
   if (!isLetter && !(hasAccidental && first.namings.includes("syllable"))) return null;
-  // Abbreviations: "E.T.", "D.C."
+  // Letters of abbreviations are not keys: "E.T.", "D.C."
   if (text.tokens[first.end]?.text === "." && text.isGlued(first.end + 1) && text.isWord(first.end + 1))
     return null;
   const isNamed = lexicon.KEY_LABELS.before(text, start) !== null;

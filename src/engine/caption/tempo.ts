@@ -193,8 +193,8 @@ export function readPace(text: TokenText, start: number, found: MentionedFacts):
 function isOtherPace(text: TokenText, start: number, end: number): boolean {
   if (lexicon.AMBIGUOUS_PACES.at(text, start)?.end === end && !text.beginsClause(start)) return true;
   return (
-    lexicon.WORDS_AFTER_NO_PACE.at(text, skipHyphen(text, end)) !== null ||
-    lexicon.WORDS_BEFORE_NO_PACE.before(text, start) !== null
+    lexicon.WORDS_AFTER_FALSE_PACE.at(text, skipHyphen(text, end)) !== null ||
+    lexicon.WORDS_BEFORE_FALSE_PACE.before(text, start) !== null
   );
 }
 

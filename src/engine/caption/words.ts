@@ -133,15 +133,15 @@ function named(naming: Naming, notes: string): Record<string, { note: string; na
 }
 
 /** Accidentals after a note: "F sharp". */
-export const SHARPS = words(
+export const SHARPS_AFTER_NOTE = words(
   "# | ♯ | sharp | - sharp | dièse | diese | diesis | sostenido | sustenido | диез | - диез | 升 | シャープ | 샤프",
 );
-export const FLATS = words(
+export const FLATS_AFTER_NOTE = words(
   "♭ | flat | - flat | bémol | bemol | bemolle | бемоль | - бемоль | 降 | フラット | 플랫",
 );
 /** Accidentals before a note: "嬰ヘ". */
-export const SHARPS_BEFORE = words("# | ♯ | 升 | 嬰 | 올림");
-export const FLATS_BEFORE = words("♭ | 降 | 変 | 내림");
+export const SHARPS_BEFORE_NOTE = words("# | ♯ | 升 | 嬰 | 올림");
+export const FLATS_BEFORE_NOTE = words("♭ | 降 | 変 | 내림");
 
 /** Words before a note without a mode, which is then major: "key of D". */
 export const KEY_LABELS = phrases(
@@ -155,7 +155,7 @@ export const TUNING_WORDS = phrases(
 );
 
 /** Words after a key that give it another meaning: "a minor key", "E major label debut", "la mayor parte". */
-export const WORDS_AFTER_NO_KEY = phrases(
+export const WORDS_AFTER_FALSE_KEY = phrases(
   "chord | chords | triad | triads | seventh | sevenths | third | thirds | sixth | sixths | 7 | 7th | 9 | akkord | akkorde | accord | accords | " +
     "acorde | acordes | accordo | accordi | parte | 和弦 | コード | 코드 | " +
     "label | labels | league | leagues | record | studio | studios | network | deal | deals | hit | hits | star | stars | debut | debüt | city | cities | " +
@@ -165,7 +165,7 @@ export const WORDS_AFTER_NO_KEY = phrases(
     "查 | リーグ | レーベル | デビュー | 리그 | 레이블 | 데뷔",
 );
 /** Words before a letter that is not a note: "vitamin D major deficiency", "press key E". */
-export const WORDS_BEFORE_NO_NOTE = phrases(
+export const WORDS_BEFORE_FALSE_NOTE = phrases(
   "vitamin | plan | grade | group | class | team | category | hepatitis | series | division | size | cup | exit | appendix | " +
     "press key | press the key | hit key | hit the key | gruppe | groupe | grupo | gruppo",
 );
@@ -190,7 +190,7 @@ export const METRE_WORDS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Words after a metre that give it another meaning: "polka dots", "the jig is up", "3/4 of the people", "4/4 stars". */
-export const WORDS_AFTER_NO_METRE = phrases(
+export const WORDS_AFTER_FALSE_METRE = phrases(
   "dot | dots | dotted | - dot | - dots | - dotted | is up | was up | " +
     "stars | sleeve | sleeves | length | full | empty | inch | inches | cup | cups | mile | miles | hour | hours | year | years | view | views | shot | shots | " +
     "- length | - sleeve | - sleeves | der | des | d' | de la | de los | de las | dei | delle | della | stunde | stunden | 的",
@@ -232,14 +232,14 @@ export const PACES = tempos(`
 `);
 
 /** Nouns that a pace word before them describes, so that it is not the tempo: "slow attack". */
-export const WORDS_AFTER_NO_PACE = phrases(
+export const WORDS_AFTER_FALSE_PACE = phrases(
   "build | build-up | building | attack | release | decay | fade | fade-in | fade-out | motion | burn | burning | burner | cooker | swell | " +
     "swells | arpeggio | arpeggios | arps | hats | hi-hats | runs | tremolo | vibrato | lfo | filter | evolving | reverb | delay | food | lane | cars | " +
     "asleep | fashion | friends | money | autos",
 );
 
 /** Nouns that a pace word after them describes: "comida rápida". */
-export const WORDS_BEFORE_NO_PACE = phrases("comida | restauration | alimentation");
+export const WORDS_BEFORE_FALSE_PACE = phrases("comida | restauration | alimentation");
 /** Tempo marks that are also words; they count only at the start of a clause. */
 export const AMBIGUOUS_PACES = phrases("grave | presto | largo");
 

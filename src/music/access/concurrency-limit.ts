@@ -2,7 +2,7 @@ import { HttpError } from "../errors.js";
 
 export interface Caller {
   address: string;
-  /** Aborted when the client disconnects. */
+  /** Signal that is aborted when the client disconnects. */
   signal: AbortSignal;
   /** Request id, as in log lines. */
   requestId?: string | undefined;

@@ -8,7 +8,7 @@ import type { IncomingMessage } from "node:http";
 
 const LIFETIME_SECONDS = 30 * 24 * 3600;
 
-/** Contains the port, because all ports of a host share cookies. */
+/** Name of the cookie. It contains the port, because all ports of a host share cookies. */
 function cookieName({ headers: { host = "" } }: IncomingMessage): string {
   return `carillon_${/:(\d+)$/.exec(host)?.[1] ?? "session"}`;
 }

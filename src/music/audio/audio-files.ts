@@ -29,7 +29,7 @@ export interface FoundAudio {
 
 /** Finished songs: file names, and access checks for client paths. */
 export class AudioFiles {
-  /** Absolute path without symbolic links. */
+  /** Folder of the songs: an absolute path without symbolic links. */
   readonly directory: string;
   readonly storage: FileStorage;
 
@@ -40,7 +40,7 @@ export class AudioFiles {
     this.storage = new FileStorage(this.directory, store, "audio/", staging);
   }
 
-  /** Unique per task and index, so that no song overwrites another. */
+  /** File name of a song, unique per task and index, so that no song overwrites another. */
   nameOf(taskId: string, index: number, format: AudioFormat): string {
     return `${taskId}-${index}.${AUDIO_PROFILES[format].extension}`;
   }
@@ -61,7 +61,7 @@ export class AudioFiles {
     return join(this.directory, name);
   }
 
-  /** Relative URL for clients; ends with the file extension. */
+  /** Relative URL of a song for clients; ends with the file extension. */
   urlOf(name: string): string {
     return `/v1/audio?path=${encodeURIComponent(this.pathOf(name))}`;
   }
@@ -71,7 +71,7 @@ export class AudioFiles {
    * @throws HttpError 400, 403 (outside the folder) or 404; StoreError
    */
   async resolve(value: string): Promise<FoundAudio> {
-    const path = pathIn(value, "path");
+    const path = pathFromResultUrl(value, "path");
     if (path === "") throw notFound();
     const candidate = isAbsolute(path) ? resolve(path) : resolve(this.directory, path);
     const file = await realpath(candidate).catch(() => null);
@@ -160,7 +160,7 @@ export function songOf(path: string): { taskId: string; index: number } | null {
 }
 
 /** Extracts the path from a result's URL; other values are returned unchanged. */
-export function pathIn(value: string, parameter: string): string {
+export function pathFromResultUrl(value: string, parameter: string): string {
   const [, encoded] = RESULT_URL.exec(value) ?? [];
   const path = encoded === undefined ? value : decoded(encoded, parameter);
   if (path.includes("\0")) throw new RequestError(`${parameter} must not contain a NUL character`);

@@ -11,7 +11,7 @@ import { RequestError } from "../errors.js";
 import type { AudioInput, GenerationRequest } from "../request/schema.js";
 import type { FileStorage } from "../storage/file-storage.js";
 import { isWithin } from "../storage/permitted-root.js";
-import { pathIn, RESULT_URL } from "./audio-files.js";
+import { pathFromResultUrl, RESULT_URL } from "./audio-files.js";
 import { type AudioMeasures, DecodeError, measureAudio, openRecording } from "./decode.js";
 import { readLatents } from "./latents-file.js";
 import { repaintWindows } from "./repaint-windows.js";
@@ -176,7 +176,7 @@ export class AudioInputs {
     }
     const parameter = `${name}_path`;
     assertPath(input.path, parameter);
-    const candidate = resolve(songs.directory, pathIn(input.path, parameter));
+    const candidate = resolve(songs.directory, pathFromResultUrl(input.path, parameter));
     if (isWithin(songs.directory, candidate)) await songs.fetch(candidate);
     const file = await realpath(candidate).catch(() => null);
     if (!(await this.#isAllowed(file ?? candidate))) {

@@ -8,9 +8,9 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 
 export interface ProcessLimits {
-  /** CPU time of all threads; the process is then killed. */
+  /** Limit of the CPU time of all threads; the process is then killed. */
   cpuSeconds: number;
-  /** Heap and stack memory, without mapped programs and libraries. */
+  /** Limit of heap and stack memory, without mapped programs and libraries. */
   memoryBytes: number;
   /** Maximum size of an output file; pipes do not count. */
   fileBytes: number;

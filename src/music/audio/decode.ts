@@ -34,7 +34,7 @@ const IS_INPUT_FAULT = {
 export class DecodeError extends Error {
   constructor(
     readonly code: keyof typeof IS_INPUT_FAULT,
-    /** One line without the file's content or path. */
+    /** One line that quotes neither the file's content nor its path. */
     message: string,
     options?: ErrorOptions,
   ) {
@@ -52,7 +52,7 @@ export interface DecodeJob {
   path: string;
   /** Name of the recording in messages, for example "src_audio". */
   name: string;
-  /** Maximum length; slightly more passes as padding. */
+  /** Maximum length of the recording; slightly more passes as padding. */
   maxSeconds: number;
   /** Whether a longer recording is rejected (default) or cut. */
   beyondMaximum?: "refuse" | "cut" | undefined;
@@ -89,7 +89,7 @@ export interface AudioMeasures {
   peak: number;
 }
 
-/** As `decodeAudio`, without keeping the samples. @throws DecodeError, or the signal's reason */
+/** Measures a recording like `decodeAudio`, but keeps no samples. @throws DecodeError, or the signal's reason */
 export async function measureAudio(job: DecodeJob): Promise<AudioMeasures> {
   let frames = 0;
   let peak = 0;
@@ -205,7 +205,7 @@ class AuStream {
     if (this.#channels === 0) return { left: new Float32Array(0), right: new Float32Array(0) };
     const frameBytes = 4 * this.#channels;
     const wholeBytes = this.#pending.length - (this.#pending.length % frameBytes);
-    // Copied for alignment, and to swap bytes in place.
+    // Copy the frames, to align them and to swap their bytes in place.
     const whole = new Uint8Array(wholeBytes);
     whole.set(this.#pending.subarray(0, wholeBytes));
     this.#pending = this.#pending.subarray(wholeBytes);

@@ -63,7 +63,7 @@ export interface FfmpegOptions {
 
 export interface FfmpegRun {
   stdin: Writable;
-  /** Also ends after a failure; `exited` has the reason. */
+  /** Output of ffmpeg. It also ends after a failure, whose reason is in `exited`. */
   stdout: AsyncIterable<Buffer>;
   /** Resolves on success or rejects with FfmpegError, after the pipes of the process are closed. */
   exited: Promise<void>;
@@ -175,7 +175,7 @@ async function* outputOf({ stdout }: Running): AsyncGenerator<Buffer> {
   try {
     yield* stdout;
   } catch {
-    // The same error rejects `ended`, where it is handled.
+    // Ignored here: the same error rejects `ended`, where it is handled.
   }
 }
 

@@ -90,7 +90,7 @@ export async function startProgram(program: Program): Promise<Running> {
 }
 
 async function ask(socketPath: string, { signal, ...program }: Program): Promise<Running> {
-  const asked = request({
+  const programRequest = request({
     socketPath,
     method: "POST",
     agent: false,
@@ -98,18 +98,18 @@ async function ask(socketPath: string, { signal, ...program }: Program): Promise
     headers: { start: encodeURIComponent(JSON.stringify(program)) },
     signal,
   });
-  if (program.stdin === "ignore") asked.end();
-  else asked.flushHeaders();
-  const [response] = (await once(asked, "response")) as [IncomingMessage];
-  // From here on errors are reported by the response stream.
-  asked.on("error", () => {});
+  if (program.stdin === "ignore") programRequest.end();
+  else programRequest.flushHeaders();
+  const [response] = (await once(programRequest, "response")) as [IncomingMessage];
+  // Once the response has begun, its stream reports errors.
+  programRequest.on("error", () => {});
   const { failure } = response.headers;
   if (failure !== undefined) {
     const { code, message } = JSON.parse(decodeURIComponent(String(failure)));
     throw Object.assign(new Error(message), { code });
   }
   if (program.stdout === "ignore") response.resume();
-  return { stdin: asked, stdout: response, ended: endOf(response) };
+  return { stdin: programRequest, stdout: response, ended: endOf(response) };
 }
 
 function endOf(response: IncomingMessage): Promise<End> {

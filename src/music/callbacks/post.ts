@@ -48,7 +48,7 @@ export async function postCallback(
     const send = url.protocol === "https:" ? httpsRequest : httpRequest;
     const sent = send(url, options, (response) => {
       resolve(response.statusCode as number);
-      // Only the status of the answer counts.
+      // Only the status is used; the rest of the response is not read.
       response.destroy();
     });
     sent.on("error", reject);

@@ -19,7 +19,7 @@ const PLAIN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 const orElse = <T>(type: z.ZodType<T>, fallback: () => NoInfer<T>) =>
   type.nullish().transform((value) => value ?? fallback());
-/** Some tools write numbers instead of strings, for example a time signature of 4. */
+/** Text. Numbers are accepted too, because some tools write a time signature as 4. */
 const text = (fallback: string) =>
   orElse(z.union([z.string(), z.number().transform(String)]), () => fallback);
 const flag = (fallback: boolean) => orElse(z.boolean(), () => fallback);
@@ -36,7 +36,7 @@ export function readWholeNumber(value: unknown): number | null {
 const sampleSchema = z.object({
   /** Name of the sample file; unique in its data set. */
   id: text(""),
-  /** Becomes absolute when the file is read. */
+  /** Relative to the data set file, or absolute. Reading the file makes it absolute. */
   audio_path: z.string().min(1),
   filename: text(""),
   caption: text(""),
@@ -49,9 +49,9 @@ const sampleSchema = z.object({
   bpm: wholeNumber,
   keyscale: text(""),
   timesignature: text(""),
-  /** Length in whole seconds. */
+  /** Length of the music in whole seconds. */
   duration: wholeNumber.transform((value) => value ?? 0),
-  /** A language code such as "en", or "unknown". */
+  /** Language of the lyrics: a code such as "en", or "unknown". */
   language: text("unknown"),
   is_instrumental: flag(true),
   custom_tag: text(""),

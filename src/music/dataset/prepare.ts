@@ -63,7 +63,7 @@ export class PreparationTasks extends BackgroundTasks<PreparationResult> {
 
 export interface PreparationRequest {
   dataSet: DataSet;
-  /** Absolute path of an existing directory. */
+  /** Directory for the sample files: absolute, existing. */
   outputDirectory: string;
   skipExisting: boolean;
 }

@@ -12,7 +12,7 @@ const KEPT_TASKS = 100;
 
 /** Arguments of the work. `details` are shown in the status beside the common fields. */
 export interface WorkCall<Details> {
-  /** Aborts when the server stops. */
+  /** Signal that aborts the work when the server stops. */
   signal: AbortSignal;
   report: (done: number, details?: Partial<Details>) => void;
 }
@@ -122,7 +122,7 @@ export abstract class BackgroundTasks<Result extends { message: string }, Detail
   }
 }
 
-/** Longer music is cut, as in other trainers. */
+/** Music is cut to this length, as in other trainers. */
 const MAX_SECONDS = 240;
 const CHANNELS = 2;
 
@@ -150,7 +150,7 @@ export interface SampleFailure {
 /** Failures of a single sample. Others, such as a full disk or a missing model, would affect all samples. */
 const SAMPLE_CODES = ["BAD_ARGUMENT", "LM_OUTPUT", "NOT_FINITE", "OUT_OF_MEMORY", "PROMPT_TOO_LONG"];
 
-/** @throws the error itself if the sample did not cause it */
+/** Describes the failure of one sample. @throws `error` itself if it would affect all samples */
 export function failureOf(error: unknown, filename: string): SampleFailure {
   const { code, message } = error as Error & { code?: string };
   const isSamplesFault =

@@ -18,7 +18,7 @@ const CONCURRENCY = 4;
 
 export interface Scan {
   dataSet: DataSet;
-  /** One line per unusable file. */
+  /** Warnings, one line per unusable file. */
   warnings: string[];
 }
 
@@ -38,7 +38,7 @@ export async function scanFolder(
   const read = (path: string) => readInside(path, root, warn);
   const paths = await findAudio(directory, request.directory);
   const tables = await readTables(directory, read, warn);
-  /** Null, with a warning, if the file is unusable. */
+  /** Makes a sample of an audio file; null, with a warning, if the file is unusable. */
   const scan = async (path: string): Promise<DataSetSample | null> => {
     const name = relative(directory, path);
     try {

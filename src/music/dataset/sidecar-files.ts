@@ -23,7 +23,7 @@ export type ReadSidecarFile = (path: string) => Promise<string | null>;
 export type Tables = ReadonlyMap<string, Description>;
 
 const BYTE_ORDER_MARK = "\uFEFF";
-/** Enough for ten thousand songs with a hundred words each. */
+/** Size limit of a sidecar file: enough for a table of ten thousand songs with a hundred words each. */
 const MAX_SIDECAR_BYTES = 8 * 2 ** 20;
 
 /** @returns null if there is no such file @throws UnusableFileError if it is not a regular file */

@@ -25,10 +25,10 @@ const resultSchema = z.union([
 ]);
 type Result = { value: unknown } | { code: unknown; message: string };
 
-/** Calls that write text, served by every worker with a language model. */
+/** Queue of calls that write text. Every worker with a language model serves it. */
 export const TEXT_CALLS = "words";
 
-/** Calls about adapters, served by workers with the model in slot 1. */
+/** Queue of calls that inspect adapters for `model`. Workers that have this model in slot 1 serve it. */
 export function adapterCalls(model: string): string {
   return `adapters~${encodeURIComponent(model)}`;
 }
@@ -80,7 +80,7 @@ export class Calls {
       throw new EngineError(read.code as EngineErrorCode, read.message);
     } finally {
       (results as EventEmitter).removeAllListeners(completed);
-      // No effect if a worker already runs it.
+      // Removes the call if no worker has started it.
       await queue.remove(jobId).catch(() => {});
     }
   }

@@ -90,10 +90,13 @@ export class FleetQueue implements TaskQueue {
     return new QueueFullError(retryAfterSeconds(await this.#averageJobSeconds(), Math.max(places, 1)));
   }
 
-  async submit(asked: GenerationRequest, origin: TaskOrigin = {}): Promise<{ task: Task; position: number }> {
+  async submit(
+    submitted: GenerationRequest,
+    origin: TaskOrigin = {},
+  ): Promise<{ task: Task; position: number }> {
     const { fleet } = this;
     if (fleet.sharedStore?.fault) throw new HttpError(503, `SVC_STORAGE: ${fleet.sharedStore.fault}`);
-    const { request, model, route: plainRoute } = await fleet.workers.route(asked);
+    const { request, model, route: plainRoute } = await fleet.workers.route(submitted);
     const id = uuid();
     const place = await fleet.store.reserve(id, origin.client ?? "", this.options.capacity, model);
     if (place === null) throw await this.#full();

@@ -24,7 +24,7 @@ const MAX_REMEMBERED = 200;
 /** How long a damaged task is reported as failed. */
 const LOST_SECONDS = 24 * 60 * 60;
 const BATCH = 1_000;
-/** Sorted sets of task ids, except the sets of unfinished tasks. */
+/** Redis sorted sets of task ids. The sets of waiting and running tasks are not among them. */
 const SORTED_INDICES = ["tasks", "favorites", "ended", "state:succeeded", "state:failed"];
 const HASH_INDICES = ["summaries", "routes"];
 

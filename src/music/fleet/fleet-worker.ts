@@ -27,7 +27,7 @@ const PROGRESS_MS = 100;
 const PROGRESS_EXPIRY_MS = 60_000;
 
 export interface FleetWorkerOptions {
-  /** Unique name in the fleet. */
+  /** Name of the worker, unique in the fleet. */
   name: string;
   /** Number of tasks that the worker runs at once. */
   places: number;
@@ -88,7 +88,7 @@ export class FleetWorker {
     void this.#heartbeat();
   }
 
-  /** As `TaskQueue.stop`: tasks that do not finish in time are requeued. */
+  /** Stops like `TaskQueue.stop`: tasks that do not finish in time are requeued. */
   async stop(graceSeconds: number): Promise<void> {
     this.#isDraining = true;
     await this.#heartbeat();
@@ -284,7 +284,7 @@ export class FleetWorker {
         onProgress: this.#reporter(task),
         log: this.log,
       });
-      // The GPU is lost and the process is about to exit.
+      // Take no more tasks once the GPU is lost: the process is about to exit.
       if (outcome === null) this.#isDraining = true;
       if (outcome === null || work.isAbandoned) return;
       await this.#recordEnd(work, outcome);
@@ -318,7 +318,7 @@ export class FleetWorker {
       if (isRenewed === 1) return;
       const current = await this.fleet.store.get(task.id);
       if (current?.claim === token) {
-        // Redis was unreachable for longer than the lease, but no worker has taken the task.
+        // Take the lease again: it expired while Redis was unreachable, but no other worker has taken the task.
         const lock = this.fleet.jobKey(route, task.id, ":lock");
         await this.fleet.redis.attempt(() =>
           this.fleet.redis.set(lock, token, "PX", this.fleet.leaseMs, "NX"),

@@ -54,7 +54,7 @@ export class Fleet {
   readonly #listener: Redis;
   #readySinceMs = performance.now();
   #recoveryTimer: NodeJS.Timeout | undefined;
-  /** The running inspection of all keys, and the next one. */
+  /** Inspections of all Redis keys: one may run, and one may wait for it. */
   #inspections: Promise<void> = Promise.resolve();
   #nextInspection: Promise<void> | undefined;
   #foundNothingAtMs = Number.NEGATIVE_INFINITY;

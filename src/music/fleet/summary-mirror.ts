@@ -29,7 +29,7 @@ export class SummaryMirror {
     private readonly redis: FleetRedis,
     private readonly readSummaries: (ids: readonly string[]) => Promise<(TaskSummary | undefined)[]>,
   ) {
-    // Redis may have lost the latest changes and reused their numbers.
+    // Read everything again after a reconnect: Redis may have lost the latest changes and reused their numbers.
     redis.on("ready", () => {
       this.#revision = null;
     });
@@ -63,7 +63,7 @@ export class SummaryMirror {
     const ids = isComplete
       ? changed
       : await this.redis.attempt(() => this.redis.zrange(keyOf("tasks"), "0", "-1"));
-    // If the connection is lost from here on, everything is read again.
+    // Set before the summaries are read: a reconnect resets it, and then everything is read again.
     this.#revision = latest;
     try {
       const summaries = await this.readSummaries(ids);

@@ -44,7 +44,7 @@ const announcementSchema = z.object({
       slot: z.number(),
       is_loaded: z.boolean(),
       is_turbo: z.boolean(),
-      /** Absent in announcements of older versions. */
+      /** Codebook size of the model; absent in announcements of older versions. */
       codebook_size: z.number().nullable().optional(),
       tasks: z.array(z.string()).readonly().nullable(),
       /** Fingerprint of the model's files; see `MusicEngine.fingerprint`. */
@@ -214,14 +214,14 @@ export class Workers {
   }
 }
 
-export function noWorker(what: string): HttpError {
+export function noWorker(action: string): HttpError {
   const headers = { "Retry-After": NO_WORKER_RETRY_SECONDS };
-  return new HttpError(503, `No worker of the fleet can ${what}; start one or retry later`, headers);
+  return new HttpError(503, `No worker of the fleet can ${action}; start one or retry later`, headers);
 }
 
-function unknown(parameter: string, asked: string | null, names: readonly string[]): RequestError {
+function unknown(parameter: string, requested: string | null, names: readonly string[]): RequestError {
   const list = names.length === 0 ? "none" : names.join(", ");
   return new RequestError(
-    `${parameter}: no worker of the fleet has ${JSON.stringify(asked)}; available: ${list}`,
+    `${parameter}: no worker of the fleet has ${JSON.stringify(requested)}; available: ${list}`,
   );
 }

@@ -31,7 +31,7 @@ export class Adapters {
       active_adapter: newest?.name ?? null,
       adapters: adapters.map(({ name }) => name),
       enabled_adapters: adapters.filter(({ enabled }) => enabled).map(({ name }) => name),
-      // Every adapter has a name of its own.
+      // Always false: every adapter has its own name.
       synthetic_default_mode: false,
     };
   }

@@ -26,15 +26,15 @@ export function selectSlot(slots: readonly SlotState[], model: string | null): S
  * Finds a model by exact name, or by the last part of the name, because clients prefix a vendor. A path, or a model in
  * another owner's folder, must match exactly. The built-in model replaces only a missing default, never a named model.
  */
-export function namedModel(models: readonly string[], asked: string): string | undefined {
-  if (models.includes(asked)) return asked;
+export function namedModel(models: readonly string[], requested: string): string | undefined {
+  if (models.includes(requested)) return requested;
   const own = models.filter((model) => !posix.dirname(model).includes(OWNER_SEPARATOR));
-  return own.find((model) => posix.basename(model) === posix.basename(asked));
+  return own.find((model) => posix.basename(model) === posix.basename(requested));
 }
 
 /** Like `namedModel`, but returns unknown names and absolute paths unchanged. */
-function installedModel(models: readonly string[], asked: string): string {
-  return isAbsolute(asked) ? asked : (namedModel(models, asked) ?? asked);
+function installedModel(models: readonly string[], requested: string): string {
+  return isAbsolute(requested) ? requested : (namedModel(models, requested) ?? requested);
 }
 
 const STARTED_AT_SECONDS = Math.floor(Date.now() / 1000);

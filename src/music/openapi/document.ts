@@ -19,7 +19,7 @@ export type Parameters =
 export interface Operation {
   tag: "Tasks" | "Text" | "Chat" | "Models" | "Adapters" | "Training" | "Data sets" | "Service";
   summary: string;
-  /** Longer text in Markdown: details that summary and schemas leave out. */
+  /** Description in Markdown, with the details that summary and schemas leave out. */
   description?: string;
   query?: Parameters;
   headers?: Readonly<Record<string, string>>;

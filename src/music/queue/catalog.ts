@@ -147,7 +147,7 @@ export class CatalogedStore implements TaskStore {
 
   async remove(id: string): Promise<void> {
     const summary = this.#summaries.get(id);
-    // Removed from the index first, so that a second call does not remove it too.
+    // Remove the task from the index first, so that a concurrent call does not remove it a second time.
     this.#summaries.delete(id);
     try {
       await this.store.remove(id);

@@ -357,7 +357,7 @@ export class EmbeddedQueue implements TaskQueue {
       onProgress: (progress) => this.events.emit("progress", task.id, progress, task.requestId),
       log: this.log,
     });
-    // The GPU is lost and the process is about to exit.
+    // Start no more tasks once the GPU is lost: the process is about to exit.
     if (outcome === null) this.#started = false;
     if (work.isAbandoned || outcome === null) return;
     if (job.seconds !== null) this.#statistics.jobFinished(job.seconds);

@@ -68,14 +68,14 @@ export class Retention {
 
   async forecast(ids: readonly string[]): Promise<RetentionForecast> {
     const { maxAgeSeconds, maxAudioBytes } = this.limits;
-    const asked = new Set(ids);
+    const requested = new Set(ids);
     const finished = await this.queue.finished();
     const bytes = finished.reduce((sum, task) => sum + task.audioBytes, 0);
     const expiries: RetentionForecast["expiries"] = {};
     let freedBytes = 0;
     for (const task of finished) {
       if (task.isFavorite) continue;
-      if (asked.has(task.id)) {
+      if (requested.has(task.id)) {
         const time = maxAgeSeconds > 0 ? (task.finishedAtMs as number) / 1000 + maxAgeSeconds : null;
         const isSized = maxAudioBytes > 0 && task.audioBytes > 0;
         const after_bytes = isSized ? Math.max(0, maxAudioBytes - bytes + freedBytes) : null;

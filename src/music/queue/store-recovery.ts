@@ -24,7 +24,7 @@ const checkProgram = fileURLToPath(
 const PARTIAL = "tasks-part-";
 
 interface Places {
-  /** The server's folder, which contains the other places. */
+  /** The server's folder, which contains `store` and `backup`. */
   directory: string;
   store: string;
   backup: string;
@@ -139,7 +139,7 @@ function parsed(line: string): Task | string | null {
 
 /** Renames the store's folder; null if there is none. */
 async function moveAside(store: string): Promise<string | null> {
-  // No dots: LMDB takes a name with an extension for a file.
+  // The name has no dot, because LMDB takes a name with an extension for a file.
   const stamp = new Date().toISOString().replaceAll(/[:.]/g, "-");
   const aside = `${store}-damaged-${stamp}`;
   try {

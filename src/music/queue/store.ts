@@ -9,7 +9,7 @@ export type TaskState = (typeof TASK_STATES)[number];
 /** Musical metadata as clients see it; null if unknown. */
 export interface SongMetas {
   bpm: number | null;
-  /** Length in seconds; null without music. */
+  /** Length of the song in seconds; null without music. */
   duration: number | null;
   genres: string;
   keyscale: string;
@@ -76,9 +76,9 @@ export interface TaskAdapter extends StoredAdapter, Omit<SongAdapter, "path"> {}
 export interface CallbackRecord {
   state: "pending" | "delivered" | "failed";
   attempts: number;
-  /** Why the last attempt failed. */
+  /** Why the last attempt to call back failed. */
   error?: string;
-  /** Time of the next attempt, on the system clock. */
+  /** Time of the next attempt to call back, on the system clock. */
   nextAtMs?: number;
 }
 
@@ -104,12 +104,12 @@ export interface Task {
   /** Client that submitted the task, and its turn; see `FairTurns`. Stored records name the client `share`. */
   share?: string;
   turn?: number;
-  /** In a fleet: the queue that holds the task, and the claim of the worker that runs it. */
+  /** Queue that holds the task, and claim of the worker that runs it; only in a fleet. */
   route?: string;
   claim?: string | undefined;
-  /** In a fleet: whether the worker must abort the task. */
+  /** Whether the worker must abort the task; only in a fleet. */
   isCancelled?: boolean;
-  /** In a fleet: the adapters of the song. `adapter` was written by older versions. */
+  /** Adapters of the song; only in a fleet. Older versions wrote `adapter`. */
   adapters?: TaskAdapter[];
   adapter?: TaskAdapter;
   diskFailures?: number;
@@ -132,7 +132,10 @@ export interface Task {
 export class DamagedRecordError extends Error {
   constructor(
     readonly taskId: string,
-    /** Bytes that fail the checksum, a newer format, or a record lost when the store was damaged. */
+    /**
+     * corrupt: the bytes fail the checksum. newer: a later version wrote it. lost: it was lost when the store was
+     * damaged.
+     */
     readonly kind: "corrupt" | "newer" | "lost",
     reason: string,
   ) {

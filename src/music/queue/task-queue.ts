@@ -69,7 +69,7 @@ export interface LiveState {
 
 /** A worker process, as it last announced itself. */
 export interface WorkerStatus {
-  /** Unique name in the fleet. */
+  /** Name of the worker, unique in the fleet. */
   name: string;
   version: string;
   device: string;

@@ -19,7 +19,7 @@ const ABORT_SECONDS = 1;
 export type Outcome =
   | { state: "succeeded"; result: SongResult; progress: 1 }
   | { state: "failed"; error: string; progress: number }
-  /** The task was requeued. */
+  /** The run did not finish, and the task was requeued. */
   | { state: "queued"; why: "shutdown" | "disk-full"; cause: unknown };
 
 export interface RunOptions {

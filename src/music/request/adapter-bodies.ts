@@ -7,7 +7,7 @@ import { lokrParameters, loraParameters } from "../../engine/training-parameters
 import {
   finiteNumber,
   flag,
-  off,
+  offByDefault,
   oneOf,
   optionalText,
   parameter,
@@ -80,7 +80,7 @@ export const parseLoraTraining = strictParser({
   ),
   useFp8: parameter(
     "use_fp8",
-    off,
+    offByDefault,
     "Accepted without effect: frozen weights keep the precision of the model.",
   ),
 });
@@ -109,12 +109,12 @@ export const parseAdapterExport = strictParser({
   ),
   foldAlpha: parameter(
     "fold_alpha",
-    off,
+    offByDefault,
     "Multiplies the scale into the weights, for programs that do not read the scale.",
   ),
   comfySingleFile: parameter(
     "comfy_single_file",
-    off,
+    offByDefault,
     "Writes a single file, comfy_lora.safetensors, for ComfyUI and acestep.cpp.",
   ),
 });

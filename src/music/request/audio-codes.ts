@@ -3,7 +3,7 @@ import { z } from "zod";
 import { describe } from "../../parameters.js";
 import { RequestError } from "../errors.js";
 
-/** Largest codebook size of the public models; assumed for a model that was never loaded. */
+/** Codebook size assumed for a model that was never loaded: the largest of the public models. */
 const MAX_CODEBOOK_SIZE = 64_000;
 /** Maximum codes per song: ten minutes at 5 codes per second. */
 const MAX_CODES = 3000;

@@ -90,7 +90,7 @@ function lastUserMessage(messages: unknown): Message {
   const parts = content.filter(isObject);
   const texts = parts.flatMap(({ type, text }) => (type === "text" && typeof text === "string" ? text : []));
   const audio = parts.flatMap(({ type, input_audio }) => (type === "input_audio" ? input_audio : []));
-  // The first is the source, the second the timbre reference.
+  // The first recording is the source, the second the timbre reference.
   return { text: texts.join("\n").trim(), audio: audio.slice(0, 2).map(recordingOf) };
 }
 

@@ -4,7 +4,7 @@ import {
   finiteNumber,
   flag,
   lyricsText,
-  off,
+  offByDefault,
   oneOf,
   optionalText,
   parameter,
@@ -96,23 +96,23 @@ export type SampleChange = ReturnType<typeof parseSampleChange>;
 
 export const parsePreparation = strictParser({
   outputDir: parameter("output_dir", requiredText, "Output directory of prepared samples."),
-  skipExisting: parameter("skip_existing", off, "Keep existing files."),
+  skipExisting: parameter("skip_existing", offByDefault, "Keep existing files."),
 });
 
 /** Chunk and batch sizes of other servers are ignored: samples are labeled one at a time. */
 export const parseLabeling = strictParser({
-  skipMetas: parameter("skip_metas", off, "Keep tempo, key and metre."),
+  skipMetas: parameter("skip_metas", offByDefault, "Keep tempo, key and metre."),
   formatLyrics: parameter(
     "format_lyrics",
-    off,
+    offByDefault,
     "Rewrite the existing lyrics, and write the caption from them.",
   ),
   transcribeLyrics: parameter(
     "transcribe_lyrics",
-    off,
+    offByDefault,
     "Transcribe the lyrics from the audio, replacing existing ones.",
   ),
-  onlyUnlabeled: parameter("only_unlabeled", off, "Skip samples that have a caption."),
+  onlyUnlabeled: parameter("only_unlabeled", offByDefault, "Skip samples that have a caption."),
   lmModelPath: generationSchema.shape.lmModelPath,
   savePath: parameter(
     "save_path",

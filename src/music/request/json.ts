@@ -17,13 +17,13 @@ const MAX_SAFE_DIGITS = 15;
 
 /**
  * Parses JSON. Integers beyond the safe range become strings of digits, as forms send them.
- * @param what name of the text, for errors
+ * @param name name of the text, for errors
  * @throws SyntaxError for invalid JSON, RequestError if it is nested too deep or has too many values
  */
-export function parseClientJson(text: string, what: string): unknown {
+export function parseClientJson(text: string, name: string): unknown {
   const { depth, values } = measureJson(text);
-  if (depth > MAX_DEPTH) throw new RequestError(`${what} must nest at most ${MAX_DEPTH} levels deep`);
-  if (values > MAX_VALUES) throw new RequestError(`${what} must hold at most ${MAX_VALUES} values`);
+  if (depth > MAX_DEPTH) throw new RequestError(`${name} must nest at most ${MAX_DEPTH} levels deep`);
+  if (values > MAX_VALUES) throw new RequestError(`${name} must hold at most ${MAX_VALUES} values`);
   return JSON.parse(quoteUnsafeIntegers(text));
 }
 
@@ -52,9 +52,9 @@ function integerAt(text: string, at: number): string {
 }
 
 /** Like `parseClientJson`, but returns undefined for invalid JSON. */
-export function readClientJson(text: string, what: string): unknown {
+export function readClientJson(text: string, name: string): unknown {
   try {
-    return parseClientJson(text, what);
+    return parseClientJson(text, name);
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;

@@ -20,7 +20,7 @@ export interface Lora {
 export interface RequestedAdapter extends Pick<SongAdapter, "scale" | "doraEpsilon"> {
   path: string | null;
   name: string | null;
-  /** In a fleet, set when the task is accepted: files in the object store. */
+  /** Files of the adapter in the object store. Set in a fleet, when the task is accepted. */
   stored?: StoredAdapter;
 }
 

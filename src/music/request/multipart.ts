@@ -183,7 +183,7 @@ class MultipartReader {
   #fail(error: unknown): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
-    // Deferred: the parser cannot be destroyed inside its own call.
+    // Destroy the parser later, because it cannot be destroyed inside its own call.
     process.nextTick(() => this.#parser.destroy(new Error("aborted")));
   }
 }

@@ -201,7 +201,7 @@ function statedIn(needs: RecordingNeeds & GenerationParameters, warnings: string
   return statedFacts(words, needs, isWholeSong, warnings);
 }
 
-/** Checks intervals, that to repaint as far as possible without the source. */
+/** Checks the repaint window and the guidance interval. The length of the source is not known yet. */
 function checkIntervals(parameters: GenerationParameters): void {
   const { taskType, repaintingStartSeconds: start, repaintingEndSeconds: end } = parameters;
   if ((taskType === "repaint" || taskType === "lego") && end !== null && start >= end) {

@@ -20,9 +20,9 @@ export function parametersOf({ request, state }: Pick<Task, "request" | "state">
     const value = settled[key];
     if (value !== undefined && value !== null) fields[namesOf(type)[0]] = value;
   }
-  // The callback belongs to the original client.
+  // Omit the callback: it belongs to the client of the original task.
   delete fields.callback_url;
-  // Extracting codes uses no seed.
+  // Omit seeds if the task only extracts codes, which uses none.
   if (request.analysis !== "codes") {
     fields.use_random_seed = false;
     fields.seed = request.seeds;

@@ -14,7 +14,7 @@ import {
   integer,
   lyricsText,
   namesOf,
-  off,
+  offByDefault,
   oneOf,
   optionalText,
   parameter,
@@ -67,7 +67,7 @@ export const generationSchema = z.object({
   ),
   thinking: parameter(
     "thinking",
-    off,
+    offByDefault,
     "Let the language model plan the song as audio codes before rendering.",
   ),
   vocalLanguage: parameter(
@@ -77,26 +77,30 @@ export const generationSchema = z.object({
   ),
   timesLyrics: parameter(
     ["get_lrc", "getLrc", "lrc"],
-    off,
+    offByDefault,
     "Return lyric timestamps in `lrc` of the song, if the model supports them.",
   ),
   audioFormat,
   ...finishParameters.shape,
   getScores: parameter(
     ["get_scores", "getScores"],
-    off,
+    offByDefault,
     "Let the language model score how well each song fits caption, lyrics and metadata; returned in `scores`.",
   ),
-  sampleMode: parameter("sample_mode", off, "Let the language model write caption, lyrics and metadata."),
+  sampleMode: parameter(
+    "sample_mode",
+    offByDefault,
+    "Let the language model write caption, lyrics and metadata.",
+  ),
   sampleQuery: parameter(
     ["sample_query", "sampleQuery", "description", "desc"],
     trimmed.default(""),
     "Short description from which the language model writes caption, lyrics and metadata.",
   ),
-  /** `format` is this flag, not the audio format. */
+  /** The alias `format` means this flag; the audio format is `audio_format`. */
   useFormat: parameter(
     ["use_format", "useFormat", "format"],
-    off,
+    offByDefault,
     "Let the language model rewrite caption and lyrics in the format that the models were trained on.",
   ),
   model: parameter(
@@ -127,13 +131,17 @@ export const generationSchema = z.object({
     "Beats in a bar: 2, 3, 4, or 6 for 6/8.",
   ),
   audioDurationSeconds: audioDuration(DURATION_SECONDS_RANGE.min),
-  /** Not parsed yet; see audio-codes.ts. */
+  /** Audio codes as sent; audio-codes.ts parses them if they are used. */
   audioCodes: parameter(
     ["audio_code_string", "audioCodeString", "audio_codes"],
     codeItems.nullable().default(null),
     "Audio codes of the song, five per second: one text for all songs, or one per song. Used only with thinking or use_audio_codes.",
   ),
-  useAudioCodes: parameter("use_audio_codes", off, "Render audio_code_string without the language model."),
+  useAudioCodes: parameter(
+    "use_audio_codes",
+    offByDefault,
+    "Render audio_code_string without the language model.",
+  ),
 
   useRandomSeed: parameter(
     "use_random_seed",
@@ -210,7 +218,10 @@ export const generationSchema = z.object({
     flag.default(true),
     "Let the language model detect the language of the lyrics if vocal_language is unset.",
   ),
-  /** Without constraints, metadata that the model omits stay empty; a task fails if it omits all. */
+  /**
+   * Whether a grammar constrains the language model. Without it, metadata that the model omits stay empty; a task fails
+   * if all are omitted.
+   */
   constrainedDecoding: parameter(
     ["constrained_decoding", "constrainedDecoding", "constrained"],
     flag.default(true),
@@ -218,7 +229,7 @@ export const generationSchema = z.object({
   ),
   constrainedDecodingDebug: parameter(
     "constrained_decoding_debug",
-    off,
+    offByDefault,
     "Log constraints and output of the language model, including the client's words, at level info.",
   ),
   allowLmBatch: parameter(
@@ -259,7 +270,7 @@ export const generationSchema = z.object({
   ),
   returnLatents: parameter(
     ["return_latents", "returnLatents"],
-    off,
+    offByDefault,
     "Store the latents of each song; `latents` of the song is their URL. They save encoding when a later task edits the song.",
   ),
   trackName: parameter(
@@ -297,15 +308,19 @@ export const generationSchema = z.object({
     repaintWindows.default([]),
     "Several windows, such as [[10, 20], [45.5, 60]], replacing repainting_start and repainting_end. End null or 0: end of the source.",
   ),
-  analysisOnly: parameter("analysis_only", off, "Return metadata for caption and lyrics; makes no music."),
+  analysisOnly: parameter(
+    "analysis_only",
+    offByDefault,
+    "Return metadata for caption and lyrics; makes no music.",
+  ),
   fullAnalysisOnly: parameter(
     "full_analysis_only",
-    off,
+    offByDefault,
     "Return a description of the source; makes no music.",
   ),
   extractCodesOnly: parameter(
     "extract_codes_only",
-    off,
+    offByDefault,
     "Return the audio codes of the source; makes no music.",
   ),
 });
@@ -313,7 +328,7 @@ export const generationSchema = z.object({
 /** Turbo models are distilled to few steps. */
 export const MAX_TURBO_STEPS = 20;
 const turboInferenceSteps = inferenceSteps(MAX_TURBO_STEPS);
-/** No minimum if a source sets the length. */
+/** Duration without a minimum, for tasks whose source sets the length. */
 const anyAudioDuration = audioDuration(0);
 
 /** Schema with the ranges of a model family and task type. */

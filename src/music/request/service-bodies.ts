@@ -9,7 +9,7 @@ import {
   isObject,
   lyricsText,
   namesOf,
-  off,
+  offByDefault,
   oneOf,
   optionalText,
   parameter,
@@ -149,7 +149,7 @@ export const sampleRequestSchema = z.object({
     trimmed.default(""),
     "Short description of the song.",
   ),
-  instrumental: parameter("instrumental", off, "Song without vocals."),
+  instrumental: parameter("instrumental", offByDefault, "Song without vocals."),
   language: parameter(["vocal_language", "language"], language),
   temperature,
 });
@@ -229,7 +229,7 @@ export const parseRemoval = strictParser({
 });
 
 /** Query of GET /v1/retention. */
-export const parseForecast = strictParser({
+export const parseRetentionQuery = strictParser({
   ids: parameter("task_ids", idList.default([]), "Tasks whose removal is forecast, comma-separated."),
 });
 
@@ -291,7 +291,7 @@ function readTaskMarks(fields: Fields) {
 export const parseModelSwitch = strictParser({
   model: parameter("model", optionalText, "Name of the model; unset: the model of the slot."),
   slot: parameter("slot", within(strictInteger, 1, 3).default(1), "Slot to load the model into."),
-  initLanguageModel: parameter(["init_llm"], off, "Also load the language model."),
+  initLanguageModel: parameter(["init_llm"], offByDefault, "Also load the language model."),
   languageModel: lmModelPath,
 });
 

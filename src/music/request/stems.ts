@@ -24,9 +24,9 @@ export function normalizeTracks(
   const classes = trackClasses.flatMap((text) => text.split(/[,|]/)).flatMap((text) => text.trim() || []);
   if (taskType === "complete") return { trackClasses: namesOf(classes, taskType) };
   if (!makesStems(taskType)) return {};
-  const asked = trackName === "" ? classes : [trackName];
-  const wantsAll = taskType === "extract" && asked.some((name) => name.toLowerCase() === ALL);
-  const names = wantsAll ? [...STEMS] : namesOf(asked, taskType);
+  const requested = trackName === "" ? classes : [trackName];
+  const wantsAll = taskType === "extract" && requested.some((name) => name.toLowerCase() === ALL);
+  const names = wantsAll ? [...STEMS] : namesOf(requested, taskType);
   if (trackName !== "" && !wantsAll) return { trackName: names[0] as string, trackClasses: [] };
   if (names.length > 0) return { trackName: "", trackClasses: names, batchSize: names.length };
   warnings.push(`${taskType} has no stem: set track_name, or track_classes for several, to ${list()}`);

@@ -78,7 +78,7 @@ function readJsonList(value: unknown, what: string): unknown[] | undefined {
   return readClientJson(value, what) as unknown[] | undefined;
 }
 
-/** Start and end in seconds; null: end of the source. */
+/** A window: start and end in seconds; an end of null: end of the source. */
 type RepaintWindow = [start: number, end: number | null];
 
 const MAX_WINDOWS = 32;
@@ -126,7 +126,7 @@ const TIME_SIGNATURES = new Map(
 
 const INT32_MAX = 2 ** 31 - 1;
 
-/** Earlier results used `N/A` for an unknown key. */
+/** Musical key. `N/A`, which earlier results contain, means unknown. */
 export const keyScale = trimmed
   .transform((key) => (key.toUpperCase() === "N/A" ? "" : key))
   .meta({ type: "string" });

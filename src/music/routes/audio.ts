@@ -168,7 +168,7 @@ async function sendAudio(
     return;
   }
   if (failure.status === 416) {
-    // Content-Range is set already; no body.
+    // The response has no body; Content-Range is set already.
     response.removeHeader("Content-Disposition");
     response.status(416).end();
     return;

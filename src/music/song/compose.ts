@@ -100,7 +100,7 @@ async function sample(context: SongContext, lm: LanguageModelInfo, song: Composi
   const query = example?.caption ?? request.sampleQuery;
   const seed = planningSeed(request);
   const hints = parseQueryHints(query);
-  // The query is parsed here, because the request's facts do not include those of a built-in example.
+  // Parse the query here, because the request's facts do not include the facts of a built-in example.
   const known = withStatedFacts(song.metadata, statedFacts(query, song.metadata, true, warnings), seed);
   // Clients send "en" by default; with sample_query it counts as no preference.
   const preference = song.language === DEFAULT_LANGUAGE ? null : song.language;
@@ -211,7 +211,7 @@ interface Draft {
 function draftOf(context: SongContext, song: Composition): Draft {
   const { request } = context;
   const clientCodes = request.audioCodes?.map((codes) => Int32Array.from(codes)) ?? null;
-  // Other tasks have source audio, which codes would replace.
+  // Codes are written for text2music only: in other tasks they would replace the source audio.
   const writeCodes = request.thinking && request.taskType === "text2music" && clientCodes === null;
   return { context, song, clientCodes, writeCodes };
 }
@@ -317,7 +317,7 @@ function namedLanguage(language: string | null): string | null {
   return language === null || language === UNKNOWN_LANGUAGE ? null : language;
 }
 
-/** Blank, `[inst]` or `[instrumental]`, case-insensitive. */
+/** Whether the lyrics are blank, `[inst]` or `[instrumental]` in any letter case. */
 export function isInstrumental(lyrics: string): boolean {
   return lyrics.trim() === "" || isInstrumentalTag(lyrics);
 }

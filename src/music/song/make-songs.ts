@@ -202,7 +202,7 @@ async function finishSong(context: SongContext, parts: SongParts) {
   };
 }
 
-/** Writes the latents beside a song, whose file is deleted if that fails. */
+/** Writes the latents of a song beside its audio file. If that fails, the audio file is deleted. */
 async function storeLatents(
   { latents: [latents] }: Rendering,
   { name, path }: { name: string; path: string },

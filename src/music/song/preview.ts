@@ -16,7 +16,7 @@ const PIECE_SAMPLES = 16_384;
 const PEAK_AMPLITUDE = 10 ** (-1 / 20);
 
 interface Part {
-  /** Interleaved stereo. */
+  /** Samples of the part, interleaved stereo. */
   audio: Float32Array;
   gain: number;
 }
@@ -59,7 +59,7 @@ export class Preview {
     this.#changes.emit("change");
   }
 
-  /** Called when decoding is finished. */
+  /** Marks the audio as complete, once decoding is finished. */
   complete(): void {
     this.#isComplete = true;
     this.#changes.emit("change");
@@ -106,7 +106,7 @@ export class Preview {
     }
   }
 
-  /** Separate function, so that a suspended generator holds no reference to a part. */
+  /** Encodes a piece of a part. A separate function, so that the suspended generator holds no reference to the part. */
   #encoded(index: number, begin: number, fromGain: number): Uint8Array {
     const { audio, gain } = this.#parts[index] as Part;
     return int16Of(audio.subarray(begin, begin + PIECE_SAMPLES), fromGain, gain);

@@ -25,7 +25,7 @@ export type JobStep =
 interface Stage {
   from: number;
   to: number;
-  /** Shown as `stage`; clients match these words. */
+  /** Name of the step, shown as `stage`; clients match these words. */
   name: string;
   /** Start of the progress line; clients match "processing source", "LLM usage", "DiT diffusion", "decoding", "saving". */
   label: string;

@@ -32,11 +32,11 @@ export class RequestedAdapters {
    * @throws EngineError ADAPTER for an unknown name or a path without an adapter, UnsafePathError, StoreError
    */
   async resolveAll(
-    asked: readonly RequestedAdapter[],
+    requested: readonly RequestedAdapter[],
     loaded: () => Promise<AdapterState>,
   ): Promise<RequestedAdapter[]> {
     const resolved: RequestedAdapter[] = [];
-    for (const one of asked) {
+    for (const one of requested) {
       resolved.push(
         one.path === null ? fromLoaded(one, await loaded()) : await this.#fromFiles(one, one.path),
       );
@@ -61,18 +61,18 @@ export class RequestedAdapters {
     return withRest(found, await signatureOf(found));
   }
 
-  async #fromFiles(asked: RequestedAdapter, path: string): Promise<RequestedAdapter> {
+  async #fromFiles(requested: RequestedAdapter, path: string): Promise<RequestedAdapter> {
     const found = await this.resolve(path);
-    const resolved = { ...asked, path: found, name: asked.name ?? basename(found) };
+    const resolved = { ...requested, path: found, name: requested.name ?? basename(found) };
     if (this.isShared) return { ...resolved, stored: await this.storage.publish(found) };
     await signatureOf(found);
     return resolved;
   }
 }
 
-function fromLoaded(asked: RequestedAdapter, state: AdapterState): RequestedAdapter {
-  const { path, doraEpsilon, digest, files, entry }: Loaded = findAdapter(state, asked.name as string);
-  const resolved = { ...asked, path, doraEpsilon };
+function fromLoaded(requested: RequestedAdapter, state: AdapterState): RequestedAdapter {
+  const { path, doraEpsilon, digest, files, entry }: Loaded = findAdapter(state, requested.name as string);
+  const resolved = { ...requested, path, doraEpsilon };
   const isStored = digest !== undefined && files !== undefined && entry !== undefined;
   return isStored ? { ...resolved, stored: { digest, files, entry } } : resolved;
 }

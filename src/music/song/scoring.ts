@@ -1,7 +1,7 @@
 /** Scores of a song (`get_scores`): how well it fits caption, lyrics and metadata. */
 import type { LanguageModelInfo, PlanarAudio, SongScores } from "../../engine/types.js";
 import type { PlannedComposition } from "./compose.js";
-import { installedName, type SongContext } from "./song-context.js";
+import { installedLanguageModel, type SongContext } from "./song-context.js";
 
 export interface Scoring {
   /** Scores of the song; null if they were not requested or scoring failed. */
@@ -26,7 +26,7 @@ export async function scoreSong(
   if (!request.getScores) return { scores: null, noScoresReason: null };
   const { renderCaption: caption, lyrics, language, metadata } = song;
   try {
-    const languageModel = lm?.name ?? installedName(engine, request.lmModelPath, warnings);
+    const languageModel = lm?.name ?? installedLanguageModel(engine, request.lmModelPath, warnings);
     const { name } = lm ?? (await engine.prepareLanguageModel(languageModel, { signal }));
     const [codes] = song.audioCodes ?? [];
     const audioCodes = codes ?? (await engine.encodeCodes(slot, audio, { signal }));

@@ -139,7 +139,7 @@ export async function provideLanguageModel(context: SongContext): Promise<Langua
   if (!takesLanguageModel(request)) return null;
   const isNeeded = needsLanguageModel(request);
   if (!isNeeded && !usesLmByDefault) return null;
-  const name = installedName(engine, request.lmModelPath, warnings);
+  const name = installedLanguageModel(engine, request.lmModelPath, warnings);
   try {
     return await engine.prepareLanguageModel(name, { signal, onProgress: context.progress.enter("load") });
   } catch (error) {
@@ -161,21 +161,25 @@ export async function checkTextLength(engine: MusicEngine, request: GenerationRe
   const plans = request.analysis === "metadata" || (writeCodes && !writesSheet);
   if (!plans && !writesSheet) return;
   await engine.checkTextLength({
-    languageModel: installedName(engine, request.lmModelPath, []),
+    languageModel: installedLanguageModel(engine, request.lmModelPath, []),
     fields: writesSheet ? { sample_query: sampleQuery } : { prompt, lyrics },
     codesSeconds: writeCodes && !writesSheet ? (request.audioDurationSeconds ?? 0) : null,
   });
 }
 
 /** Installed language model with the requested name or path; null for the default. */
-export function installedName(engine: MusicEngine, asked: string | null, warnings: string[]): string | null {
-  if (asked === null) return null;
+export function installedLanguageModel(
+  engine: MusicEngine,
+  requested: string | null,
+  warnings: string[],
+): string | null {
+  if (requested === null) return null;
   const names = engine.languageModels().map((model) => model.name);
-  const lastComponent = asked.slice(asked.lastIndexOf("/") + 1);
-  const installed = names.find((name) => name === asked) ?? names.find((name) => name === lastComponent);
+  const lastComponent = requested.slice(requested.lastIndexOf("/") + 1);
+  const installed = names.find((name) => name === requested) ?? names.find((name) => name === lastComponent);
   if (installed !== undefined) return installed;
   warnings.push(
-    `lm_model_path ${JSON.stringify(asked)} is not installed; the default language model was used`,
+    `lm_model_path ${JSON.stringify(requested)} is not installed; the default language model was used`,
   );
   return null;
 }

@@ -1,7 +1,7 @@
 /** Titles of songs, and the names of their files. */
 import type { GenerationRequest } from "../request/schema.js";
 
-/** With version and extension a name then fits into the 255 bytes of file systems in any script. */
+/** Maximum characters of a title, so that a file name with version and extension fits into 255 bytes in any script. */
 const MAX_TITLE = 56;
 /** Characters that some operating system does not allow in file names. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are not allowed either

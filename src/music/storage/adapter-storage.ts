@@ -35,7 +35,7 @@ export class AdapterStorage {
     return { digest: digestOf(JSON.stringify([entry, files])), files, entry };
   }
 
-  /** As `withAdapter`, for several adapters. */
+  /** Like `withAdapter`, but for several adapters. */
   async withAdapters<T extends StoredAdapter, R>(
     adapters: readonly T[],
     work: (loaded: (T & { path: string })[]) => Promise<R>,

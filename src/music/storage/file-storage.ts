@@ -14,7 +14,7 @@ const COPY_AGE_MS = 24 * 60 * 60_000;
 export class FileStorage {
   constructor(
     readonly directory: string,
-    /** Null: the folder is the only storage, local or shared by several machines. */
+    /** Object store behind the folder. Null: the folder is the only storage, local or shared by several machines. */
     readonly store: ObjectStore | null,
     private readonly prefix: string,
     /** Where new files are written before they are copied, so that they survive a loss of the shared folder. */

@@ -78,7 +78,7 @@ export class ObjectStore {
 
   /** @throws StoreError, as all of these methods do */
   async put(name: string, path: string): Promise<void> {
-    await this.#asked(async () => {
+    await this.#send(async () => {
       const file = await open(path);
       try {
         const { size } = await file.stat();
@@ -94,14 +94,14 @@ export class ObjectStore {
   }
 
   async putText(name: string, text: string): Promise<void> {
-    await this.#asked(() =>
+    await this.#send(() =>
       this.client.send(new this.s3.PutObjectCommand({ ...this.#key(name), Body: text })),
     );
   }
 
   /** Size and date of an object; null if there is no such object. */
   async head(name: string): Promise<StoredObject | null> {
-    return this.#asked(async () => {
+    return this.#send(async () => {
       const found = await this.client.send(new this.s3.HeadObjectCommand(this.#key(name))).catch(absent);
       if (found === null) return null;
       return { bytes: found.ContentLength ?? 0, modifiedMs: found.LastModified?.getTime() ?? 0 };
@@ -109,7 +109,7 @@ export class ObjectStore {
   }
 
   async read(name: string, range: ByteRange | null = null): Promise<Readable | null> {
-    return this.#asked(async () => {
+    return this.#send(async () => {
       const Range = range === null ? undefined : `bytes=${range.start}-${range.end}`;
       const found = await this.client
         .send(new this.s3.GetObjectCommand({ ...this.#key(name), Range }))
@@ -124,21 +124,21 @@ export class ObjectStore {
     if (content === null) return false;
     await mkdir(dirname(path), { recursive: true });
     await writeAtomically(path, (partial) =>
-      this.#asked(() => pipeline(content, createWriteStream(partial, { flags: "wx", mode: 0o600 }))),
+      this.#send(() => pipeline(content, createWriteStream(partial, { flags: "wx", mode: 0o600 }))),
     );
     return true;
   }
 
   /** Removes an object. Succeeds if there is no such object. */
   async remove(name: string): Promise<void> {
-    await this.#asked(() => this.client.send(new this.s3.DeleteObjectCommand(this.#key(name))));
+    await this.#send(() => this.client.send(new this.s3.DeleteObjectCommand(this.#key(name))));
   }
 
   /** Objects whose names start with `prefix`. */
   async *list(prefix: string): AsyncGenerator<StoredObject & { name: string }> {
     let ContinuationToken: string | undefined;
     do {
-      const page = await this.#asked(() =>
+      const page = await this.#send(() =>
         this.client.send(
           new this.s3.ListObjectsV2Command({
             Bucket: this.bucket,
@@ -157,23 +157,23 @@ export class ObjectStore {
   /** A URL that anyone can use for an hour, with this HTTP method only. */
   async signedUrl(name: string, disposition: string, method: "GET" | "HEAD" = "GET"): Promise<string> {
     const { getSignedUrl } = await import("@aws-sdk/s3-request-presigner");
-    const asked = {
+    const target = {
       ...this.#key(name),
       ResponseContentDisposition: disposition,
       ResponseContentType: contentTypeOf(name),
     };
     const { GetObjectCommand, HeadObjectCommand } = this.s3;
-    const command = method === "HEAD" ? new HeadObjectCommand(asked) : new GetObjectCommand(asked);
-    return this.#asked(() => getSignedUrl(this.client, command, { expiresIn: URL_SECONDS }));
+    const command = method === "HEAD" ? new HeadObjectCommand(target) : new GetObjectCommand(target);
+    return this.#send(() => getSignedUrl(this.client, command, { expiresIn: URL_SECONDS }));
   }
 
   #key(name: string) {
     return { Bucket: this.bucket, Key: this.prefix + name };
   }
 
-  async #asked<T>(ask: () => Promise<T>): Promise<T> {
+  async #send<T>(request: () => Promise<T>): Promise<T> {
     try {
-      return await ask();
+      return await request();
     } catch (error) {
       if (error instanceof Error && "code" in error && error.code === "ENOSPC") throw error;
       throw new StoreError("UNREACHABLE", refusal(this.location, error), { cause: error });

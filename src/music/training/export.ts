@@ -11,9 +11,9 @@ import { CONFIG_NAME, SINGLE_FILE_NAME, WEIGHTS_NAME, writePortableLora } from "
 /** Folder of a LoRA's files in a run's output. Many programs expect them one level higher. */
 const PEFT_FOLDER = "adapter";
 const ADAPTER_FILES = [WEIGHTS_NAME, "lokr_weights.safetensors", SINGLE_FILE_NAME];
-/** All files that an exported adapter can have. */
+/** Names of all files that an exported adapter can have. */
 const EXPORT_NAMES = new Set([...ADAPTER_FILES, CONFIG_NAME, "training_info.json", PEFT_FOLDER]);
-/** Needed only to resume training, and larger than the adapter. */
+/** Trainer state, which exports leave out: it is needed only to resume training, and larger than the adapter. */
 const STATE_FILE = /^training_state\./;
 /** Checkpoint folder of an epoch, or of a stop within an epoch. */
 const CHECKPOINT_FOLDER = /^(stopped_)?epoch_(\d+)_(?:step_(\d+))?/;

@@ -22,7 +22,7 @@ export interface PortableForm {
 /** A tensor in float32, row-major. */
 interface Tensor {
   shape: readonly number[];
-  /** Read lazily, to avoid holding the adapter in memory twice. */
+  /** Reads the values when called, to avoid holding the adapter in memory twice. */
   values: () => Float32Array;
 }
 
@@ -96,7 +96,7 @@ async function readLora(folder: string): Promise<Lora> {
       throw new RequestError(`${WEIGHTS_NAME}: ${name} has another rank than ${CONFIG_NAME} (${rank})`);
     }
     const [begin, end] = data_offsets;
-    // Copied because the values may be unaligned in the file.
+    // Copy the values, because they may be unaligned in the file.
     const values = () =>
       new Float32Array(new Uint8Array(bytes.subarray(dataBegin + begin, dataBegin + end)).buffer);
     tensors.set(name, { shape, values });

@@ -7,9 +7,9 @@ export interface RunPlan {
   adapterType: AdapterDesign["kind"];
   /** Directory of sample files, as sent by the client. */
   tensorDir: string;
-  /** Absolute path. */
+  /** Absolute path of the run's output directory. */
   outputDirectory: string;
-  /** Sent in the response to the start request. */
+  /** Parameters of the run, as the response to the start request shows them. */
   config: object;
   epochs: number;
   gradientCheckpointing: boolean;

@@ -13,7 +13,7 @@ import {
   valuesOf,
 } from "../../engine/training-parameters.js";
 import type { MusicEngine } from "../../engine/types.js";
-import { firstOf, namesOf } from "../../parameters.js";
+import { abbreviateList, namesOf } from "../../parameters.js";
 import { isDirectory } from "../../system/directory-lock.js";
 import type { Logger } from "../../system/log.js";
 import { discoverSamples } from "../dataset/sample-set.js";
@@ -156,7 +156,7 @@ export class AdapterTrainer {
 
 function skippedNotice(skipped: readonly string[]): string[] {
   if (skipped.length === 0) return [];
-  return [`The manifest names missing files: ${firstOf(skipped)}`];
+  return [`The manifest names missing files: ${abbreviateList(skipped)}`];
 }
 
 /** Error response to a start if the run fails before its first step. */

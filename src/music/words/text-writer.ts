@@ -17,7 +17,7 @@ import { statedFacts, withStatedFacts } from "../song/stated-facts.js";
 /** One text at a time, so that a song waits for at most one text before it gets the language model. */
 const TURNS = { places: 1, placesPerAddress: 1, waitingPerAddress: 64, retryAfterSeconds: 10 };
 
-/** Response of both endpoints. */
+/** Response of /format_input and /v1/create_sample. */
 export type WrittenText = z.output<typeof songSheet>;
 
 type Writing = { sampling: SamplingOptions; seed: number };
@@ -74,7 +74,7 @@ export class TextWriter {
     return this.#turns.run({ ...caller, ...call }, async () => {
       await readyLanguageModel(this.engine, call);
       const sheet = await write(metadata, { sampling, seed }, call).catch((error: unknown) => {
-        throw refusalOf(error);
+        throw mapPromptTooLong(error);
       });
       return answerOf(sheet, [...warnings, ...remarks]);
     });
@@ -96,8 +96,8 @@ async function answerOf(sheet: SongSheet, warnings: string[]): Promise<WrittenTe
   };
 }
 
-/** Maps a prompt that is too long to a 400. */
-export function refusalOf(error: unknown): unknown {
+/** Turns PROMPT_TOO_LONG into an HTTP 400; returns other errors unchanged. */
+export function mapPromptTooLong(error: unknown): unknown {
   const isTooLong = error instanceof EngineError && error.code === "PROMPT_TOO_LONG";
   return isTooLong ? new RequestError(error.message) : error;
 }

@@ -16,7 +16,7 @@ const taken: number[] = [];
 try {
   for (;;) taken.push(openSync("/dev/null", "r"));
 } catch {
-  // No descriptor is left.
+  // All descriptors are taken.
 }
 const measured = measureAudio({ path: recording, name: "src_audio", maxSeconds: 600 });
 const { status, detail, headers } = toHttpError(await measured.catch((error: unknown) => error));
@@ -25,7 +25,7 @@ let ended = 0;
 const encoding = encodeAudio({ audio, samplesPerChannel, sampleRate: 48_000, format: "mp3", path: song });
 const decoding = decodeAudio({ path: recording, name: "src_audio", maxSeconds: 600 });
 for (const work of [encoding, decoding]) work.finally(() => ended++).catch(() => {});
-// Long enough for encoding and decoding to retry the start of ffmpeg.
+// Wait until encoding and decoding have retried the start of ffmpeg.
 await sleep(500);
 const endedEarly = ended;
 for (const descriptor of taken) closeSync(descriptor);

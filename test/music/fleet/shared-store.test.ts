@@ -58,7 +58,7 @@ describe("the store of a fleet", () => {
     );
     expect(other).to.include("which uses s3://songs");
     expect(await refusal(enter(second, "s3://songs"))).to.include("this server sees other files there");
-    // This key normally expires soon after the last server has stopped.
+    // Delete the key instead of waiting for it: it expires soon after the last server has stopped.
     await server.forget("carillon:store");
     await enter(second, "s3://other");
   });

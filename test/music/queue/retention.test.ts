@@ -168,7 +168,7 @@ describe("AudioFiles of several servers", () => {
     const twoDaysAgo = Date.now() / 1000 - 2 * 24 * 60 * 60;
     for (const name of old) utimesSync(files.pathOf(name), twoDaysAgo, twoDaysAgo);
     const { now } = Date;
-    // This machine's clock is ahead of the file server's.
+    // Simulates a machine whose clock is ahead of the file server's.
     Date.now = () => now() + 3 * 24 * hourMs;
     try {
       await files.removeAbandoned();

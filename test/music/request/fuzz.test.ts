@@ -92,7 +92,7 @@ describe("request parsers under random input", () => {
     });
   }
 
-  it("give the same result every time, and for values sent as text", () => {
+  it("parse a value the same way whether it is sent as JSON or as text", () => {
     const scalar = fc.oneof(
       fc.integer({ min: -5, max: 700 }),
       fc.boolean(),
@@ -563,7 +563,7 @@ describe("a live server under attack", () => {
     );
   });
 
-  it("answers broken or hostile parts or closes the connection", async () => {
+  it("answers broken and hostile multipart parts, or closes the connection", async () => {
     const piece = fc.oneof(
       {
         weight: 3,

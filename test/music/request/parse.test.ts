@@ -88,7 +88,7 @@ describe("generation requests", () => {
     expect(parse({ vocal_language: "en" }).vocalLanguage).to.equal("en");
   });
 
-  it("survive JSON unchanged", () => {
+  it("are the same after a JSON round trip", () => {
     const request = parse({ timesteps: "1,0.5", use_audio_codes: true, audio_codes: "1,2" });
     expect(JSON.parse(JSON.stringify(request))).to.deep.equal(request);
   });

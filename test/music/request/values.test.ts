@@ -526,7 +526,7 @@ describe("values of generation requests", () => {
     }
 
     for (const value of ["no codes", "<|audio_code_|>", ["1", ""], [{}], {}, true, "1,".repeat(3001)]) {
-      it(`refuse ${JSON.stringify(value).slice(0, 30)} only if they are used`, () => {
+      it(`are refused as ${JSON.stringify(value).slice(0, 30)}, but only if they are used`, () => {
         for (const asking of [{ thinking: true }, { use_audio_codes: true }]) {
           expect(refusal({ audio_code_string: value, ...asking })).to.match(/^audio_code_string must hold/);
         }
@@ -736,7 +736,7 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("for analysis need a source, except analysis_only; if several flags are set, only the cheapest analysis is made", () => {
+    it("for analysis need a source, except analysis_only; the cheapest of several analyses is made", () => {
       expect(refusal({ extract_codes_only: true })).to.match(/^extract_codes_only needs a source/);
       expect(refusal({ full_analysis_only: true })).to.match(/^full_analysis_only needs a source/);
       const source = { src_audio_path: "a.wav" };

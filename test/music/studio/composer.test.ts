@@ -49,7 +49,8 @@ describe("the form of the studio", function () {
       await page.getByLabel("What to do").selectOption({ index });
       await tick();
     }
-    // These have no control: repaint windows are selected in the waveform, and there is only one language model backend.
+    // Two parameters have no control: repaint windows are selected in the waveform, and there is only one language
+    // model backend.
     expect([...wanted]).to.have.members(["repainting_windows", "lm_backend"]);
   });
 

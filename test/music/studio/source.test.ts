@@ -39,7 +39,7 @@ describe("recordings in the studio", function () {
     });
   }
 
-  it("can have several parts replaced, which are selected at any zoom", async () => {
+  it("can have several parts replaced; each is selected by dragging over the waveform, zoomed or not", async () => {
     const page = await studio.open();
     await button(page, "More of a short song").last().click();
     await button(page, "Edit").click();

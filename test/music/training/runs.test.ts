@@ -265,7 +265,7 @@ describe("training runs", () => {
       expect(existsSync(trainer.path("at-once/final"))).to.equal(false);
     });
 
-    it("leave the next run alone if their request turns out to be invalid @slow", async () => {
+    it("do not stop the next run if the stopped start was invalid anyway @slow", async () => {
       const { training } = server.service;
       const starting = training.startLora(parseLoraTraining({ ...shortRun, tensor_dir: "absent" }));
       training.stop();
