@@ -1,9 +1,11 @@
-/** Reads the header of a .safetensors file: names and shapes of tensors. */
+/** Reads the headers of weight files, and writes safetensors files. */
 import { closeSync, fstatSync, readSync } from "node:fs";
 import { isObject } from "../parameters.js";
 import { openRegularSync } from "../system/regular-file.js";
 
 const LENGTH_BYTES = 8;
+const FLOAT32_BYTES = 4;
+const HEADER_ALIGNMENT_BYTES = 8;
 /** Maximum header size of the format. */
 const MAX_HEADER_BYTES = 100_000_000;
 const MAX_GGUF_NAME_BYTES = 256;
@@ -44,6 +46,37 @@ function parse(text: string, dataBytes: number): WeightFile {
     ? Object.entries(metadata).map(([key, value]) => [key, String(value)])
     : [];
   return { shapes, types, metadata: Object.fromEntries(texts) };
+}
+
+/** A tensor in float32, row-major. */
+export interface FloatTensor {
+  shape: readonly number[];
+  /** Reads the values when called, to avoid holding all tensors in memory twice. */
+  values: () => Float32Array;
+}
+
+/** The bytes of a safetensors file, in pieces. */
+export function* safetensors(
+  tensors: ReadonlyMap<string, FloatTensor>,
+  metadata: Readonly<Record<string, string>>,
+): Generator<Uint8Array> {
+  let end = 0;
+  const entries = [...tensors].map(([name, { shape }]) => {
+    const begin = end;
+    end += shape.reduce((count, extent) => count * extent, FLOAT32_BYTES);
+    return [name, { dtype: "F32", shape, data_offsets: [begin, end] }];
+  });
+  const json = Buffer.from(JSON.stringify({ __metadata__: metadata, ...Object.fromEntries(entries) }));
+  const padding = -json.length & (HEADER_ALIGNMENT_BYTES - 1);
+  const length = Buffer.alloc(LENGTH_BYTES);
+  length.writeBigUInt64LE(BigInt(json.length + padding));
+  yield length;
+  yield json;
+  yield Buffer.alloc(padding, " ");
+  for (const tensor of tensors.values()) {
+    const { buffer, byteOffset, byteLength } = tensor.values();
+    yield new Uint8Array(buffer, byteOffset, byteLength);
+  }
 }
 
 /** Architecture of a GGUF file, which all writers put first; null if absent. @throws Error saying what is wrong */

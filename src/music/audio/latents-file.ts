@@ -6,6 +6,7 @@
 
 import { writeFile } from "node:fs/promises";
 import { SAMPLE_RATE, type SongLatents } from "../../engine/types.js";
+import { type FloatTensor, safetensors } from "../../engine/weight-file.js";
 import { isObject } from "../../parameters.js";
 import { writeAtomically } from "../../system/atomic-file.js";
 import { readRegular, UnusableFileError } from "../../system/regular-file.js";
@@ -23,27 +24,13 @@ export const LATENTS_EXTENSION = "safetensors";
 /** @returns the size of the file */
 export async function writeLatents(path: string, latents: SongLatents): Promise<number> {
   const { values, frames, samples, silentFrame } = latents;
-  const tensors = {
-    latents: { shape: [frames, values.length / frames], values },
-    ...(silentFrame !== null && { silence: { shape: [silentFrame.length], values: silentFrame } }),
-  };
-  const entries: Record<string, unknown> = {
-    __metadata__: { samples: String(samples), sample_rate: String(SAMPLE_RATE) },
-  };
-  let end = 0;
-  for (const [name, { shape, values }] of Object.entries(tensors)) {
-    const begin = end;
-    end += values.byteLength;
-    entries[name] = { dtype: "F32", shape, data_offsets: [begin, end] };
-  }
-  const text = JSON.stringify(entries);
-  const header = Buffer.from(text.padEnd(Math.ceil(text.length / VALUE_BYTES) * VALUE_BYTES));
-  const length = Buffer.alloc(LENGTH_BYTES);
-  length.writeBigUInt64LE(BigInt(header.length));
-  const data = Object.values(tensors).map(({ values: { buffer, byteOffset, byteLength } }) =>
-    Buffer.from(buffer, byteOffset, byteLength),
-  );
-  const bytes = Buffer.concat([length, header, ...data]);
+  const tensors = new Map<string, FloatTensor>([
+    ["latents", { shape: [frames, values.length / frames], values: () => values }],
+  ]);
+  if (silentFrame !== null)
+    tensors.set("silence", { shape: [silentFrame.length], values: () => silentFrame });
+  const metadata = { samples: String(samples), sample_rate: String(SAMPLE_RATE) };
+  const bytes = Buffer.concat([...safetensors(tensors, metadata)]);
   await writeAtomically(path, (partial) => writeFile(partial, bytes), { partial: `${path}.part` });
   return bytes.length;
 }

@@ -5,6 +5,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { type FloatTensor, safetensors } from "../../engine/weight-file.js";
 import { MAX_TEXT_BYTES, readRegular } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
 
@@ -19,24 +20,17 @@ export interface PortableForm {
   comfySingleFile: boolean;
 }
 
-/** A tensor in float32, row-major. */
-interface Tensor {
-  shape: readonly number[];
-  /** Reads the values when called, to avoid holding the adapter in memory twice. */
-  values: () => Float32Array;
-}
-
 interface Lora {
   config: Record<string, unknown>;
   rank: number;
   alpha: number;
-  tensors: Map<string, Tensor>;
+  tensors: Map<string, FloatTensor>;
 }
 
 /** The file is read at once; this is the maximum size of a Node buffer. */
 const MAX_WEIGHTS_BYTES = 2 ** 32;
-const FLOAT32_BYTES = 4;
-const HEADER_ALIGNMENT_BYTES = 8;
+/** What PyTorch writes. */
+const METADATA = { format: "pt" };
 const LORA_B = ".lora_B.weight";
 
 const empty = z.strictObject({}).optional();
@@ -73,11 +67,11 @@ export async function writePortableLora(
   await mkdir(target, { recursive: true });
   if (comfySingleFile) {
     const all = new Map([...shared, ...alphasOf(shared, sharedAlpha)]);
-    await writeFile(join(target, SINGLE_FILE_NAME), safetensors(all));
+    await writeFile(join(target, SINGLE_FILE_NAME), safetensors(all, METADATA));
     return;
   }
   const sharedConfig = { ...config, lora_alpha: sharedAlpha };
-  await writeFile(join(target, WEIGHTS_NAME), safetensors(shared));
+  await writeFile(join(target, WEIGHTS_NAME), safetensors(shared, METADATA));
   await writeFile(join(target, CONFIG_NAME), `${JSON.stringify(sharedConfig, null, 2)}\n`);
 }
 
@@ -90,7 +84,7 @@ async function readLora(folder: string): Promise<Lora> {
   const bytes = await readRegular(join(folder, WEIGHTS_NAME), MAX_WEIGHTS_BYTES);
   const dataBegin = 8 + Number(bytes.readBigUInt64LE());
   const { __metadata__: _, ...header } = parseJson(bytes.toString("utf8", 8, dataBegin), WEIGHTS_NAME);
-  const tensors = new Map<string, Tensor>();
+  const tensors = new Map<string, FloatTensor>();
   for (const [name, { shape, data_offsets }] of Object.entries(parse(headerSchema, header, WEIGHTS_NAME))) {
     if (shape[name.endsWith(LORA_B) ? 1 : 0] !== rank) {
       throw new RequestError(`${WEIGHTS_NAME}: ${name} has another rank than ${CONFIG_NAME} (${rank})`);
@@ -124,7 +118,7 @@ function parse<T>(schema: z.ZodType<T>, value: unknown, fileName: string): T {
   );
 }
 
-function scaled(tensors: Map<string, Tensor>, factor: number): Map<string, Tensor> {
+function scaled(tensors: Map<string, FloatTensor>, factor: number): Map<string, FloatTensor> {
   return new Map(
     [...tensors].map(([name, { shape, values }]) => {
       const isScaled = name.endsWith(LORA_B);
@@ -133,31 +127,11 @@ function scaled(tensors: Map<string, Tensor>, factor: number): Map<string, Tenso
   );
 }
 
-function alphasOf(tensors: Map<string, Tensor>, alpha: number): [name: string, alpha: Tensor][] {
+function alphasOf(tensors: Map<string, FloatTensor>, alpha: number): [name: string, alpha: FloatTensor][] {
   return [...tensors.keys()]
     .filter((name) => name.endsWith(LORA_B))
     .map((name) => {
       const module = name.slice(0, -LORA_B.length);
       return [`${module}.alpha`, { shape: [], values: () => Float32Array.of(alpha) }];
     });
-}
-
-/** The bytes of a safetensors file, in pieces. */
-function* safetensors(tensors: Map<string, Tensor>): Generator<Uint8Array> {
-  let end = 0;
-  const entries = [...tensors].map(([name, { shape }]) => {
-    const begin = end;
-    end += shape.reduce((count, extent) => count * extent, FLOAT32_BYTES);
-    return [name, { dtype: "F32", shape, data_offsets: [begin, end] }];
-  });
-  const json = Buffer.from(
-    JSON.stringify({ __metadata__: { format: "pt" }, ...Object.fromEntries(entries) }),
-  );
-  const padding = -json.length & (HEADER_ALIGNMENT_BYTES - 1);
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(json.length + padding));
-  yield length;
-  yield json;
-  yield Buffer.alloc(padding, " ");
-  for (const { values } of tensors.values()) yield new Uint8Array(values().buffer);
 }
