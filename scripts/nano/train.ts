@@ -5,6 +5,7 @@
  *     npm run train:nano [-- --threads 2]
  *     npm run train:nano -- --status | --stop | --export DIR
  */
+import { execFileSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -16,7 +17,7 @@ import { cacheRoot } from "../setup/run.mjs";
 import { dataVersion, shippedModel } from "./dataset/data-set.js";
 import { heldOutFolder } from "./eval/held-out.js";
 import { genres } from "./genres/index.js";
-import { pythonOf, runPython } from "./python.js";
+import { pythonOf } from "./python.js";
 import { lockTraining, type Program, readStatus, Supervisor, statusLine } from "./supervisor.js";
 
 interface Options {
@@ -57,7 +58,8 @@ if (options.status) {
 } else if (options.stop) {
   await stop();
 } else if (options.export !== undefined) {
-  runPython("training", "train.py", trainingFlags("export", resolve(options.export)));
+  const { command, parameters, env } = training("export", resolve(options.export));
+  execFileSync(command, parameters, { stdio: "inherit", env });
 } else {
   await trainToTheEnd();
 }
@@ -151,12 +153,8 @@ async function makeShard(supervisor: Supervisor, shard: number): Promise<void> {
 
 /** @param out folder of an export */
 function training(stages: string, out?: string): Program {
-  return python("train.py", trainingFlags(stages, out));
-}
-
-function trainingFlags(stages: string, out?: string): string[] {
   const places = { data, start: shippedModel, work, out };
-  return flags({ ...places, stages, threads: options.threads, ...stageFlags });
+  return python("train.py", flags({ ...places, stages, threads: options.threads, ...stageFlags }));
 }
 
 function python(program: string, parameters: string[]): Program {

@@ -62,16 +62,13 @@ class Block(nn.Module):
         for index, dilation in enumerate(DILATIONS, 1):
             self.add_module(f"res_unit{index}", ResidualUnit(after, dilation))
 
-    def units(self, x):
-        """Skips units whose last convolution is zero, as the engine does: they never learn."""
+    def forward(self, x):
+        x = self.conv_t1(self.snake1(x))
         for index in range(1, len(DILATIONS) + 1):
             unit = self.get_submodule(f"res_unit{index}")
-            if unit.conv2.weight.any() or unit.conv2.bias.any():
+            if unit.conv2.weight.any() or unit.conv2.bias.any():  # as in the engine: units of zeros never learn
                 x = unit(x)
         return x
-
-    def forward(self, x):
-        return self.units(self.conv_t1(self.snake1(x)))
 
 
 class Decoder(nn.Module):
