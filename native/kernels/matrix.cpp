@@ -105,4 +105,18 @@ Matrix concatenate(const std::vector<Matrix>& parts) {
   return {at::cat(data), scales.empty() ? at::Tensor() : at::cat(scales)};
 }
 
+Matrix joined(const std::vector<Matrix>& parts) {
+  const at::Tensor& first = parts[0].data;
+  const char* next = static_cast<const char*>(first.const_data_ptr());
+  int64_t outputs = 0;
+  for (const auto& [data, scales] : parts) {
+    const bool follows = !scales.defined() && data.is_cpu() && data.is_contiguous() &&
+                         data.scalar_type() == first.scalar_type() && data.const_data_ptr() == next;
+    if (!follows) return {};
+    next += data.nbytes();
+    outputs += data.size(0);
+  }
+  return at::from_blob(first.data_ptr(), {outputs, first.size(1)}, [parts](void*) {}, first.options());
+}
+
 }  // namespace carillon::kernels

@@ -46,4 +46,8 @@ Matrix from_codes(const at::Tensor& codes, const at::Tensor& scales);
 /// Concatenates the rows of matrices with equal numbers of columns, in the storage type with the most bits.
 Matrix concatenate(const std::vector<Matrix>& parts);
 
+/// The rows of matrices that follow one another in CPU memory, such as neighbours in a mapped file, as one view that
+/// keeps all of them in memory. Undefined data if they do not, have several types, or are quantized.
+Matrix joined(const std::vector<Matrix>& parts);
+
 }  // namespace carillon::kernels

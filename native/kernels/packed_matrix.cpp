@@ -124,12 +124,14 @@ void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Te
   });
 }
 #else
-PackedMatrix pack(const at::Tensor&) { TORCH_CHECK(false, "matrices can be packed as bfloat16 only in a build with AVX-512 kernels (x86-64)"); }
-void matmul(const PackedMatrix&, const TileInput&, int64_t, const TileEpilogue&) {
-  TORCH_CHECK(false, "matrices can be packed as bfloat16 only in a build with AVX-512 kernels (x86-64)");
-}
+namespace {
+constexpr const char* kNoTiles = "matrices can be packed as bfloat16 only in a build with AVX-512 kernels (x86-64)";
+}  // namespace
+
+PackedMatrix pack(const at::Tensor&) { TORCH_CHECK(false, kNoTiles); }
+void matmul(const PackedMatrix&, const TileInput&, int64_t, const TileEpilogue&) { TORCH_CHECK(false, kNoTiles); }
 void matmul_unpacked(const at::Tensor&, const at::Tensor&, const at::Tensor&, at::Tensor&) {
-  TORCH_CHECK(false, "matrices can be packed as bfloat16 only in a build with AVX-512 kernels (x86-64)");
+  TORCH_CHECK(false, kNoTiles);
 }
 #endif
 

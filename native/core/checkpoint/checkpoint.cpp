@@ -155,7 +155,7 @@ const std::string& Checkpoint::path() const { return state_->path; }
 
 bool Checkpoint::is_file() const { return state_->is_file; }
 
-Weights Checkpoint::weights(const Placement& placement) const { return Weights(state_, placement, ""); }
+Weights Checkpoint::weights(const Placement& placement) const { return Weights(state_, placement); }
 
 void Checkpoint::require_memory(const Placement& placement) const {
   const double of_dtype = static_cast<double>(c10::elementSize(placement.dtype));
@@ -192,14 +192,28 @@ std::vector<std::string> Checkpoint::unused() const {
   return names;
 }
 
-Weights Weights::sub(const std::string& name) const { return Weights(state_, placement_, prefix_ + name + "."); }
+Weights Weights::sub(const std::string& name) const {
+  Weights weights = *this;
+  weights.prefix_ += name + ".";
+  return weights;
+}
 
-Weights Weights::as(at::ScalarType dtype) const { return Weights(state_, {placement_.device, dtype}, prefix_); }
+Weights Weights::as(at::ScalarType dtype) const {
+  Weights weights = *this;
+  weights.placement_ = {placement_.device, dtype};
+  return weights;
+}
 
 Weights Weights::finer() const {
-  Placement placement = placement_;
-  if (placement.weights == WeightForm::kInt4) placement.weights = WeightForm::kInt8;
-  return Weights(state_, placement, prefix_);
+  Weights weights = *this;
+  if (placement_.weights == WeightForm::kInt4) weights.placement_.weights = WeightForm::kInt8;
+  return weights;
+}
+
+Weights Weights::for_decoding() const {
+  Weights weights = *this;
+  weights.copies_fused_ = true;
+  return weights;
 }
 
 kernels::Matrix Weights::matrix(const std::string& name, int64_t outputs, int64_t columns) const {

@@ -21,7 +21,9 @@ kernels::Matrix Linear::read_weight(const Weights& weights, const std::vector<st
                                     const std::vector<int64_t>& rows) {
   std::vector<kernels::Matrix> parts;
   for (size_t i = 0; i < names.size(); ++i) parts.push_back(weights.matrix(names[i] + ".weight", rows[i], in));
-  return parts.size() == 1 ? parts[0] : kernels::concatenate(parts);
+  if (parts.size() == 1) return parts[0];
+  const kernels::Matrix view = weights.copies_fused() ? kernels::Matrix() : kernels::joined(parts);
+  return view.data.defined() ? view : kernels::concatenate(parts);
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x) const {

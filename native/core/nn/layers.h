@@ -26,7 +26,8 @@ struct Linear {
   /// Reads `weight` [out, in] and, with `has_bias`, `bias` [out].
   static Linear load(const Weights& weights, int64_t in, int64_t out, bool has_bias);
 
-  /// Fuses projections of one input: concatenates `rows[i]` rows of each of `names` in new memory.
+  /// Fuses projections of one input: `rows[i]` rows of each of `names`, as a view of the mapped file if they are
+  /// neighbours in it, otherwise in new memory.
   static Linear load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                            const std::vector<int64_t>& rows, bool has_bias);
 

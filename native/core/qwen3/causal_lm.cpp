@@ -114,7 +114,7 @@ CausalLm CausalLm::load(const ModelSource& source, const Placement& placement, c
   const Qwen3Config config = Qwen3Config::read(source);
   const Checkpoint checkpoint = Checkpoint::open(source);
   checkpoint.require_memory(placement);
-  const Weights weights = checkpoint.weights(placement);
+  const Weights weights = checkpoint.weights(placement).for_decoding();
   CausalLm model;
   model.stack_ = Qwen3Stack::load(weights, config, control);
   model.head_ = weights.has("lm_head.weight")

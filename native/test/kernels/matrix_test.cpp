@@ -76,11 +76,21 @@ TEST("matrix: concatenates parts of different storage types in the type with the
   EXPECT(at::equal(numbers.data, at::cat({four.dense(at::kFloat), plain.data})));
 }
 
+TEST("matrix: parts that follow one another in memory are joined in a view, others are not") {
+  const Matrix whole = at::randn({5, 32});
+  const Matrix view = kernels::joined({whole.rows(0, 2), whole.rows(2, 3)});
+  EXPECT(view.data.data_ptr() == whole.data.data_ptr() && at::equal(view.data, whole.data));
+  EXPECT(!kernels::joined({whole.rows(2, 3), whole.rows(0, 2)}).data.defined());
+  EXPECT(!kernels::joined({whole.rows(0, 2), whole.rows(3, 2)}).data.defined());
+  const Matrix codes = kernels::quantize(whole.data, Quantization::kInt8);
+  EXPECT(!kernels::joined({codes.rows(0, 2), codes.rows(2, 3)}).data.defined());
+}
+
 TEST("matrix: products with a stored matrix match the dense matrix for all row counts") {
   const c10::InferenceMode inference;
   for (const int64_t rows : {1, 2, 3, 4, 5, 8, 9, 33}) {
-    for (const auto& [depth, outputs] : {std::pair(32, 1), std::pair(96, 7), std::pair(1024, 65), std::pair(40, 5),
-                                         std::pair(4160, 20)}) {
+    for (const auto& [depth, outputs] :
+         {std::pair(32, 1), std::pair(96, 7), std::pair(1024, 65), std::pair(40, 5), std::pair(4160, 20)}) {
       const at::Tensor x = at::randn({rows, depth}), bias = at::randn({outputs});
       const at::Tensor weight = at::randn({outputs, depth});
       for (const Matrix& matrix : {Matrix(weight.to(at::kBFloat16)), kernels::quantize(weight, Quantization::kInt8),

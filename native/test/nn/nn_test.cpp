@@ -75,18 +75,27 @@ TEST("nn: linear multiplies by the transposed weight and adds an optional bias")
   EXPECT_THROWS(nn::Linear::load(weights.sub("p"), 4, 5, true), "'p.weight' has shape [5, 3], expected [5, 4]");
 }
 
-TEST("nn: a fused projection equals its parts, and a part can be changed in place") {
+TEST("nn: a fused projection equals its parts; it is a view of the file if they are neighbours there") {
   const auto weights = weights_of({{"a.weight", at::randn({4, 3})},
                                    {"a.bias", at::randn({4})},
                                    {"b.weight", at::randn({2, 3})},
-                                   {"b.bias", at::randn({2})}});
+                                   {"b.bias", at::randn({2})},
+                                   {"gate.weight", at::randn({4, 3})},
+                                   {"up.weight", at::randn({2, 3})}});
   const auto fused = nn::Linear::load_fused(weights, {"a", "b"}, 3, {4, 2}, true);
   const auto a = nn::Linear::load(weights.sub("a"), 3, 4, true), b = nn::Linear::load(weights.sub("b"), 3, 2, true);
   const at::Tensor x = at::randn({5, 3});
   EXPECT(distance(fused(x), at::cat({a(x), b(x)}, -1)) < 1e-6);
-  fused.weight.rows(4, 2).data.zero_();
-  EXPECT(distance(fused(x), at::cat({a(x), b.bias.expand({5, 2})}, -1)) < 1e-6);
-  EXPECT(distance(b(x), b.bias.expand({5, 2})) > 1e-3);
+  const auto gate = nn::Linear::load(weights.sub("gate"), 3, 4, false),
+             up = nn::Linear::load(weights.sub("up"), 3, 2, false);
+  const auto fused_of = [](const Weights& from) {
+    return nn::Linear::load_fused(from, {"gate", "up"}, 3, {4, 2}, false);
+  };
+  const auto view = fused_of(weights), copy = fused_of(weights.for_decoding());
+  EXPECT(view.weight.data.data_ptr() == gate.weight.data.data_ptr());
+  EXPECT(copy.weight.data.data_ptr() != gate.weight.data.data_ptr());
+  EXPECT(distance(view(x), at::cat({gate(x), up(x)}, -1)) < 1e-6);
+  EXPECT(at::equal(copy(x), view(x)));
   EXPECT_THROWS(nn::Linear::load_fused(weights, {"a", "b"}, 3, {4, 3}, true), "'b.bias' has shape [2], expected [3]");
 }
 
