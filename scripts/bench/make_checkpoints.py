@@ -54,7 +54,8 @@ class Noise:
 
 
 class Tensors:
-    """An ordered list of named tensors: random weights scaled by fan-in, or constants."""
+    """Named tensors, stored in the order of their names like published files: random weights scaled by fan-in, or
+    constants."""
 
     def __init__(self):
         self.entries = []
@@ -75,6 +76,7 @@ class Tensors:
         self.constant(name + ".weight", [width], 1.0)
 
     def save(self, path):
+        self.entries.sort()
         header, offset = {"__metadata__": {"format": "pt"}}, 0
         for name, shape, _, _ in self.entries:
             length = math.prod(shape) * 2
