@@ -31,6 +31,9 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   if (!regular) refuse("not a regular file");
   if (size == 0) refuse("the file is empty");
   if (data == MAP_FAILED) refuse(std::string("cannot be mapped: ") + std::strerror(error));
+#if defined(MADV_HUGEPAGE)
+  ::madvise(data, size, MADV_HUGEPAGE);  // a request: file systems without large pages ignore it
+#endif
   return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const char*>(data), size));
 }
 
