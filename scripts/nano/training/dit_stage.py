@@ -16,9 +16,10 @@ WORDS_WEIGHT = 0.5
 BEATS_WEIGHT = 4  # of the clock's errors: its channels are few, and all others follow them
 # With guidance the target of a velocity v is noise - data + share (v - v without conditions). Its fixed point is the velocity
 # of classifier-free guidance at scale 1 / (1 - share) (Tang et al., 2025, Diffusion models without classifier-free guidance),
-# so that turbo models run without guidance. Tasks on tracks take a larger share: only a name distinguishes their tracks.
-# With 0.3 instead of 0.45 for other tasks beats weakened (0.34 to 0.29); larger shares make music static.
-GUIDED_SHARE, GUIDED_TRACK_SHARE = 0.45, 0.7
+# so that turbo models run without guidance. Guidance of timbre makes beats clearer, of lows and pitches it makes harmony
+# static (README.md). Tasks on tracks take a larger share, because only a name distinguishes their tracks.
+GUIDED_SHARES = Parts(lows=0.3, beats=0.45, timbre=0.7, pitches=0.45)
+GUIDED_TRACK_SHARE = 0.7
 HELD_OUT_ITEMS, HELD_OUT_SECONDS = 24, 20
 
 
@@ -68,7 +69,12 @@ class DitStage(AceStep):
         """Term that guidance adds to the target (noise - data)."""
         nothing = self.null_condition_emb.expand(len(state), 1, -1)
         without = self.decoder(state, prepared[0], times, nothing).float()
-        return shares[:, None, None] * (velocity - without)
+        return shares[:, None] * (velocity - without)
+
+    def guided_shares(self, is_track_task):
+        """Of every item and channel, [B, C]."""
+        shares = torch.tensor(GUIDED_SHARES).repeat_interleave(torch.tensor(self.parts))
+        return torch.where(is_track_task[:, None], GUIDED_TRACK_SHARE, shares)
 
     def loss(self, draw):
         batch = self.train_batches.draw(self.batch, draw)
@@ -81,7 +87,7 @@ class DitStage(AceStep):
         velocity = self.velocity(prepared, state, times)
         target = noise - data
         if self.is_guided:
-            shares = torch.where(batch.is_track_task, GUIDED_TRACK_SHARE, GUIDED_SHARE) * ~unconditional
+            shares = self.guided_shares(batch.is_track_task) * ~unconditional[:, None]
             target = target + self.guidance(prepared, velocity, state, times, shares.to(self.device))
         error = mean_over_time((velocity - target).square(), batch.counted).mean(0)
         words = facts_error(prepared[3], batch.facts.to(self.device))
