@@ -18,8 +18,17 @@ const command = [cli, "city", "--for-parent"] as const;
 
 describe("the city in its own process", function () {
   this.timeout(120_000);
+  const { execArgv } = process;
   let directory: string;
   let city: BridgeServer | undefined;
+
+  // The child would load tsx, which the compiled city does not need.
+  before(() => {
+    process.execArgv = [];
+  });
+  after(() => {
+    process.execArgv = execArgv;
+  });
 
   beforeEach(() => {
     directory = temporaryDirectory();
@@ -107,6 +116,7 @@ describe("the city in its own process", function () {
 
   it("saves and ends when its parent is killed @slow", async () => {
     const parent = fork(fileURLToPath(new URL("./city-parent.ts", import.meta.url)), [], {
+      execArgv,
       env: { ...process.env, CITY_SAVES_DIR: directory, CITY_BRIDGE_PORT: "0", SVC_LOG_LEVEL: "silent" },
     });
     const [url] = (await once(parent, "message")) as [string];
