@@ -19,9 +19,11 @@ function twoTones(samplesPerChannel = 50_000): Float32Array {
   return audio;
 }
 
+type Tags = Record<string, string>;
+
 interface Probe {
-  streams: { codec_name: string; sample_rate: string; channels: number; bit_rate: string }[];
-  format: { format_name: string; duration: string };
+  streams: { codec_name: string; sample_rate: string; channels: number; bit_rate: string; tags?: Tags }[];
+  format: { format_name: string; duration: string; tags?: Tags };
 }
 
 function probe(path: string): Probe {
@@ -64,23 +66,6 @@ describe("encodeAudio", () => {
     const args = ["-v", "error", "-i", join(directory, name), "-f", "f32le", "-"];
     const bytes = execFileSync("ffmpeg", args, { maxBuffer: 1 << 26 });
     return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
-  }
-
-  for (const format of AUDIO_FORMATS) {
-    it(`writes ${format} as stereo at 48 kHz with the right length`, async () => {
-      const path = join(directory, `song.${format}`);
-      expect(await encode(format, `song.${format}`)).to.equal(readFileSync(path).length);
-      const { streams, format: container } = probe(path);
-      expect(streams).to.have.length(1);
-      expect(streams[0]).to.include({
-        codec_name: expected[format].codec,
-        sample_rate: "48000",
-        channels: 2,
-      });
-      expect(container.format_name).to.equal(expected[format].container);
-      expect(Number(container.duration)).to.be.closeTo(samplesPerChannel / sampleRate, 0.08);
-      expect(existsSync(`${path}.part`)).to.equal(false);
-    });
   }
 
   for (const format of AUDIO_FORMATS) {
@@ -187,7 +172,7 @@ describe("encodeAudio", () => {
   });
 
   for (const format of AUDIO_FORMATS) {
-    it(`writes title, prompt, lyrics, tempo, key and seed into ${format}, as far as the format has them`, async () => {
+    it(`writes ${format} as stereo at 48 kHz with the right length, and the tags that the format has`, async () => {
       const tags = {
         title: "Über den Wolken 夜",
         prompt: "a waltz = for two; #1",
@@ -196,22 +181,24 @@ describe("encodeAudio", () => {
         key: "Eb minor",
         seed: "7",
       };
-      const path = join(directory, `tagged.${format}`);
-      await encodeAudio({ audio, samplesPerChannel, sampleRate, format, path, tags });
-      const args = ["-v", "error", "-print_format", "json", "-show_entries", "format_tags:stream_tags"];
-      const { streams, format: file } = JSON.parse(
-        execFileSync("ffprobe", [...args, path], { encoding: "utf8" }),
-      );
-      const found = { ...streams[0].tags, ...file.tags };
+      const path = join(directory, `song.${format}`);
+      const size = await encodeAudio({ audio, samplesPerChannel, sampleRate, format, path, tags });
+      expect(size).to.equal(readFileSync(path).length);
+      expect(existsSync(`${path}.part`)).to.equal(false);
+      const { streams, format: container } = probe(path);
+      expect(streams).to.have.length(1);
+      const { codec, container: name } = expected[format];
+      expect(streams[0]).to.include({ codec_name: codec, sample_rate: "48000", channels: 2 });
+      expect(container.format_name).to.equal(name);
+      expect(samplesOf(`song.${format}`).length / 2).to.be.closeTo(samplesPerChannel, 3000);
       const isWav = format.startsWith("wav");
       const isId3 = format === "mp3" || format === "aac";
-      expect(found).to.include({
+      expect({ ...streams[0]?.tags, ...container.tags }).to.include({
         title: tags.title,
         comment: tags.prompt,
         ...(!isWav && { lyrics: tags.lyrics, SEED: "7" }),
         ...(!isWav && (isId3 ? { TBPM: "90", TKEY: "Ebm" } : { BPM: "90", KEY: "Eb minor" })),
       });
-      expect(samplesOf(`tagged.${format}`).length / 2).to.be.closeTo(samplesPerChannel, 3000);
     });
   }
 
