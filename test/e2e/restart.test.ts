@@ -57,7 +57,7 @@ describe("a server that stops", () => {
 
   it("requeues a running job on SIGTERM, leaves no temporary file, and exits with 0", async () => {
     const directory = temporaryDirectory();
-    const first = await ServedProcess.start(directory);
+    const first = await ServedProcess.start(directory, { SVC_GRACE_SECONDS: "0" });
     const running = await first.client.submit(longSong);
     const waiting = await first.client.submit(longSong);
     await first.client.untilStarted(running);

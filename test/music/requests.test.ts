@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { decodeAudio } from "../../src/music/audio/decode.js";
 import { encodeAudio } from "../../src/music/audio/encode.js";
+import { samplesOf } from "./audio/recordings.js";
 import { type SongRecord, serverForAll } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
@@ -21,7 +20,6 @@ describe("exact values in requests", () => {
   const directory = temporaryDirectory();
   const server = serverForAll({}, join(directory, "server"));
   const { client } = server;
-  let files = 0;
 
   before(async () => {
     await client.makeOne(quick); // the model is loaded, so that submission knows its codebook
@@ -33,11 +31,7 @@ describe("exact values in requests", () => {
       .update(await client.download(song))
       .digest("hex");
 
-  async function listen(song: SongRecord): Promise<Float32Array> {
-    const path = join(directory, `${files++}.wav`);
-    writeFileSync(path, await client.download(song));
-    return decodeAudio({ path, name: "song", maxSeconds: 600 });
-  }
+  const listen = async (song: SongRecord) => samplesOf(await client.download(song));
 
   it("refuses audio codes outside the model's codebook and names the range", async () => {
     const codes = (audio_code_string: unknown) => ({ ...quick, use_audio_codes: true, audio_code_string });
@@ -52,9 +46,9 @@ describe("exact values in requests", () => {
   });
 
   it("makes a different song from every 64-bit seed and returns the seed", async () => {
-    const low = await digestOf(await make({ seed: 5 }));
-    const digests = new Set([low]);
-    for (const seed of ["4294967301", "18446744073709551615", "9007199254740993", "9007199254740992"]) {
+    const digests = [await digestOf(await make({ seed: 5 }))];
+    const seeds = ["4294967301", "18446744073709551615", "9007199254740992", "9007199254740993"];
+    for (const seed of seeds) {
       // Sends the seed as a JSON number, as Python clients do.
       const body = JSON.stringify({ ...quick, batch_size: 1, seed: 0 }).replace('"seed":0', `"seed":${seed}`);
       const answer = await fetch(`${client.url}/release_task`, {
@@ -66,11 +60,10 @@ describe("exact values in requests", () => {
       const { records } = await client.finished(data.task_id);
       const song = records[0] as SongRecord;
       expect(song.seed_value).to.equal(seed);
-      const digest = await digestOf(song);
-      expect(await digestOf(await make({ seed })), seed).to.equal(digest);
-      digests.add(digest);
+      digests.push(await digestOf(song));
     }
-    expect(digests.size).to.equal(5);
+    expect(await digestOf(await make({ seed: seeds.at(-1) }))).to.equal(digests.at(-1));
+    expect(new Set(digests)).to.have.property("size", 5);
   });
 
   it("returns audio codes with thinking, which make the same song again", async () => {
@@ -116,32 +109,26 @@ describe("exact values in requests", () => {
       const heard = await listen(song);
       expect(heard.length / 2, task_type).to.equal(samples);
       if (task_type === "cover") continue;
-      const source = await decodeAudio({ path, name: "source", maxSeconds: 600 });
       const fade = 0.05 * SAMPLE_RATE;
-      const outside = (left: number) => [
-        heard.slice(left, left + 2 * SAMPLE_RATE - fade),
-        source.slice(left, left + 2 * SAMPLE_RATE - fade),
-        heard.slice(left + 3 * SAMPLE_RATE + fade, left + samples),
-        source.slice(left + 3 * SAMPLE_RATE + fade, left + samples),
-      ];
-      for (const channel of [0, samples]) {
-        const [before, was, after, follows] = outside(channel);
-        expect(before).to.deep.equal(was);
-        expect(after).to.deep.equal(follows);
+      const part = (song: Float32Array, from: number, to: number) => Buffer.from(song.slice(from, to).buffer);
+      for (const left of [0, samples]) {
+        for (const [from, to] of [
+          [left, left + 2 * SAMPLE_RATE - fade],
+          [left + 3 * SAMPLE_RATE + fade, left + samples],
+        ] as const)
+          expect(part(heard, from, to).equals(part(audio, from, to))).to.equal(true);
       }
     }
   });
 
   it("estimates the length from the lyrics if none is set, with a warning", async () => {
     const lyrics = "[Verse]\nla la la la\nle le le le\n[Chorus]\nlo lo lo lo\nlu lu lu lu";
-    for (const audio_duration of [undefined, -1]) {
-      const song = await make({ audio_duration, lyrics, bpm: 120 });
-      // Four lines of two bars, and eight bars for intro and outro, two seconds each.
-      expect(song.metas.duration).to.equal(32);
-      expect(song.warnings).to.include(
-        "audio_duration was not set: using 32 s, estimated from 4 lines of lyrics at 120 bpm",
-      );
-    }
+    const song = await make({ audio_duration: undefined, lyrics, bpm: 120 });
+    // Four lines of two bars, and eight bars for intro and outro, two seconds each.
+    expect(song.metas.duration).to.equal(32);
+    expect(song.warnings).to.include(
+      "audio_duration was not set: using 32 s, estimated from 4 lines of lyrics at 120 bpm",
+    );
     const silent = await make({ audio_duration: -1 });
     expect(silent.metas.duration).to.equal(30);
     expect(silent.warnings).to.include("audio_duration was not set: using 30 s, the default without lyrics");

@@ -23,6 +23,8 @@ const COMMON_FORMATS = {
   webm: ["-c:a", "libopus", "-b:a", "192k"],
 } as const;
 
+const WAV_HEADER_BYTES = 44;
+
 /** File extensions of the common formats. */
 export const RECORDING_FORMATS = Object.keys(COMMON_FORMATS) as (keyof typeof COMMON_FORMATS)[];
 
@@ -48,6 +50,19 @@ export function writeSilence(path: string, seconds: number): string {
 
 export function runFfmpeg(args: readonly string[]): void {
   execFileSync("ffmpeg", ["-hide_banner", "-loglevel", "error", "-nostdin", "-y", ...args]);
+}
+
+/** Samples of a wav32 song, the left channel before the right. Starting ffmpeg would take longer than a short song. */
+export function samplesOf(wav: Buffer): Float32Array {
+  const bytes = wav.subarray(WAV_HEADER_BYTES, WAV_HEADER_BYTES + wav.readUInt32LE(WAV_HEADER_BYTES - 4));
+  const interleaved = new Float32Array(new Uint8Array(bytes).buffer);
+  const samples = interleaved.length / 2;
+  const planar = new Float32Array(interleaved.length);
+  for (let i = 0; i < samples; i++) {
+    planar[i] = interleaved[2 * i] as number;
+    planar[samples + i] = interleaved[2 * i + 1] as number;
+  }
+  return planar;
 }
 
 /** Wraps a file for upload in a form. */
