@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { decodeAudio } from "../../src/music/audio/decode.js";
-import { RECORDING_FORMATS, uploadOf, writeRecording } from "../music/audio/recordings.js";
+import { RECORDING_FORMATS, samplesOf, uploadOf, writeRecording } from "../music/audio/recordings.js";
 import { type Client, type LiveServer, type SongRecord, startLiveServer } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
@@ -61,12 +61,7 @@ describe("the six task types over HTTP", () => {
 
   after(() => server.close());
 
-  let songs = 0;
-  async function listen(record: SongRecord): Promise<Float32Array> {
-    const path = join(directory, `song-${songs++}.wav`);
-    writeFileSync(path, await client.download(record));
-    return decodeAudio({ path, name: "song", maxSeconds: 600 });
-  }
+  const listen = async (record: SongRecord) => samplesOf(await client.download(record));
 
   async function audioOf(parameters: object): Promise<Float32Array> {
     return listen(await client.makeOne({ ...quick, ...parameters }));
