@@ -6,6 +6,8 @@ import { projectRoot } from "../setup/run.mjs";
 /** Maximum lines of a failure report, which is repeated at the end of the run. */
 const MAX_FAILURE_LINES = 200;
 const MAX_OTHER_LINES = 20;
+/** Two programs share the cores: threads of one that wait for each other must not spin while the other works. */
+const NO_SPINNING = { OMP_WAIT_POLICY: "passive" };
 
 /**
  * @typedef {{ name: string, command: string, args: string[], env?: Record<string, string>, read: typeof readCheck }} Suite
@@ -37,7 +39,7 @@ function runSuite({ name, command, args, env = {}, read }, isAlone) {
     const child = spawn(command, args, {
       cwd: projectRoot,
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, ...env },
+      env: { ...NO_SPINNING, ...process.env, ...env },
     });
     let output = "";
     const take = (text) => {
