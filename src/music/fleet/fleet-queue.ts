@@ -259,7 +259,11 @@ export class FleetQueue implements TaskQueue {
   async #onEvent(event: FleetEvent): Promise<void> {
     const { type, id } = event;
     if (type === "cancel") return;
-    if (type === "ended") return this.#emitEnd(id);
+    if (type === "ended") {
+      const task = await this.fleet.store.get(id);
+      this.#open.delete(id);
+      return this.#emitEnd(task);
+    }
     const isNew = !this.#open.has(id);
     this.#open.add(id);
     if (type === "progress") this.events.emit("progress", id, event.progress, event.request);
@@ -268,9 +272,7 @@ export class FleetQueue implements TaskQueue {
       this.#emitPositionsChanged();
   }
 
-  async #emitEnd(id: string): Promise<void> {
-    this.#open.delete(id);
-    const task = await this.fleet.store.get(id);
+  #emitEnd(task: Task | undefined): void {
     if (task !== undefined && hasEnded(task.state)) this.events.emit("ended", task);
     this.#emitPositionsChanged();
   }
@@ -283,6 +285,9 @@ export class FleetQueue implements TaskQueue {
   }
 
   async #catchUp(): Promise<void> {
-    for (const id of await this.fleet.store.endedAmong([...this.#open])) await this.#emitEnd(id);
+    for (const id of await this.fleet.store.endedAmong([...this.#open])) {
+      const task = await this.fleet.store.get(id);
+      if (this.#open.delete(id)) this.#emitEnd(task);
+    }
   }
 }

@@ -39,7 +39,7 @@ export type FleetJob = Job<FleetJobData, null, string>;
 
 interface FleetEvents {
   event: [FleetEvent];
-  /** Reconnected; messages since the disconnect are lost. */
+  /** The connection for commands or the one for messages is back. Messages since the disconnect are lost. */
   reconnected: [];
 }
 
@@ -75,6 +75,7 @@ export class Fleet {
     this.#listener.on("error", (err: Error) => log.debug({ err }, "the connection for messages failed"));
     redis.on("ready", () => {
       this.#readySinceMs = performance.now();
+      this.events.emit("reconnected");
     });
   }
 
@@ -116,7 +117,12 @@ export class Fleet {
       else
         this.workers.refresh().catch((err: unknown) => this.log.debug({ err }, "could not list the workers"));
     });
-    listener.on("ready", () => this.events.emit("reconnected"));
+    // Subscribing again is confirmed after the subscription is back: no later message is missed.
+    const renew = () =>
+      listener.subscribe(this.redis.eventsChannel).then(() => this.events.emit("reconnected"));
+    listener.on("ready", () => {
+      renew().catch((err: unknown) => this.log.debug({ err }, "could not subscribe to messages again"));
+    });
   }
 
   async publish(event: FleetEvent): Promise<void> {
