@@ -108,7 +108,8 @@ export class Fleet {
   async #listen(): Promise<void> {
     const listener = this.#listener;
     await listener.connect();
-    await listener.subscribe(this.redis.eventsChannel);
+    const subscribe = () => listener.subscribe(this.redis.eventsChannel);
+    await subscribe();
     const reader = new MessageReader(this.log);
     listener.on("message", (channel, text) => {
       const event = reader.read(channel, text);
@@ -117,11 +118,12 @@ export class Fleet {
       else
         this.workers.refresh().catch((err: unknown) => this.log.debug({ err }, "could not list the workers"));
     });
-    // Subscribing again is confirmed after the subscription is back: no later message is missed.
-    const renew = () =>
-      listener.subscribe(this.redis.eventsChannel).then(() => this.events.emit("reconnected"));
+    // Emitted once Redis has confirmed the subscription, so that no message after the event is missed.
     listener.on("ready", () => {
-      renew().catch((err: unknown) => this.log.debug({ err }, "could not subscribe to messages again"));
+      subscribe().then(
+        () => this.events.emit("reconnected"),
+        (err: unknown) => this.log.debug({ err }, "could not subscribe to messages again"),
+      );
     });
   }
 
