@@ -134,7 +134,7 @@ describe("exact values in requests", () => {
     expect(silent.warnings).to.include("audio_duration was not set: using 30 s, the default without lyrics");
   });
 
-  it("warns about metadata that are not an object, timesteps without 0 and negative guidance", async () => {
+  it("warns about metadata that is no object, timesteps that do not end at 0, and scales out of range", async () => {
     const cases: [fields: object, warning: string][] = [
       [{ metas: "zzz" }, 'metas was ignored: it must be an object or JSON text of one, got "zzz"'],
       [{ metas: [1] }, "metas was ignored: it must be an object or JSON text of one, got [1]"],

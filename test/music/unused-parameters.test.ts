@@ -21,7 +21,7 @@ const BASE_MODEL = "nano-base";
 const SECONDS = 1;
 const LATENT_CHANNELS = 100;
 
-/** Values with a visible effect within four steps and one second. */
+/** Values that change a song of one second and four diffusion steps. */
 const VALUES: Fields = {
   audio_format: "flac",
   audio_duration: 11,

@@ -13,7 +13,7 @@
 
 namespace carillon {
 
-/// One sequence: a seed of a job.
+/// One sequence of the batch. A job has one for each of its seeds.
 struct Row {
   const LanguageJob& job;
   ProgramCursor cursor;

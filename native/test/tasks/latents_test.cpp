@@ -75,7 +75,7 @@ TEST("latents: repaint keeps the latents of its source outside the window") {
   EXPECT(distance(made.slice(0, 20, 30), kept.slice(0, 20, 30)) > 1e-3);
 }
 
-TEST("latents: a window before the source pads whole frames") {
+TEST("latents: a window that starts before the source pads it by whole frames") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = from_latents(renderer, source_job(Task::kRepaint));
   job.window = Window{-0.1, 0.2};  // 2.5 frames

@@ -147,7 +147,7 @@ TEST("cover: the model reads the source through its codes, then silence after it
   EXPECT(!denoise_job(model, inputs, plain_denoise(2), kNoGuidance, {states, {}}, {}, 2).conditions_after_cover);
 }
 
-TEST("tasks: a silent source becomes the silence table") {
+TEST("tasks: a silent source is replaced by the model's latents of silence") {
   const AceStep model = tiny_ace_step({});
   Source source = source_of(150);
   source.latents.reset();

@@ -129,7 +129,7 @@ TEST("training run: trains on padding of conditions unless trim_condition is set
   EXPECT_THROWS(trained(padded, true), "0.pt: encoder_attention_mask has no real token");
 }
 
-TEST("training run: its files describe samples and options without paths") {
+TEST("training run: training_info.json names samples and options, but no paths") {
   for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
     TrainingOptions options = tiny_training(design);
     options.seed = 7;

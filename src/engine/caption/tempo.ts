@@ -14,8 +14,8 @@ import {
 } from "./text.js";
 import * as lexicon from "./words.js";
 
-const UPPER_BOUNDS = Phrases.of(lexicon.UPPER_BOUNDS);
-const bounds = [...lexicon.UPPER_BOUNDS, ...lexicon.LOWER_BOUNDS];
+const UPPER_BOUNDS = Phrases.of(lexicon.UPPER_BOUND_WORDS);
+const bounds = [...lexicon.UPPER_BOUND_WORDS, ...lexicon.LOWER_BOUND_WORDS];
 const BOUNDS = Phrases.of(bounds);
 const TEMPO_FILLERS = Phrases.of([...lexicon.TEMPO_FILLERS, ...bounds]);
 const MAX_FILLERS = 4;
@@ -94,7 +94,7 @@ function boundedBy(text: TokenText, start: number, bpm: number): TempoRange {
 /** Bound before a number, such as "under". In "rapping over 90 bpm drums" the word "over" is a place, not a bound. */
 function boundBefore(text: TokenText, start: number): Place | null {
   const bound = BOUNDS.before(text, start);
-  if (bound === null || lexicon.AMBIGUOUS_LOWER_BOUNDS.at(text, bound.start) === null) return bound;
+  if (bound === null || lexicon.AMBIGUOUS_LOWER_BOUND_WORDS.at(text, bound.start) === null) return bound;
   const unit = lexicon.TEMPO_UNITS.at(text, skipHyphen(text, start + 1));
   return unit !== null && lexicon.BACKING_INSTRUMENTS.at(text, unit.end) !== null ? null : bound;
 }

@@ -30,19 +30,19 @@ export const TEMPO_FILLERS = words(
 );
 
 /** Words before an upper bound. */
-export const UPPER_BOUNDS = words(
+export const UPPER_BOUND_WORDS = words(
   "under | below | less than | slower than | at most | up to | no more than | not more than | no faster than | not faster than | not over | not above | " +
     "max | max. | maximum | unter | höchstens | moins de | au plus | menos de | como máximo | meno di | al massimo | no máximo",
 );
 
 /** Words before a lower bound. */
-export const LOWER_BOUNDS = words(
+export const LOWER_BOUND_WORDS = words(
   "over | above | more than | faster than | at least | no less than | not less than | no slower than | not under | not below | " +
     "minimum | über | mindestens | plus de | au moins | más de | por lo menos | più di | almeno | mais de | pelo menos",
 );
 
 /** Lower bounds that can also mean a place: "over drums". */
-export const AMBIGUOUS_LOWER_BOUNDS = phrases("over | über");
+export const AMBIGUOUS_LOWER_BOUND_WORDS = phrases("over | über");
 
 /** Nouns after which "over" means a place: "over 90 bpm drums". */
 export const BACKING_INSTRUMENTS = phrases(

@@ -11,9 +11,8 @@ import { TASK_TYPES, type TaskType } from "../request/schema.js";
 import type { ModelSwitch } from "../request/service-bodies.js";
 
 /**
- * Slot with the named model. No name, or the name of a model that is not loaded, selects slot 1: clients send names of
- * other installations. The result says which model was used, and an unknown name adds a warning. In /v1/init an unknown
- * name is an error.
+ * Slot with the named model. Without a name, or if that model is not loaded, slot 1: clients often send names of models
+ * that only other servers have. Callers report the model used and warn about an unknown name.
  */
 export function selectSlot(slots: readonly SlotState[], model: string | null): SlotState {
   const loaded = slots.flatMap((slot) => slot.model ?? []);

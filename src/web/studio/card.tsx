@@ -270,7 +270,7 @@ function More({ task, expiry, on, onRename }: MoreProps) {
             task={task}
             index={index}
             onReuse={(parameters) =>
-              on.fill(parameters, t("The form is filled with the codes and their settings."))
+              on.fill(parameters, t("The codes and their settings are in the form now."))
             }
           />
         </div>

@@ -74,7 +74,7 @@ export function Composer({
           audio_duration: sheet.duration,
           vocal_language: sheet.vocal_language === "unknown" ? null : sheet.vocal_language,
         };
-        onReplace((now) => withValues(now, words), t("The form is filled."));
+        onReplace((now) => withValues(now, words), t("The form is filled in."));
         then(words);
       } finally {
         setWriting(false);

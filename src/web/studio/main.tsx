@@ -69,8 +69,8 @@ function Studio() {
     fill(
       parameters,
       uploads.length > 0
-        ? t("The form is filled with the settings. Add the recording again.")
-        : t("The form is filled with the settings."),
+        ? t("These settings are in the form now. Add the recording again.")
+        : t("These settings are in the form now."),
     );
   const again = (task: Task, change: Parameters = {}) =>
     task.uploads.length > 0 ? reuse(task) : void send({ ...task.parameters, ...change });
@@ -83,7 +83,7 @@ function Studio() {
     document.getElementById("source")?.scrollIntoView({ behavior: "smooth", block: "center" });
   };
   const openSettings = (file: File) =>
-    attempt(async () => fill(await readSettings(file), t("The form is filled with the settings.")));
+    attempt(async () => fill(await readSettings(file), t("These settings are in the form now.")));
   /** Queues a task that describes a recording; its card offers to use the description. */
   const describe = (parameters: Parameters, files: Record<string, File> = {}) => {
     setView("songs");
@@ -96,7 +96,7 @@ function Studio() {
     const known = Object.entries(found).filter(([, value]) => value !== undefined && value !== "");
     replace(
       (now) => withValues(now, Object.fromEntries(known)),
-      t("The form is filled with the description."),
+      t("The recording's description is in the form now."),
     );
     setView("make");
     document.getElementById("prompt")?.focus();

@@ -147,7 +147,7 @@ describe("a first town", () => {
 
 describe("a town with all services over two years", () => {
   for (const seed of [7, 8]) {
-    it(`raises education slowly and gives few homes the top level, for seed ${seed} @slow`, () => {
+    it(`educates citizens slowly, and few homes reach level 5, for seed ${seed} @slow`, () => {
       const city = servedTown(seed);
       advance(city, 104 * WEEK);
       const { citizens, graduates } = city.statistics().at(-1) ?? { citizens: 0, graduates: 0 };

@@ -36,7 +36,7 @@ describe("songs as data URLs", () => {
     }
   });
 
-  it("fail if a file was truncated, and destroy the response", async () => {
+  it("abort the response if a file was truncated", async () => {
     const path = join(directory, "short.mp3");
     writeFileSync(path, Buffer.alloc(100_000));
     const songs = await DataUrls.open([path]);

@@ -208,7 +208,7 @@ describe("training requests", () => {
     expect(parseTensorInfo({ tensor_dir: "t" }).tensorDir).to.equal("t");
   });
 
-  it("are within range or refused in one line, for random input", () => {
+  it("have values in range or are rejected with a message of one line, for random input", () => {
     const fieldNames = [
       ...[
         "train_epochs",

@@ -41,7 +41,7 @@ describe("settings in the studio", function () {
       writeFileSync(file, readFileSync(path));
       await page.getByText("Presets").click();
       await page.getByLabel("Open settings").setInputFiles(file);
-      await page.getByText("The form is filled with the settings.").waitFor();
+      await page.getByText("These settings are in the form now.").waitFor();
       expect(await sound(page).inputValue()).to.equal(prompt);
       const before = (await tasks()).length;
       await button(page, "Make").click();
@@ -89,7 +89,7 @@ describe("settings in the studio", function () {
     const described = page.locator(".card", { hasText: "analysis" });
     await described.getByRole("button", { name: /^More of/ }).click();
     await button(page, "Use description").click();
-    await page.getByText("The form is filled with the description.").waitFor();
+    await page.getByText("The recording's description is in the form now.").waitFor();
     await page.getByText("Tempo, key, language", { exact: false }).first().click();
     expect(await page.getByLabel("Tempo").inputValue()).to.equal(String(analysis.bpm));
   });

@@ -21,7 +21,7 @@ describe("work in the studio", function () {
       await button(page, "Undo").click();
       expect(await sound(page).inputValue()).to.equal("my own words");
       await button(page, "Surprise me").click();
-      await page.getByText("The form is filled.").waitFor();
+      await page.getByText("The form is filled in.").waitFor();
       expect(await sound(page).inputValue()).to.not.equal("my own words");
       await page.keyboard.press("Control+z");
       expect(await sound(page).inputValue()).to.equal("my own words");

@@ -179,7 +179,7 @@ function grownChildOn(world: World, roadId: number): Citizen | undefined {
   return undefined;
 }
 
-/** Whether a member of this age could be a parent, but lives with a parent. */
+/** Whether a member of this age is an adult child: of parent age, with an eldest member old enough to be the parent. */
 function isGrownChild(world: World, { memberIds }: Household, age: number): boolean {
   const eldest = world.citizens.at(memberIds[0] as number);
   return isOfParentAge(age) && ageOf(eldest, world.frame) >= age + AGE_LIMITS.adult;

@@ -1,8 +1,8 @@
 /**
- * Traffic: trips, travel times and traffic volumes. A count visits one street at a time: its residents find work and the
- * shops nearest by travel time, and their cars take the quickest routes; lorries come from the map edge. After the last
- * street the counted cars become the volume of each road, which determines the routes of the next count. Cars are not
- * simulated individually.
+ * Traffic: trips, travel times and volumes. Cars are counted in rounds, one street at a time: residents of the street
+ * choose work and shops by travel time, and their cars take the quickest routes; lorries come from the map edge. At the
+ * end of a round the volume of each road moves towards the cars counted there, and the next round chooses routes by
+ * these volumes. Cars are not simulated individually.
  */
 import type { SegmentTraffic } from "../../game.js";
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
