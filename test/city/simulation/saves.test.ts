@@ -162,6 +162,14 @@ describe("saves of the embedded city", () => {
     expect(driven.length).to.be.greaterThan(3);
   });
 
+  it("of the version before waits at services still load and run", async () => {
+    const city = cityOf(await loadWorld(join(import.meta.dirname, "saved/version-3.crp")));
+    expect([city.citizenCount, city.buildings().length]).to.deep.equal([124, 14]);
+    expect(city.world.buildings.all().map(({ waitSeconds }) => waitSeconds)).to.deep.equal(Array(14).fill(0));
+    advance(city, 2 * 4096);
+    expect(city.citizenCount).to.be.greaterThan(60);
+  });
+
   it("of versions without a city identity still load and get one", async () => {
     const city = newCity();
     expect(fingerprint(city)).to.not.include("cityId");

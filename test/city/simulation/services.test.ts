@@ -52,6 +52,29 @@ describe("services of the embedded city", () => {
     expect(fireCover(city, home)).to.equal(1);
   });
 
+  it("send people to the next provider if the nearest one is full", () => {
+    const { city, fireHouse } = town();
+    for (let x = 400; x < 1600; x += 80) buildNetwork.act(city, road(x, 80, x + 80, 80));
+    const second = place(city, "Fire House", 1400, 60);
+    buildNetwork.act(city, road(400, 40, 1440, 40, "Water Pipe"));
+    place(city, "Wind Turbine", 1420, 20);
+    const homes = [600, 800].map((x) => city.world.buildings.at(place(city, "Electricity Pole", x, 95)));
+    const { capacity } = city.world.buildings.at(second).prefab.civic?.coverage ?? { capacity: 0 };
+    const qualities = () => homes.map((home) => requestService(city.world, home, "fire", capacity));
+    const loads = () =>
+      [fireHouse, second].map((id) => Math.round(city.world.buildings.at(id).lastLoad / capacity));
+    advance(city, CYCLE);
+    qualities();
+    advance(city, CYCLE);
+    expect(loads()).to.deep.equal([2, 0]);
+    for (let cycle = 0; cycle < 20; cycle++) {
+      qualities();
+      advance(city, CYCLE);
+    }
+    expect(loads()).to.deep.equal([1, 1]);
+    for (const quality of qualities()) expect(quality).to.be.above(0.95);
+  });
+
   it("report uncollected dead in homes if there is no cemetery", () => {
     const { city } = town();
     advance(city, 32 * CYCLE);

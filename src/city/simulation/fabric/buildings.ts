@@ -85,6 +85,7 @@ export function newBuildingRecord(id: number, prefab: SimBuildingPrefab, positio
     burning: 0,
     load: 0,
     lastLoad: 0,
+    waitSeconds: 0,
     commute: 0,
     want: 0,
     stored: 0,

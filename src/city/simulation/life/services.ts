@@ -1,7 +1,7 @@
 /**
- * Service coverage and land value. The working provider nearest by road serves a place; its quality depends on its load
- * and on the distance. People walk to all parks in reach. Services raise land value; pollution, ruins, crime, taxes and
- * long trips lower it.
+ * Service coverage and land value. The working provider with the shortest trip and wait serves a place; its quality
+ * depends on its load and on the distance. People walk to all parks in reach. Services raise land value; pollution, ruins,
+ * crime, taxes and long trips lower it.
  */
 
 import { distance, distanceToLine, squareAround } from "../../geometry.js";
@@ -15,6 +15,8 @@ import type { World } from "../state/world.js";
 /** Ratio of street distance to straight distance. */
 const DETOUR = 1.4;
 const STREET_METERS_PER_SECOND = 40 / 3.6;
+/** Change of the wait in a cycle, as a share of the longest wait, if twice as many people come as can be served. */
+const WAIT_STEP = 0.05;
 /** Maximum distance from a place to its road. */
 const ROADSIDE_METERS = 60;
 
@@ -77,8 +79,12 @@ export function roadAt(world: World, place: GroundPoint): number {
 
 /** Full quality within the range, none at twice the range. `rangeMeters` holds for empty streets; traffic shortens it. */
 function nearness(rangeMeters: number, seconds: number): number {
-  const rangeSeconds = (rangeMeters * DETOUR) / STREET_METERS_PER_SECOND;
-  return Math.min(Math.max(2 - seconds / rangeSeconds, 0), 1);
+  return Math.min(Math.max(2 - seconds / rangeSeconds(rangeMeters), 0), 1);
+}
+
+/** Time of a trip as long as a provider's range, on an empty street. */
+function rangeSeconds(rangeMeters: number): number {
+  return (rangeMeters * DETOUR) / STREET_METERS_PER_SECOND;
 }
 
 /** Share of the demand that a provider can serve, at most 1. */
@@ -87,10 +93,18 @@ function shareOf(provider: SimBuilding): number {
   return provider.lastLoad <= capacity ? 1 : capacity / provider.lastLoad;
 }
 
-/** Turns the demand since the provider's last cycle into its load. */
+/**
+ * Turns the demand since the provider's last cycle into its load. The wait grows while more people come than the provider
+ * can serve, and shrinks while fewer come: it sends those who live between two providers to the one that has room.
+ */
 export function rollServiceLoad(building: SimBuilding): void {
   building.lastLoad = building.load;
   building.load = 0;
+  const coverage = building.prefab.civic?.coverage;
+  if (!coverage) return;
+  const longest = rangeSeconds(coverage.radiusMeters);
+  const excess = Math.min(building.lastLoad / coverage.capacity - 1, 1);
+  building.waitSeconds = Math.min(Math.max(building.waitSeconds + WAIT_STEP * excess * longest, 0), longest);
 }
 
 /** Working parks within walking distance. */

@@ -270,20 +270,24 @@ function pass(world: World, segmentId: number, vehicles: number): void {
   world.segments.at(segmentId).traffic.counted += vehicles;
 }
 
-/** Finds the provider of a service nearest to each road by travel time. Called once a cycle for each service. */
+/** Finds the provider of a service with the shortest trip and wait for each road. Called once a cycle for each service. */
 export function routeService(world: World, index: number): void {
   const kind = ROAD_COVERAGES[index] as (typeof ROAD_COVERAGES)[number];
   const graph = roadGraph(world);
   const providers = world.providers.get(kind)?.items ?? [];
   const roots = providers.flatMap((provider) => {
     const road = world.segments.get(provider.roadId);
-    return road && isWorking(provider) ? rootsAtEnds(graph, road, provider.id) : [];
+    if (!road || !isWorking(provider)) return [];
+    const { id, waitSeconds } = provider;
+    return rootsAtEnds(graph, road, id).map((root) => ({ ...root, seconds: root.seconds + waitSeconds }));
   });
   const tree = new RoadTree(graph, roots);
   for (const road of world.segments.values()) {
     if (!road.prefab.frontage) continue;
-    road.traffic.providerIds[index] = Math.max(tree.roots[tree.nearEnd(road)] as number, 0);
-    road.traffic.providerSeconds[index] = tree.secondsTo(road);
+    const providerId = Math.max(tree.roots[tree.nearEnd(road)] as number, 0);
+    const wait = world.buildings.get(providerId)?.waitSeconds ?? 0;
+    road.traffic.providerIds[index] = providerId;
+    road.traffic.providerSeconds[index] = tree.secondsTo(road) - wait;
   }
 }
 

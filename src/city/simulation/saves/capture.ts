@@ -45,6 +45,7 @@ const BUILDING_READERS = {
   burning: (building) => building.burning,
   load: (building) => building.load,
   lastLoad: (building) => building.lastLoad,
+  waitSeconds: (building) => building.waitSeconds,
   happiness: (building) => building.happiness,
   commute: (building) => building.commute,
   want: (building) => building.want,

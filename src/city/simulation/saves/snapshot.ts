@@ -33,7 +33,7 @@ import {
 import { findFaults } from "./integrity.js";
 
 /** Version of the save format. Saves of older versions can be loaded, newer ones are refused. */
-export const SNAPSHOT_VERSION = 3;
+export const SNAPSHOT_VERSION = 4;
 
 /**
  * Builds the city of a snapshot.
@@ -196,10 +196,11 @@ function known<T>(find: (name: string) => T | undefined, name: string): T {
 type BuildingNumbers = Partial<Record<(typeof BUILDING_NUMBERS)[number], number>>;
 
 /** Building fields by the version that introduced them, with their initial values. */
-const NUMBERS_SINCE: Readonly<Record<2 | 3, BuildingNumbers>> = {
-  2: { happiness: 60 },
-  3: { commute: 0, want: 0, stored: 0, fuel: 1 },
-};
+const NUMBERS_SINCE: readonly (readonly [version: number, BuildingNumbers])[] = [
+  [2, { happiness: 60 }],
+  [3, { commute: 0, want: 0, stored: 0, fuel: 1 }],
+  [4, { waitSeconds: 0 }],
+];
 
 /** Version 2 has no traffic. */
 type Snapshot2 = Omit<Snapshot, "traffic" | "trafficCursor">;
@@ -213,8 +214,10 @@ type Snapshot1 = Omit<Snapshot2, "ledger" | "statistics" | "utilities"> & {
  * @param version of the data
  */
 export function migrate(data: unknown, version: number): Snapshot {
-  if (version === 1) return fromVersion2(fromVersion1(data as Snapshot1), [2, 3]);
-  return version === 2 ? fromVersion2(data as Snapshot2, [3]) : (data as Snapshot);
+  const with2 = version === 1 ? fromVersion1(data as Snapshot1) : (data as Snapshot2);
+  // Traffic is as before the first count.
+  const with3 = version <= 2 ? { ...with2, traffic: "", trafficCursor: 0 } : (data as Snapshot);
+  return { ...with3, buildingNumbers: withNewNumbers(with3.buildingNumbers, version) };
 }
 
 /** Money had no effect in that version: a city in debt restarts with the initial balance. */
@@ -229,15 +232,17 @@ function fromVersion1({ ledgerCents, ...same }: Snapshot1): Snapshot2 {
   };
 }
 
-/**
- * Sets traffic to none, as before the first count, and adds the building fields that the versions in `since`
- * introduced.
- */
-function fromVersion2(saved: Snapshot2, since: readonly (2 | 3)[]): Snapshot {
-  const added = Object.assign({}, ...since.map((version) => NUMBERS_SINCE[version])) as BuildingNumbers;
+/** Adds the building fields that versions after `version` introduced. */
+function withNewNumbers(packed: PackedNumbers, version: number): PackedNumbers {
+  const newer = NUMBERS_SINCE.filter(([since]) => since > version).map(([, numbers]) => numbers);
+  if (newer.length === 0) return packed;
+  const added: BuildingNumbers = Object.assign({}, ...newer);
   const known = BUILDING_NUMBERS.filter((name) => !(name in added));
-  const rows = unpack(saved.buildingNumbers, known).map((row) => ({ ...row, ...added }));
-  const readers = BUILDING_NUMBERS.map((name) => (row: BuildingNumbers) => row[name] as number);
-  const buildingNumbers = base64(pack(rows, readers));
-  return { ...saved, traffic: "", trafficCursor: 0, buildingNumbers };
+  const rows = unpack(packed, known).map((row) => ({ ...row, ...added }));
+  return base64(
+    pack(
+      rows,
+      BUILDING_NUMBERS.map((name) => (row: BuildingNumbers) => row[name] as number),
+    ),
+  );
 }

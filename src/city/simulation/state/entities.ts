@@ -106,6 +106,8 @@ export interface SimBuilding extends Building {
   /** Demand on a service building in this cycle and in the last one. */
   load: number;
   lastLoad: number;
+  /** How long visitors of a service building wait, because more come than it can serve. */
+  waitSeconds: number;
 
   /** Mean seconds to work of a home's residents, and their unmet shopping need, 0 to 100. */
   commute: number;
