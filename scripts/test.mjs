@@ -16,7 +16,7 @@ import { runSuites } from "./test/run-suites.mjs";
 import { allNativeSuites, longSuite, quickNativeSuites, staticChecks } from "./test/suites.mjs";
 import { suitesOfPath } from "./test/suites-of-path.mjs";
 
-/** Lint, types and native programs need one core each; mocha runs several files at a time by itself. */
+/** Mocha runs several files at a time by itself; lint, types and native programs run one by one beside it. */
 const CONCURRENCY = 2;
 const SLOWEST_SHOWN = 20;
 
@@ -32,11 +32,10 @@ await main(async () => {
   const defaultParityRoot = join(projectRoot, "../shared/parity");
   if (existsSync(defaultParityRoot)) process.env.CARILLON_PARITY_ROOT ??= defaultParityRoot;
 
-  const phases = isWhole
-    ? [[...(slow ? allNativeSuites() : quickNativeSuites()), ...staticChecks()], [longSuite(slow)]]
-    : [positionals.flatMap((path) => suitesOfPath(path, slow))];
-  const results = [];
-  for (const suites of phases) results.push(...(await runSuites(suites, CONCURRENCY)));
+  const suites = isWhole
+    ? [longSuite(slow), ...(slow ? allNativeSuites() : quickNativeSuites()), ...staticChecks()]
+    : positionals.flatMap((path) => suitesOfPath(path, slow));
+  const results = await runSuites(suites, CONCURRENCY);
 
   for (const { name, failures } of results.filter(({ failed }) => failed > 0))
     process.stdout.write(`\n== failed: ${name}\n${failures}\n`);

@@ -17,49 +17,59 @@ const NO_SPINNING = { OMP_WAIT_POLICY: "passive" };
  */
 
 /**
- * Runs suites, at most `concurrency` at a time. Output of one suite is never mixed with another's.
- * @param {Suite[]} suites
+ * Runs suites, at most `concurrency` at a time. Shows the output of each when it ends, and that of the last one while it runs.
+ * @param {Suite[]} suites in the order in which they start
  * @returns {Promise<Result[]>} in the order of `suites`
  */
 export async function runSuites(suites, concurrency) {
-  const results = new Array(suites.length);
-  const waiting = suites.map((suite, index) => ({ suite, index }));
-  const runNext = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
-      results[next.index] = await runSuite(next.suite, suites.length === 1);
+  const runs = suites.map((suite) => ({ suite, output: "", isShown: false }));
+  const unfinished = new Set(runs);
+  const showLast = () => {
+    if (unfinished.size === 1) for (const run of unfinished) show(run);
   };
+  const waiting = [...runs];
+  const runNext = async () => {
+    for (let run = waiting.shift(); run !== undefined; run = waiting.shift()) {
+      await runSuite(run);
+      unfinished.delete(run);
+      showLast();
+    }
+  };
+  showLast();
   await Promise.all(Array.from({ length: concurrency }, runNext));
-  return results;
+  return runs.map(({ result }) => result);
 }
 
-function runSuite({ name, command, args, env = {}, read }, isAlone) {
+/** Prints what a suite has printed so far; the rest follows as it comes. */
+function show(run) {
+  if (!run.isShown) process.stdout.write(`\n== ${run.suite.name}\n${run.output}`);
+  run.isShown = true;
+}
+
+function runSuite(run) {
+  const { name, command, args, env = {}, read } = run.suite;
   return new Promise((resolve) => {
     const start = Date.now();
-    if (isAlone) process.stdout.write(`\n== ${name}\n`);
     const child = spawn(command, args, {
       cwd: projectRoot,
       stdio: ["ignore", "pipe", "pipe"],
       env: { ...NO_SPINNING, ...process.env, ...env },
     });
-    let output = "";
     const take = (text) => {
-      output += text;
-      if (isAlone) process.stdout.write(text);
+      run.output += text;
+      if (run.isShown) process.stdout.write(text);
     };
     child.stdout.setEncoding("utf8").on("data", take);
     child.stderr.setEncoding("utf8").on("data", take);
     child.on("error", ({ message }) => take(`${message}\n`));
     child.on("close", (status) => {
-      const seconds = (Date.now() - start) / 1000;
-      process.stdout.write(
-        isAlone
-          ? `== ${name}: ${seconds.toFixed(1)} s\n`
-          : `\n== ${name}: ${seconds.toFixed(1)} s\n${output}`,
-      );
-      const text = stripVTControlCharacters(output);
+      show(run);
+      process.stdout.write(`== ${name}: ${((Date.now() - start) / 1000).toFixed(1)} s\n`);
+      const text = stripVTControlCharacters(run.output);
       const result = { ...read(text, status === 0), name: `${name} (exit code ${status})` };
       if (status !== 0 && result.failed === 0) result.failed = 1;
-      resolve({ ...result, failures: result.failed > 0 ? failuresOf(text) : "" });
+      run.result = { ...result, failures: result.failed > 0 ? failuresOf(text) : "" };
+      resolve();
     });
   });
 }
