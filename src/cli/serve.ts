@@ -1,17 +1,10 @@
 /** `carillon serve`, `gateway` and `worker`: the servers. */
 import { Command } from "commander";
-import {
-  type Config,
-  createEngine,
-  createMusicServer,
-  createWorker,
-  loadConfig,
-  type MusicServer,
-} from "../index.js";
+import { type Config, loadConfig } from "../config.js";
+import type { MusicServer } from "../index.js";
 import { createLogger, type Logger } from "../system/log.js";
 import { type Service, serveUntilStopped } from "../system/service-process.js";
 import { environmentWith } from "./command.js";
-import { checkCitySettings, checkDevices, checkMusicSettings } from "./start-checks.js";
 
 interface ServeOptions {
   apiKey?: string;
@@ -61,13 +54,14 @@ async function serve(program: string, options: ServeOptions, role?: "gateway" | 
   const isAlone = config.role === "all";
   const servesMusic = !isAlone || options.music === true || options.city !== true;
   const servesCity = isAlone && (options.city === true || options.music !== true);
+  const { checkCitySettings, checkMusicSettings } = await import("./start-checks.js");
   if (servesMusic) await checkMusicSettings(config);
   if (servesCity) await checkCitySettings(config);
   const log = createLogger(config.logLevel);
   const start = async (add: (service: Service) => void, fail: (err: Error, what: string) => void) => {
     const onDeviceLost = (error: Error) =>
       fail(error, "the GPU failed, so the server stops; restart it to continue its tasks");
-    const music = servesMusic ? addMusic(config, log, add, onDeviceLost) : null;
+    const music = servesMusic ? await addMusic(config, log, add, onDeviceLost) : null;
     if (servesCity) {
       const { startCityProcess } = await import("../city/process.js");
       const command = [program, "city", "--for-parent"] as const;
@@ -81,12 +75,14 @@ async function serve(program: string, options: ServeOptions, role?: "gateway" | 
 }
 
 /** Adds a service that closes the server before the engine; `start` starts the server. A gateway has no engine. */
-function addMusic(
+async function addMusic(
   config: Config,
   log: Logger,
   add: (service: Service) => void,
   onDeviceLost: (error: Error) => void,
 ) {
+  const { createEngine, createMusicServer, createWorker } = await import("../index.js");
+  const { checkDevices } = await import("./start-checks.js");
   const isGateway = config.role === "gateway";
   const engine = isGateway ? undefined : createEngine(config, (message) => log.info(message), onDeviceLost);
   let server: Pick<MusicServer, "url" | "close"> | undefined;
