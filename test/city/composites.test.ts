@@ -4,6 +4,10 @@ import { fingerprint } from "./simulation/towns.js";
 
 const near = { x: 320, z: 200 };
 
+function shopBlocks({ blocks }: { blocks: { zone: string; index: number }[] }): number[] {
+  return blocks.filter(({ zone }) => zone === "CommercialLow").map(({ index }) => index);
+}
+
 describe("snapDistance", () => {
   const bridge = bridgeForEach();
 
@@ -129,7 +133,7 @@ describe("composite commands", () => {
       cols: 4,
       rows: 3,
       connectTo: "Road",
-      zoneMix: { ResidentialLow: 0.75, CommercialLow: 0.25 },
+      zoneMix: { ResidentialLow: 2, CommercialLow: 1 },
       commercialPlacement: "corners",
     };
     const dry = await client.run("build-neighborhood", { ...body, dryRun: true });
@@ -137,14 +141,25 @@ describe("composite commands", () => {
     expect(cost).to.equal(dry.cost);
     expect(connection).to.deep.include({ alreadyConnected: false, targetNodeId: 2 });
     expect(connection.segmentIds).to.have.length(1);
-    const shops = zoning.blocks.filter(({ zone }: { zone: string }) => zone === "CommercialLow");
-    expect(shops.map(({ index }: { index: number }) => index)).to.deep.equal([0, 3, 8]);
+    expect(shopBlocks(zoning)).to.deep.equal([0, 3, 8, 11]);
     expect(zoning.zoneRadius).to.equal(40);
     expect(zoning.changedCells).to.be.above(200);
     const zones = await client.state("/state/zones");
     expect(zones.zonedCells).to.equal(zoning.changedCells);
     expect((await client.state("/state/external-connections")).roadComponents).to.equal(1);
   });
+
+  for (const [commercialPlacement, blocks] of [
+    ["perimeter", [1, 2, 4, 7]],
+    ["core", [1, 2, 5, 6]],
+  ] as const) {
+    it(`place shops by ${commercialPlacement}`, async () => {
+      const mix = { zoneMix: { ResidentialLow: 2, CommercialLow: 1 }, commercialPlacement };
+      const shape = { center: { x: 400, z: 0 }, cols: 4, rows: 3 };
+      const { zoning } = await bridge.client.run("build-neighborhood", { ...shape, ...mix });
+      expect(shopBlocks(zoning)).to.deep.equal(blocks);
+    });
+  }
 
   it("clear only the given circle", async () => {
     const { client, city } = bridge;
