@@ -1,11 +1,16 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { open } from "lmdb";
 import { StoreError } from "../../../src/music/errors.js";
 import { decodeTask, LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import { DamagedRecordError, type Task } from "../../../src/music/queue/store.js";
+import { openTaskStore } from "../../../src/music/queue/store-recovery.js";
+import { createLogger } from "../../../src/system/log.js";
 import { makeResult, makeTask, temporaryDirectory } from "../tasks.js";
 
 describe("LmdbTaskStore", () => {
@@ -61,6 +66,26 @@ describe("LmdbTaskStore", () => {
   it("does not create a task when it updates an unknown id", async () => {
     expect(await store.update("unknown", (task) => task)).to.equal(undefined);
     expect(await store.get("unknown")).to.equal(undefined);
+  });
+
+  it("is whole with records of lost tasks and of a newer version", async () => {
+    const home = temporaryDirectory();
+    const task = makeTask();
+    const old = LmdbTaskStore.open(join(home, "tasks"));
+    await old.add(task);
+    await old.addLost("lost");
+    await old.close();
+    const raw = open<Buffer, string>({ path: join(home, "tasks"), encoding: "binary" });
+    await raw.put("newer", Buffer.from("carillon-task 9 0123456789abcdef0123456789abcdef\n{}"));
+    await raw.close();
+
+    const { store } = await openTaskStore(home, createLogger("silent"));
+    const found: Record<string, string> = {};
+    for await (const stored of store.scan())
+      found[stored.id] = stored.task === null ? stored.damage.kind : stored.task.state;
+    await store.close();
+    expect(found).to.deep.equal({ [task.id]: task.state, lost: "lost", newer: "newer" });
+    expect(readdirSync(home)).to.deep.equal(["tasks"]);
   });
 
   it("scans all tasks and no removed ones", async () => {
