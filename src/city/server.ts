@@ -106,11 +106,11 @@ const requireLoopbackHost: RequestHandler = (request, _response, next) => {
   else throw new HttpError(403, `Host ${host ?? "(none)"} is not a name of this machine`);
 };
 
-/** Node answers `Expect: 100-continue` itself; other expectations are refused. */
+/** Node answers `Expect: 100-continue` itself; any other Expect header is rejected. */
 const refuseExpectations: RequestHandler = (request, _response, next) => {
   const { expect } = request.headers;
   if (expect === undefined || expect.toLowerCase() === "100-continue") next();
-  else throw new HttpError(417, `The expectation "${expect}" cannot be met`);
+  else throw new HttpError(417, `Unsupported header "Expect: ${expect}": use 100-continue or none`);
 };
 
 /** Whether pages of all origins may read: no origins are listed, or `*` is. */

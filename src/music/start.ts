@@ -1,4 +1,4 @@
-/** Starts servers on their task store: SVC_TMPDIR, or the fleet's Redis. */
+/** Opens the task store (LMDB in SVC_TMPDIR, or the fleet's Redis) and starts a server that uses it. */
 import { join } from "node:path";
 import type { Config } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";

@@ -1,4 +1,6 @@
 import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { startGameBridge } from "../../src/city/index.js";
@@ -9,7 +11,7 @@ import { SILENT } from "./bridge.js";
 const LINE = /^Week \d+: (\d+) citizens, balance -?[\d.]+$/;
 
 describe("the example agent", () => {
-  it("reaches 2,000 citizens in one year and 5,000 in three without bankruptcy @slow", async () => {
+  it("reaches 2,000 citizens in one year and 5,000 in three without bankruptcy, as the README shows @slow", async () => {
     const savesDirectory = temporaryDirectory();
     const onSaveFailed = (error: Error) => {
       throw error;
@@ -19,6 +21,7 @@ describe("the example agent", () => {
     const server = await startGameBridge(game, { port: 0, allowedOrigins: [], log: SILENT });
     try {
       const { stdout } = await promisify(execFile)("node", ["examples/build-town.mjs", "3", server.url]);
+      expect(await readFile(join(import.meta.dirname, "../../README.md"), "utf8")).to.include(stdout.trim());
       const lines = stdout.trim().split("\n");
       const [, , year1, , , , year3] = lines.map((line) => Number(LINE.exec(line)?.[1]));
       expect(year1, stdout).to.be.at.least(2_000);

@@ -52,8 +52,8 @@ struct FlowMatchingBatch {
 /// The plain LayerRunner: returns layer(x).
 at::Tensor run_layer(const LayerFunction& layer, const at::Tensor& x);
 
-/// Mean squared error between the model's velocity at the batch's times and noise - data, a float32 scalar.
-/// Differentiable in the branches and weights of the model's layers that require gradients.
+/// Training loss, a float32 scalar: mean squared error between the velocity that the model predicts at `times` and
+/// `noise - data`. Differentiable with respect to all weights and branches (nn::Branch) that require gradients.
 at::Tensor flow_matching_loss(const Dit& dit, const FlowMatchingBatch& batch, const LayerRunner& run = run_layer);
 
 }  // namespace carillon

@@ -143,7 +143,7 @@ TEST("decoder: gives the same pattern tokens with and without CUDA graphs") {
          result.token_ids[0].size() != result.token_ids[2].size());
 }
 
-TEST("run_ahead: a request can join while the device runs ahead; all requests get the same ids as alone") {
+TEST("run_ahead: a request can join while the device runs ahead; all requests get the same ids as when run alone") {
   class OneArrival : public RequestQueue {
    public:
     std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>& fits) override {

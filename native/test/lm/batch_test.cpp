@@ -94,7 +94,7 @@ void run(Decoder& decoder, const std::unique_ptr<Asked>& first, RequestQueue& qu
 
 }  // namespace
 
-TEST("batch: a request that joins between tokens gets the same ids as alone, and so do the others") {
+TEST("batch: a request that joins a running batch gets the same ids as when run alone, and so do the others") {
   for (const double cfg_scale : {1.0, 2.0}) {
     LanguageJob one = codes_job({1, 2, 3}, 20, {1, 2}), two = codes_job({5, 6, 7, 8}, 9, {7, 1});
     one.cfg_scale = two.cfg_scale = cfg_scale;
@@ -235,7 +235,7 @@ TEST("batch: a failure of the model rejects all of its requests") {
   EXPECT(first->error == "out of memory" && second->error == "out of memory");
 }
 
-TEST("generate: on a real model a request that joins gets the same ids as alone, in every weight type") {
+TEST("generate: a request that joins a running batch of a real model gets the same ids as when run alone") {
   for (const char* dtype : {"float32", "bfloat16"}) {
     const CausalLm model = CausalLm::load("models/carillon-nano/lm", choose_placement("cpu", dtype), Control());
     const auto size = static_cast<size_t>(model.config().vocab_size);

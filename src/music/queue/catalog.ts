@@ -5,7 +5,7 @@ import { keptUploads } from "../request/replay.js";
 import { encodeTask } from "./lmdb-store.js";
 import { filesOf, type StoredTask, TASK_STATES, type Task, type TaskState, type TaskStore } from "./store.js";
 
-/** Maximum number of characters of each text of a task that are searched. */
+/** Searches read only this many characters from the start of each text of a task. */
 const MAX_SEARCHED = 512;
 
 export const summarySchema = z.object({

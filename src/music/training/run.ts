@@ -16,7 +16,7 @@ const STOPPED_LINE = "⏹️ Training stopped by user";
 
 export class TrainingRun {
   readonly record: RunRecord;
-  /** Resolves before the first step, or when the run ends before it. */
+  /** Resolves when the model is ready for the first step, or when the run ends earlier. */
   readonly started: Promise<void>;
   /** Resolves when the run has ended in any state. */
   readonly ended: Promise<void>;

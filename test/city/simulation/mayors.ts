@@ -3,7 +3,10 @@ import { buildNetwork } from "../../../src/city/commands/build-network.js";
 import { placeBuilding } from "../../../src/city/commands/place-building.js";
 import { takeLoan } from "../../../src/city/commands/take-loan.js";
 import { CommandRefusedError } from "../../../src/city/refusal.js";
-import type { Coverage } from "../../../src/city/simulation/catalogue/building-prefabs.js";
+import {
+  type Coverage,
+  findBuildingPrefab,
+} from "../../../src/city/simulation/catalogue/building-prefabs.js";
 import { AGE_LIMITS, ageOf } from "../../../src/city/simulation/fabric/citizens.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { CYCLES_PER_WEEK, FRAMES_PER_CYCLE } from "../../../src/city/simulation/state/calendar.js";
@@ -102,7 +105,8 @@ function zoneByBars(town: Town, getsHomes: boolean): void {
 }
 
 /**
- * Builds the services that many households lack, the gravest first, and those whose capacity is nearly used.
+ * Builds the services that many households lack, those first that help most for their price, and then those whose
+ * capacity is nearly used. If money is short for one, the town saves for it and builds none that comes after it.
  * @param most maximum number of new buildings
  * @returns false if money is short for a missing service that costs much happiness
  */
@@ -112,12 +116,17 @@ function serveWishes(town: Town, most: number): boolean {
     .missingServices()
     .filter(({ householdsWithout }) => householdsWithout > 0.1 * city.world.households.size)
     .map(({ service, place, pointsLost }) => ({ prefab: PROVIDERS[service as Coverage], place, pointsLost }))
-    .sort((a, b) => b.pointsLost - a.pointsLost);
+    .sort((a, b) => pointsPerMoney(b) - pointsPerMoney(a));
   const needs = [...wished, ...busyServices(city)]
     .filter(({ prefab }, i, all) => all.findIndex((other) => other.prefab === prefab) === i)
     .slice(0, most);
-  const waiting = needs.filter(({ prefab, place }) => !town.build(prefab, place));
-  return waiting.every(({ pointsLost }) => pointsLost <= TOLERABLE_POINTS);
+  const tooDear = needs.find(({ prefab, place }) => !town.build(prefab, place));
+  return !tooDear || tooDear.pointsLost <= TOLERABLE_POINTS;
+}
+
+/** Happiness that a missing service costs, for each unit of money that its building costs. */
+function pointsPerMoney({ prefab, pointsLost }: { prefab: string; pointsLost: number }): number {
+  return pointsLost / (findBuildingPrefab(prefab)?.cost as number);
 }
 
 function busyServices({ world }: SimulatedCity) {
@@ -222,7 +231,7 @@ export function lastYear(city: SimulatedCity) {
   const weeks = city.statistics().slice(-52);
   const now = weeks.at(-1);
   if (!now) throw new Error("no week has passed");
-  const sum = (figure: "arrivals" | "departures" | "income" | "citizens") =>
+  const sum = (figure: "arrivals" | "departures" | "income" | "citizens" | "homes" | "households") =>
     weeks.reduce((all, week) => all + week[figure], 0);
   const meanCitizens = sum("citizens") / weeks.length;
   const accounts = city.world.ledger.history.slice(-52).map(({ amounts }) => amounts);
@@ -239,7 +248,7 @@ export function lastYear(city: SimulatedCity) {
   );
   return {
     citizens: now.citizens,
-    vacancyPercent: (100 * (now.homes - now.households)) / Math.max(now.homes, 1),
+    vacancyPercent: 100 * (1 - sum("households") / Math.max(sum("homes"), 1)),
     churnPercent: (100 * Math.max(sum("arrivals"), sum("departures"))) / meanCitizens,
     departuresPercent: (100 * sum("departures")) / meanCitizens,
     educatedPercent: educatedPercent(city),

@@ -116,7 +116,7 @@ describe("format input", () => {
 });
 
 describe("random sample requests", () => {
-  it("ask for a simple sample by default, and for a custom one with any other value", () => {
+  it("have sample_type simple_mode by default, and custom_mode for any other value", () => {
     expect(parseRandomSample({}).sampleType).to.equal("simple_mode");
     expect(parseRandomSample({ sample_type: "" }).sampleType).to.equal("simple_mode");
     expect(parseRandomSample({ sample_type: "custom_mode" }).sampleType).to.equal("custom_mode");

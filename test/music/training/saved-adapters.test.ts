@@ -22,7 +22,7 @@ describe("saved adapters", function () {
     }
   });
 
-  it("are folders of LoRA and LoKr weights, without checkpoints of runs", async () => {
+  it("include folders of LoRA and LoKr weights, but no checkpoints of training runs", async () => {
     expect(await savedAdapters(root)).to.deep.equal(["adapters/waltz", "zydeco/final"]);
   });
 

@@ -16,8 +16,8 @@ const INCOME_PER_WORKER = 1.09;
 const INCOME_PER_LEVEL = 0.04;
 
 /** Wages rise with the population: from 0 at TOWN_CITIZENS to this share of the upkeep at twice as many. */
-const CITY_WAGES = 0.2;
-const TOWN_CITIZENS = 5_000;
+const CITY_WAGES = 0.23;
+const TOWN_CITIZENS = 4_000;
 
 const TOLERATED_RATE = 11;
 /** Unrest grows from this many points above the tolerated rate. */
