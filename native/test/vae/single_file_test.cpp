@@ -57,7 +57,7 @@ std::string write_single(const Tensors& tensors) {
   return path;
 }
 
-/// The tiny autoencoder in ComfyUI's layout: names start with `prefix`, and a snake's alpha and beta have one dimension.
+/// The tiny autoencoder in ComfyUI's layout: names start with `prefix`, a snake's alpha and beta have one dimension.
 ModelSource comfy_vae(const std::string& prefix) {
   Tensors tensors = renamed(TinyVaeWriter(WeightLayout::kWeightNorm, kTinyLatent).write(),
                             [&](const std::string& name) { return prefix + stable_audio_name(name); });
