@@ -151,7 +151,7 @@ describe("the embedded city's finances", () => {
     expect(city.budget.balance).to.equal(balance);
   });
 
-  it("pay a fifth more for services in a city of 10,000 than in a town of 5,000", () => {
+  it("pay 23 % more for services in a city of 8,000 than in a town of 4,000", () => {
     const upkeep = (citizens: number) => {
       const city = newCity("empty");
       const { world } = city;
@@ -160,9 +160,9 @@ describe("the embedded city's finances", () => {
       payUpkeep(world, station);
       return world.ledger.week.PoliceDepartment ?? 0;
     };
-    expect(upkeep(5_000)).to.equal(upkeep(100));
-    expect(upkeep(10_000) / upkeep(5_000)).to.be.closeTo(1.2, 0.001);
-    expect(upkeep(20_000)).to.equal(upkeep(10_000));
+    expect(upkeep(4_000)).to.equal(upkeep(100));
+    expect(upkeep(8_000) / upkeep(4_000)).to.be.closeTo(1.23, 0.001);
+    expect(upkeep(20_000)).to.equal(upkeep(8_000));
   });
 
   it("reward a milestone for each citizen since the last one", () => {
