@@ -35,7 +35,8 @@ interface Advice {
   readonly unit: string;
   /** Place where the problem is worst. */
   readonly place: Position;
-  readonly commands: readonly Remedy[];
+  /** Commands that would help. Finding free places takes long, so only rows that are sent compute them. */
+  readonly commands: () => readonly Remedy[];
 }
 
 /** GET /state/advice: entries by gravity, highest first. */
@@ -61,7 +62,7 @@ export const advice: ReadRoute = {
 };
 
 function row({ place, commands, gravity, ...same }: Advice): JsonObject {
-  return { ...same, gravity: Math.min(gravity, 100), position: position(place), commands: [...commands] };
+  return { ...same, gravity: Math.min(gravity, 100), position: position(place), commands: [...commands()] };
 }
 
 /** Services that homes lack, including services that the town will expect soon. */
@@ -76,7 +77,7 @@ function fromWishes(city: SimulatedCity): Advice[] {
           ? `costs ${pointsLost.toFixed(1)} points of happiness`
           : `will cost happiness from ${fromCitizens} citizens on`;
       const message = `${value} households lack ${service}, which ${effect}.`;
-      const commands = remediesFor(city, service, place);
+      const commands = () => remediesFor(city, service, place);
       return { topic: service, message, gravity, value, unit: "households", place, commands };
     });
 }
@@ -113,7 +114,7 @@ function fromHomes(city: SimulatedCity): Advice[] {
         value,
         unit: "points",
         place,
-        commands: remediesFor(city, cause, place),
+        commands: () => remediesFor(city, cause, place),
       },
     ];
   });
@@ -134,7 +135,7 @@ function fromProblems(city: SimulatedCity): Advice[] {
     const [place] = found as [Position];
     const message = `${found.length} buildings have the problem ${name}.`;
     const gravity = 10 + (90 * found.length) / buildings.length;
-    const commands = remediesFor(city, name, place);
+    const commands = () => remediesFor(city, name, place);
     return { topic: name, message, gravity, value: found.length, unit: "buildings", place, commands };
   });
 }
@@ -159,7 +160,7 @@ function fromUtilities(city: SimulatedCity): Advice[] {
         value,
         unit: "%",
         place,
-        commands: remediesFor(city, PLANTS[carries], place),
+        commands: () => remediesFor(city, PLANTS[carries], place),
       },
     ];
   });
@@ -185,7 +186,7 @@ function fromMoney(city: SimulatedCity): Advice[] {
       value,
       unit: "weeks",
       place: { x: 0, y: city.surfaceHeight(0, 0), z: 0 },
-      commands: [changeTaxRate(city, "", "ResidentialLow", 1), ...(value < 26 ? loan : [])],
+      commands: () => [changeTaxRate(city, "", "ResidentialLow", 1), ...(value < 26 ? loan : [])],
     },
   ];
 }
@@ -204,7 +205,7 @@ function fromServices(city: SimulatedCity): Advice[] {
       ? `${prefab.displayName} ${id} is ${filled.toFixed(0)} % full.`
       : `${prefab.displayName} ${id} has a load of ${load.toFixed(0)} % of its capacity.`;
     const empty = { command: "set-building-emptying", fields: { id } };
-    const commands = [...(isFull ? [empty] : []), buildNear(city, prefab, place)];
+    const commands = () => [...(isFull ? [empty] : []), buildNear(city, prefab, place)];
     return [
       {
         topic: coverage?.kind ?? prefab.name,
@@ -239,7 +240,7 @@ function fromDemand(city: SimulatedCity): Advice[] {
     if (value < HIGH_DEMAND) return [];
     const message = `The ${bar} demand is ${value}.`;
     const place = sites.at(-1)?.position ?? near;
-    const commands = zoneNear(city, place, zone as Zone);
+    const commands = () => zoneNear(city, place, zone as Zone);
     return [{ topic: `${bar} demand`, message, gravity: value / 4, value, unit: "of 100", place, commands }];
   });
 }
@@ -265,7 +266,7 @@ function fromAges(city: SimulatedCity): Advice[] {
       value,
       unit: "citizens",
       place: home.position,
-      commands: zoneNear(city, home.position, "ResidentialLow"),
+      commands: () => zoneNear(city, home.position, "ResidentialLow"),
     },
   ];
 }
@@ -285,7 +286,7 @@ function fromRoads(city: SimulatedCity): Advice[] {
     .map(({ segment, load }) => {
       const value = (100 * load.volumePerHour) / load.capacityPerHour;
       const message = `${segment.name || segment.prefab.displayName} carries ${value.toFixed(0)} % of its capacity at ${load.speedKmh.toFixed(0)} km/h.`;
-      const commands = widenRoad(city, segment.id);
+      const commands = () => widenRoad(city, segment.id);
       return {
         topic: "traffic",
         message,
