@@ -65,7 +65,7 @@ function compiled<Module>(name: string): Promise<Module> {
 const SPEED_SECONDS = 30;
 const GAME_SECONDS_PER_WEEK = 7 * 24 * 3600;
 const REQUESTS_PER_ENDPOINT = 200;
-/** Time for the requests to an endpoint, and for the rounds of a measurement; slow ones are repeated less often. */
+/** A measurement is not repeated after this time. */
 const MEASURE_MS = 2_000;
 const PROCESSOR_ROUNDS = 60;
 const COMMAND_ROUNDS = 5;
@@ -141,8 +141,7 @@ async function measureReads(url: string): Promise<Record<string, unknown>> {
   for (const { path } of READ_ROUTES) {
     const milliseconds: number[] = [];
     let bytes = 0;
-    const endMs = performance.now() + MEASURE_MS;
-    for (let i = 0; i < REQUESTS_PER_ENDPOINT && (i === 0 || performance.now() < endMs); i++) {
+    for (const _ of rounds(REQUESTS_PER_ENDPOINT)) {
       const startedMs = performance.now();
       bytes = (await (await fetch(`${url}${path}?limit=5000`)).arrayBuffer()).byteLength;
       milliseconds.push(performance.now() - startedMs);
@@ -212,11 +211,16 @@ function gridAt(index: number) {
   return { dryRun: false, opId: "", roadPrefab: "Basic Road", name: "", origin, ...shape };
 }
 
-function processorTimes(rounds: number, work: () => unknown) {
+function processorTimes(most: number, work: () => unknown) {
   const milliseconds: number[] = [];
-  const endMs = performance.now() + MEASURE_MS;
-  for (let i = 0; i < rounds && (i === 0 || performance.now() < endMs); i++) timed(milliseconds, work);
+  for (const _ of rounds(most)) timed(milliseconds, work);
   return quantiles(milliseconds);
+}
+
+/** Numbers of rounds: at least one, at most `most`, none after MEASURE_MS. */
+function* rounds(most: number): Generator<number> {
+  const endMs = performance.now() + MEASURE_MS;
+  for (let round = 0; round < most && (round === 0 || performance.now() < endMs); round++) yield round;
 }
 
 /** Runs `work` and appends its CPU milliseconds. */
