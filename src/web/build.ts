@@ -108,7 +108,7 @@ export class BuildTools {
     this.#corners = [...this.#corners, place];
     this.#onChange();
     if (this.#corners.length === TOOLS[this.#tool].clicks) void this.#attempt(() => this.#try());
-    else this.#say([TOOLS[this.#tool].hint]);
+    else this.#showMessage([TOOLS[this.#tool].hint]);
     return true;
   }
 
@@ -149,7 +149,7 @@ export class BuildTools {
 
   #restart(): void {
     this.#corners = [];
-    this.#say(this.#tool ? [TOOLS[this.#tool].hint] : []);
+    this.#showMessage(this.#tool ? [TOOLS[this.#tool].hint] : []);
     this.#onChange();
   }
 
@@ -161,7 +161,7 @@ export class BuildTools {
     const reply = await command(plan.name, { ...plan.body, dryRun: true });
     const cost = reply.cost ?? reply.constructionCost;
     const price = cost === undefined ? [] : [`Cost: ${formatFigure(cost)}`];
-    this.#say(
+    this.#showMessage(
       [...linesOf(reply), ...price],
       button("Build", () => void this.#attempt(() => this.#build(plan))),
       button("Cancel", () => this.#restart()),
@@ -201,7 +201,7 @@ export class BuildTools {
     this.#onChange();
     const { segmentId, buildingId } = reply;
     if (segmentId === undefined && buildingId === undefined) {
-      this.#say([reply.message, "To undo it, paint another zone or no zone over it."]);
+      this.#showMessage([reply.message, "To undo it, paint another zone or no zone over it."]);
       return;
     }
     const undone =
@@ -209,11 +209,11 @@ export class BuildTools {
         ? { entityType: "building", id: buildingId }
         : { entityType: "netSegment", id: segmentId };
     const undo = button("Undo", () => void this.#attempt(() => this.#undo(undone)));
-    this.#say([...linesOf(reply), "Undo bulldozes it; the cost is not paid back."], undo);
+    this.#showMessage([...linesOf(reply), "Undo bulldozes it; the cost is not paid back."], undo);
   }
 
   async #undo(body: object): Promise<void> {
-    this.#say([(await command("bulldoze", body)).message]);
+    this.#showMessage([(await command("bulldoze", body)).message]);
   }
 
   /** Runs the work and shows its error. */
@@ -221,13 +221,13 @@ export class BuildTools {
     try {
       await work();
     } catch (error) {
-      this.#say([
+      this.#showMessage([
         error instanceof TypeError ? "The city does not answer." : String((error as Error).message),
       ]);
     }
   }
 
-  #say(lines: readonly string[], ...buttons: readonly HTMLElement[]): void {
+  #showMessage(lines: readonly string[], ...buttons: readonly HTMLElement[]): void {
     byId("plan").hidden = lines.length === 0;
     byId("plan-text").replaceChildren(...lines.map((textContent) => element("p", { textContent })));
     byId("plan-buttons").replaceChildren(...buttons);

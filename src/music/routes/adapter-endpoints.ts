@@ -10,10 +10,10 @@ import * as adapters from "../request/adapter-bodies.js";
 import * as dataSets from "../request/data-set-bodies.js";
 import { exportAdapter } from "../training/export.js";
 import { savedAdapters } from "../training/saved-adapters.js";
-import { command, getEndpoint, type RouteContext, section, sendEnvelope } from "./route.js";
+import { command, getEndpoint, type RouteContext, sendEnvelope, withTag } from "./route.js";
 
 /** Adapters of slot 1. */
-export const ADAPTER_ENDPOINTS = section("Adapters", {
+export const ADAPTER_ENDPOINTS = withTag("Adapters", {
   "POST /v1/lora/load": command({
     summary: "Load an adapter in addition to those already loaded",
     body: adapters.parseAdapterLoad,
@@ -50,7 +50,7 @@ export const ADAPTER_ENDPOINTS = section("Adapters", {
   }),
 });
 
-const TRAINING = section("Training", {
+const TRAINING = withTag("Training", {
   "POST /v1/training/start": command({
     summary: "Train a LoRA in the background",
     body: adapters.parseLoraTraining,
@@ -88,7 +88,7 @@ const TRAINING = section("Training", {
   }),
 });
 
-const DATA_SETS = section("Data sets", {
+const DATA_SETS = withTag("Data sets", {
   "PUT /v1/dataset/audio/:folder/:file": {
     summary: "Store a recording for a data set; the body is the file",
     answer: answers.storedRecording,

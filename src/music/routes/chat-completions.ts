@@ -10,7 +10,7 @@ import { chatCompletion as chatCompletionSchema } from "../openapi/answers.js";
 import type { SongResult } from "../queue/store.js";
 import { BODY_RULES } from "../request/body.js";
 import { parseChatRequest, type Recording } from "../request/chat.js";
-import { callerOf, type Route, type RouteContext, section } from "./route.js";
+import { callerOf, type Route, type RouteContext, withTag } from "./route.js";
 import { accept } from "./task-endpoints.js";
 
 /** Interval of keep-alive chunks. */
@@ -39,7 +39,7 @@ const route: Route = (context) => async (request, response) => {
   }
 };
 
-export const CHAT_ENDPOINTS = section("Chat", {
+export const CHAT_ENDPOINTS = withTag("Chat", {
   "POST /v1/chat/completions": {
     summary: "Make a song through a chat completion",
     body: {

@@ -7,7 +7,7 @@ import { TASK_STATES } from "../queue/store.js";
 import { ADAPTER_ENDPOINTS, TRAINING_ENDPOINTS } from "./adapter-endpoints.js";
 import { CHAT_ENDPOINTS } from "./chat-completions.js";
 import { chatModels, MODEL_ENDPOINTS, metrics } from "./model-endpoints.js";
-import { commandRoute, type Endpoints, getRoute, type Route, type RouteContext, section } from "./route.js";
+import { commandRoute, type Endpoints, getRoute, type Route, type RouteContext, withTag } from "./route.js";
 import { SESSION_ENDPOINTS } from "./session.js";
 import { removalRoute, TASK_ENDPOINTS } from "./task-endpoints.js";
 
@@ -21,7 +21,7 @@ const openApi: Route = () => (_request, response) => {
   response.type("application/json").send(document);
 };
 
-const DESCRIPTION_ENDPOINTS = section("Service", {
+const DESCRIPTION_ENDPOINTS = withTag("Service", {
   "GET /openapi.json": {
     summary: "OpenAPI document",
     answer: { media: "application/json", description: "OpenAPI 3.1" },

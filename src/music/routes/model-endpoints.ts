@@ -11,7 +11,7 @@ import {
 import * as answers from "../openapi/answers.js";
 import { parseModelPull, parseModelSwitch } from "../request/service-bodies.js";
 import type { MusicService } from "../service.js";
-import { command, getEndpoint, type Route, type RouteContext, section, sendEnvelope } from "./route.js";
+import { command, getEndpoint, type Route, type RouteContext, sendEnvelope, withTag } from "./route.js";
 
 /** Version of the API, not of the package. */
 const API_VERSION = "1.0";
@@ -60,7 +60,7 @@ export const chatModels: Route =
   };
 
 export const MODEL_ENDPOINTS = {
-  ...section("Service", {
+  ...withTag("Service", {
     "GET /health": {
       summary: "Health check",
       answer: answers.health,
@@ -68,7 +68,7 @@ export const MODEL_ENDPOINTS = {
       route: health,
     },
   }),
-  ...section("Models", {
+  ...withTag("Models", {
     "GET /v1/models": getEndpoint({
       summary: "List models that a task can select",
       answer: answers.modelList,

@@ -38,7 +38,7 @@ type Untagged = Omit<Operation, "tag">;
 type UntaggedEndpoint = Omit<Endpoint, "tag">;
 
 /** Tags endpoints with a section of the OpenAPI document. */
-export function section<Name extends keyof Endpoints>(
+export function withTag<Name extends keyof Endpoints>(
   tag: Operation["tag"],
   endpoints: Readonly<Record<Name, UntaggedEndpoint>>,
 ): Readonly<Record<Name, Endpoint>> {

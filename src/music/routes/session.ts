@@ -1,9 +1,9 @@
 /** Browser sessions: a cookie in place of the key, so that links of a page carry no key. */
 import * as answers from "../openapi/answers.js";
 import { BODY_RULES } from "../request/body.js";
-import { section, sendEnvelope } from "./route.js";
+import { sendEnvelope, withTag } from "./route.js";
 
-export const SESSION_ENDPOINTS = section("Service", {
+export const SESSION_ENDPOINTS = withTag("Service", {
   "POST /v1/session": {
     summary:
       "Start a browser session: sets a cookie (HttpOnly, SameSite=Strict) that is accepted like the key",

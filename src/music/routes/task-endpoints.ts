@@ -39,7 +39,7 @@ import {
   getEndpoint,
   type Route,
   type RouteContext,
-  section,
+  withTag,
 } from "./route.js";
 import { taskEvents } from "./task-events.js";
 
@@ -57,7 +57,7 @@ const CALLBACK = `When the task ends, its status item, as in \`POST /query_resul
 - \`X-Carillon-Timestamp\`: \`timestamp\` of the body; refuse messages older than some minutes
 - \`X-Carillon-Task\`: id of the task; deduplicate by it, since a server killed after a delivery may send it again`;
 
-const TASKS = section("Tasks", {
+const TASKS = withTag("Tasks", {
   /** If the client disconnects before the task is accepted, the request is dropped. */
   "POST /release_task": abortableCommand({
     summary: "Queue a song",
@@ -153,7 +153,7 @@ const TASKS = section("Tasks", {
   }),
 });
 
-const TEXT = section("Text", {
+const TEXT = withTag("Text", {
   "POST /format_input": abortableCommand({
     summary: "Rewrite a caption and lyrics",
     body: { shape: formatTextSchema.shape, objects: { param_obj: formatMetadataSchema } },
