@@ -55,7 +55,7 @@ export interface PieceRecord extends Request {
   variants: Request[];
 }
 
-const requestsPerPiece = 6;
+const requestsPerPiece = 12;
 /** One seed in this many is held out; coprime to the number of genres, so that all are. */
 const heldOutStride = 7;
 

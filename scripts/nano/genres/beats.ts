@@ -3,9 +3,10 @@ import { genre } from "./genre.js";
 
 export const funk = genre(`
   name         funk
-  names        funk, funk groove, funky disco, soul funk, funky jam
+  names        funk, funk groove, funky disco, soul funk, funky jam, 70s funk, disco funk, jazz funk, funk instrumental, P-funk, funk tune
   moods        groovy, playful, tight, energetic, sassy
   scenes       for a house party, for roller skating, with a tight rhythm section, full of swagger
+  marks        slap bass, a clavinet riff, tight horn stabs, scratchy sixteenth-note guitar, everything on the one, a syncopated bass groove, wah guitar and horns
   minor        0.55
   feel         swingSteps 1, swing 0.1, timingSeconds 0.005, touch 7
   melody       density 1.6, syncopation 0.7, leap 3
@@ -33,9 +34,10 @@ export const funk = genre(`
 
 export const reggae = genre(`
   name         reggae
-  names        reggae, reggae groove, roots reggae, dub reggae, reggae tune
+  names        reggae, reggae groove, roots reggae, dub reggae, reggae tune, rocksteady, dub, lovers rock, reggae song, Jamaican reggae, reggae music
   moods        sunny, easygoing, laid-back, warm, positive
   scenes       for the beach, for a slow afternoon, with an offbeat skank, under palm trees
+  marks        offbeat guitar skank, a heavy bass and one drop drums, an organ bubble, an island afternoon, echoing snare and deep bass, Kingston in the seventies, a chop on the offbeats
   minor        0.45
   feel         swingSteps 1, swing 0.12, timingSeconds 0.007, touch 6
   melody       density 1.1, syncopation 0.5, leap 3
@@ -63,9 +65,10 @@ export const reggae = genre(`
 
 export const hipHop = genre(`
   name         hip hop
-  names        hip hop, boom bap, trap beat, rap instrumental, old-school hip hop beat
+  names        hip hop, boom bap, trap beat, rap instrumental, old-school hip hop beat, hip-hop, rap beat, trap, hip hop beat, 90s hip hop, hip hop instrumental
   moods        gritty, confident, cool, moody, heavy
   scenes       for rapping over, for a cypher, for city streets at night, with heavy 808s
+  marks        heavy 808s and fast hi-hats, a dusty drum loop to rap over, a piano sample and a hard snare, a beat for a rapper, head-nodding drums, a cypher, a booming kick and a vinyl scratch
   minor        0.8
   feel         swingSteps 1, swing 0.18, timingSeconds 0.006, touch 5
   melody       density 0.7, syncopation 0.6, leap 3
@@ -96,9 +99,10 @@ export const hipHop = genre(`
 
 export const latin = genre(`
   name         latin
-  names        latin music, salsa, cumbia, cha-cha-cha, Afro-Cuban dance music
+  names        latin music, salsa, cumbia, cha-cha-cha, Afro-Cuban dance music, latin pop, mambo, merengue, bachata, latin dance music, latin
   moods        fiery, sunny, festive, sensual, lively
   scenes       for a street party, for dancing all night, with congas and horns, for a beach bar
+  marks        congas and timbales, a piano montuno, brass and cowbell, a dance floor in Havana, clave and horns, hips that move, an accordion and a guiro, a street party in Cali
   minor        0.55
   feel         swingSteps 1, swing 0, timingSeconds 0.006, touch 7
   melody       density 1.2, syncopation 0.8, leap 3

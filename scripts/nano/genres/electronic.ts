@@ -3,9 +3,10 @@ import { genre } from "./genre.js";
 
 export const house = genre(`
   name         house
-  names        house, deep house, electronic dance music, club house, house groove
+  names        house, deep house, electronic dance music, club house, house groove, house music, dance music, EDM, tech house, Chicago house, French house
   moods        energetic, hypnotic, uplifting, euphoric, driving
   scenes       for the dance floor, for a night drive, with a four-on-the-floor beat, for a workout
+  marks        four on the floor, a rolling bassline and piano chords, off-beat hi-hats, a club at two in the morning, hands in the air, a kick on every beat and deep chords
   minor        0.65
   feel         swingSteps 1, swing 0.05, timingSeconds 0, touch 3
   melody       density 1.3, syncopation 0.7, leap 3
@@ -33,9 +34,10 @@ export const house = genre(`
 
 export const synthwave = genre(`
   name         synthwave
-  names        synthwave, retrowave, 80s synthwave, eighties synth pop, synth pop
+  names        synthwave, retrowave, 80s synthwave, eighties synth pop, synth pop, outrun, darksynth, 80s pop, retro synth music, new wave, 80s electronic
   moods        nostalgic, neon-lit, cool, dreamy, driving
   scenes       for a drive at night, for a neon city, like an eighties film, with arpeggiated synths
+  marks        a pulsing synth bass, gated drums, neon lights, an eighties film chase, analog arpeggios, a sunset grid, a chrome sports car, shimmering retro synths
   minor        0.7
   feel         swingSteps 1, swing 0, timingSeconds 0, touch 3
   melody       density 1.1, syncopation 0.35, leap 4
@@ -63,9 +65,10 @@ export const synthwave = genre(`
 
 export const drumAndBass = genre(`
   name         drum and bass
-  names        drum and bass, jungle, liquid drum and bass, fast breakbeat music, drum'n'bass
+  names        drum and bass, jungle, liquid drum and bass, fast breakbeat music, drum'n'bass, DnB, drum & bass, dnb, breakbeat, neurofunk, jungle music
   moods        frantic, dark, rolling, urgent, floating
   scenes       for a late-night rave, with chopped breakbeats, for a chase, over deep sub bass
+  marks        fast chopped breakbeats, a rolling sub bass at double speed, frantic drums and airy pads, a rave in a tunnel, breaks at 174, an amen break, racing drums and a growling bass
   minor        0.8
   feel         swingSteps 1, swing 0.04, timingSeconds 0.002, touch 6
   melody       density 0.8, syncopation 0.7, leap 4
@@ -96,9 +99,10 @@ export const drumAndBass = genre(`
 
 export const techno = genre(`
   name         techno
-  names        techno, dark techno, minimal techno, warehouse techno, industrial techno beat
+  names        techno, dark techno, minimal techno, warehouse techno, industrial techno beat, acid techno, Detroit techno, hard techno, melodic techno, techno music, underground techno
   moods        hypnotic, dark, relentless, mechanical, cold
   scenes       for a warehouse, for the hours before dawn, with a pounding kick, for machines
+  marks        a pounding kick and a dark loop, a warehouse at five in the morning, hypnotic machine drums, an acid line, a relentless distorted kick, a concrete bunker, cold repeating synths
   minor        0.9
   feel         swingSteps 1, swing 0.02, timingSeconds 0, touch 2
   melody       density 0.9, syncopation 0.9, leap 2
@@ -128,9 +132,10 @@ export const techno = genre(`
 
 export const trance = genre(`
   name         trance
-  names        trance, uplifting trance, euphoric trance, progressive trance, trance music
+  names        trance, uplifting trance, euphoric trance, progressive trance, trance music, psytrance, tech trance, 90s trance, trance anthem, goa trance, vocal-free trance
   moods        euphoric, soaring, uplifting, dreamy, bright
   scenes       for a festival at sunrise, with arpeggiated synths, for running, with a huge breakdown
+  marks        a huge supersaw melody, rolling bass and a long breakdown, a sunrise over the crowd, hands up and soaring chords, gated pads, an arpeggio that climbs for minutes, a festival at dawn
   minor        0.75
   feel         swingSteps 1, swing 0, timingSeconds 0, touch 3
   melody       density 1, syncopation 0.4, leap 4

@@ -31,6 +31,8 @@ export interface Genre {
   moods: readonly string[];
   /** Places or occasions where it is heard. */
   scenes: readonly string[];
+  /** What tells it from others, without its name. */
+  marks: readonly string[];
   minorShare: number;
   feel: Feel;
   progressions: Progressions;
@@ -44,7 +46,7 @@ export interface Genre {
 
 /**
  * @param chart rows of a name and a value; then a `style` for every metre:
- * - names, moods, scenes: phrases
+ * - names, moods, scenes, marks: phrases
  * - minor: share of pieces in minor
  * - feel, melody: numbers by name
  * - "major verse" to "minor bridge": progressions between " / "
@@ -68,7 +70,8 @@ export function genre(chart: string): Genre {
     return [role, [Number(share), ...names.map(instrumentNamed)]];
   });
   return {
-    ...{ name: row("name"), names: list("names"), moods: list("moods"), scenes: list("scenes") },
+    ...{ name: row("name"), names: list("names"), moods: list("moods") },
+    ...{ scenes: list("scenes"), marks: list("marks") },
     minorShare: Number(row("minor")),
     feel: numbers("feel") as unknown as Feel,
     progressions: Object.fromEntries(

@@ -3,9 +3,10 @@ import { genre } from "./genre.js";
 
 export const rock = genre(`
   name         rock
-  names        rock, alternative rock, rock song, guitar rock, indie rock
+  names        rock, alternative rock, rock song, guitar rock, indie rock, classic rock, hard rock, rock anthem, 90s alternative rock, grunge, garage rock
   moods        powerful, energetic, raw, anthemic, bold
   scenes       for the open road, for a stadium, with big guitars, full of attitude
+  marks        distorted guitars and loud drums, power chords, a screaming guitar solo, a band in a garage, a stadium full of people, a crunchy guitar riff, a loud chorus with cymbals
   minor        0.45
   feel         swingSteps 2, swing 0, timingSeconds 0.006, touch 6
   melody       density 1.3, syncopation 0.4, leap 3
@@ -40,9 +41,10 @@ export const rock = genre(`
 
 export const metal = genre(`
   name         metal
-  names        metal, heavy metal, thrash metal, doom metal, metal song
+  names        metal, heavy metal, thrash metal, doom metal, metal song, death metal, metalcore, power metal, black metal, metal riff, metal music
   moods        aggressive, crushing, furious, menacing, epic
   scenes       with palm-muted riffs, for a battle, with double bass drums, for the heaviest stage
+  marks        double kick and palm-muted riffs, down-tuned guitars, blast beats, crushing riffs, a wall of distortion, galloping guitars, a mosh pit, growling low guitars
   minor        0.95
   feel         swingSteps 2, swing 0, timingSeconds 0.003, touch 4
   melody       density 1.6, syncopation 0.3, leap 4
@@ -78,9 +80,10 @@ export const metal = genre(`
 
 export const punk = genre(`
   name         punk
-  names        punk, punk rock, pop punk, hardcore punk, garage punk song
+  names        punk, punk rock, pop punk, hardcore punk, garage punk song, skate punk, punk song, hardcore, street punk, old-school punk, punk anthem
   moods        raw, rebellious, fast and loud, cheeky, furious
   scenes       for a sweaty basement, with three chords, for skateboarding, for jumping around
+  marks        three fast chords, a sweaty basement, shouted and fast, sloppy loud guitars, a two-minute song, down-strummed guitars at full speed, gang shouts, angry and short
   minor        0.25
   feel         swingSteps 2, swing 0, timingSeconds 0.009, touch 8
   melody       density 1.2, syncopation 0.3, leap 2

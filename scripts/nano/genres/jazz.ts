@@ -3,9 +3,10 @@ import { genre } from "./genre.js";
 
 export const bossaNova = genre(`
   name         bossa nova
-  names        bossa nova, slow bossa nova, Brazilian jazz, latin lounge, samba
+  names        bossa nova, slow bossa nova, Brazilian jazz, latin lounge, samba, bossa, Brazilian bossa nova, bossa jazz, gentle bossa nova, bossa nova tune, Brazilian music
   moods        breezy, romantic, sunny, relaxed, charming
   scenes       for a beach cafe, for a summer evening, with a gentle latin groove, by the sea
+  marks        a whispering nylon guitar, soft syncopated guitar and brushes, a lazy Rio afternoon, gentle cross-stick and guitar, a Copacabana breeze, quiet Brazilian guitar chords
   minor        0.45
   feel         swingSteps 2, swing 0, timingSeconds 0.008, touch 6
   melody       density 1.1, syncopation 0.7, leap 3
@@ -36,9 +37,10 @@ export const bossaNova = genre(`
 
 export const jazz = genre(`
   name         jazz
-  names        jazz, swing jazz, jazz tune, bebop-flavoured jazz, small-combo jazz
+  names        jazz, swing jazz, jazz tune, bebop-flavoured jazz, small-combo jazz, cool jazz, swing, jazz trio, jazz ballad, bebop, lounge jazz
   moods        smoky, playful, sophisticated, swinging, smooth
   scenes       in a late-night club, for a candlelit bar, with a walking bass, for a lazy Sunday
+  marks        walking bass and brushes, a tenor saxophone solo, swing on the ride cymbal, a smoky club, a piano trio, a muted trumpet, improvised solos over changes, a quartet after midnight
   minor        0.4
   feel         swingSteps 2, swing 0.3, timingSeconds 0.01, touch 8
   melody       density 1.7, syncopation 0.6, leap 4
@@ -69,9 +71,10 @@ export const jazz = genre(`
 
 export const lofi = genre(`
   name         lofi
-  names        lofi hip hop, lo-fi hip hop, lofi beat, chillhop, lo-fi study beat
+  names        lofi hip hop, lo-fi hip hop, lofi beat, chillhop, lo-fi study beat, lofi, lo-fi, chill beats, study beats, lo-fi beats, lofi music
   moods        relaxed, dreamy, cozy, nostalgic, mellow
   scenes       for studying, for a rainy night, for late evenings, with a laid-back groove
+  marks        dusty drums and vinyl crackle, a mellow Rhodes loop, tape wobble, music to study with, a lazy muffled beat, a sleepy jazzy loop, homework on a rainy evening
   minor        0.55
   feel         swingSteps 1, swing 0.22, timingSeconds 0.008, touch 6
   melody       density 1, syncopation 0.6, leap 3

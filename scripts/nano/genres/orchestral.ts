@@ -3,9 +3,10 @@ import { genre } from "./genre.js";
 
 export const ambient = genre(`
   name         ambient
-  names        ambient, calm ambient, ambient soundscape, meditative ambient, new age
+  names        ambient, calm ambient, ambient soundscape, meditative ambient, new age, ambient drone, ambient pads, atmospheric music, ambient electronica, ambient music, relaxing ambient
   moods        peaceful, ethereal, floating, calm, spacious
   scenes       for meditation, for deep sleep, like drifting in space, with slow evolving pads
+  marks        a soft drone, slow swelling pads, no beat at all, sounds that float, washes of reverb, music for stillness, endless sustained chords, barely moving textures
   minor        0.45
   feel         swingSteps 1, swing 0, timingSeconds 0.006, touch 5
   melody       density 0.6, syncopation 0.1, leap 4
@@ -36,9 +37,10 @@ export const ambient = genre(`
 
 export const cinematic = genre(`
   name         cinematic
-  names        cinematic, epic film score, orchestral cinematic, dramatic soundtrack, trailer music
+  names        cinematic, epic film score, orchestral cinematic, dramatic soundtrack, trailer music, film score, movie soundtrack, orchestral score, cinematic music, epic orchestral music, film music
   moods        epic, dramatic, heroic, dark, majestic
   scenes       for a film trailer, for a battle scene, with a full orchestra, for a vast landscape
+  marks        big brass hits, pounding taiko drums, rising strings, the hero arrives, a slow orchestral build, a huge orchestra at full force, tense low strings, choir and horns
   minor        0.7
   feel         swingSteps 2, swing 0, timingSeconds 0.007, touch 6
   melody       density 0.8, syncopation 0.1, leap 4
@@ -79,9 +81,10 @@ export const cinematic = genre(`
 
 export const classical = genre(`
   name         classical
-  names        classical, romantic classical, classical chamber music, salon music, classical music
+  names        classical, romantic classical, classical chamber music, salon music, classical music, baroque music, chamber music, classical piece, romantic era music, symphonic music, orchestral classical
   moods        elegant, graceful, tender, refined, wistful
   scenes       for a ballroom, for a quiet salon, in a concert hall, with delicate phrasing
+  marks        a string quartet, a piano sonata, a harpsichord and strings, a minuet, a small chamber group, counterpoint for two violins, a slow movement for piano, solo violin and piano
   minor        0.45
   feel         swingSteps 2, swing 0, timingSeconds 0.01, touch 8
   melody       density 1.4, syncopation 0.1, leap 4

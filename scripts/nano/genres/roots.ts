@@ -3,9 +3,10 @@ import { genre } from "./genre.js";
 
 export const folk = genre(`
   name         folk
-  names        folk, acoustic folk, folk tune, country folk, traditional folk music
+  names        folk, acoustic folk, folk tune, country folk, traditional folk music, indie folk, folk song, acoustic ballad, Americana, Irish folk, folk music
   moods        warm, earthy, cheerful, heartfelt, rustic
   scenes       around a campfire, for a village dance, for a walk in the hills, with strummed chords
+  marks        a fiddle and a banjo, a story with an acoustic guitar, a wooden porch, fingerpicked guitar and a tin whistle, a jig, an old ballad from the mountains, mandolin and fiddle, a hand drum and a flute
   minor        0.35
   feel         swingSteps 2, swing 0.03, timingSeconds 0.009, touch 7
   melody       density 1.6, syncopation 0.15, leap 3
@@ -48,9 +49,10 @@ export const folk = genre(`
 
 export const blues = genre(`
   name         blues
-  names        blues, slow blues, twelve-bar blues, electric blues, blues shuffle
+  names        blues, slow blues, twelve-bar blues, electric blues, blues shuffle, Chicago blues, blues rock, acoustic blues, blues song, blues guitar, blues music
   moods        gritty, lonesome, smoky, weary, soulful
   scenes       for a bar after midnight, about hard luck, for a back porch, with bent notes
+  marks        a crying guitar over twelve bars, a slow shuffle, bent notes and a smoky bar, a harmonica on a back porch, hard luck and whisky, call and response guitar, a bottleneck slide
   minor        0.3
   feel         swingSteps 2, swing 0.33, timingSeconds 0.012, touch 9
   melody       density 1, syncopation 0.5, leap 3
@@ -84,9 +86,10 @@ export const blues = genre(`
 
 export const country = genre(`
   name         country
-  names        country, country music, honky-tonk, country ballad, bluegrass-tinged country
+  names        country, country music, honky-tonk, country ballad, bluegrass-tinged country, country song, country rock, outlaw country, Nashville country, western swing, modern country
   moods        easygoing, heartfelt, twangy, homesick, cheerful
   scenes       for a pickup truck, for a barn dance, about a small town, for wide open plains
+  marks        pedal steel and twangy guitar, boots and a dusty road, a train beat and a fiddle, a honky-tonk piano, a pickup truck, a two-step, a Telecaster and a heartbreak
   minor        0.15
   feel         swingSteps 2, swing 0.08, timingSeconds 0.008, touch 6
   melody       density 1, syncopation 0.25, leap 3
@@ -126,9 +129,10 @@ export const country = genre(`
 
 export const soul = genre(`
   name         soul
-  names        soul, soul music, rhythm and blues, classic soul, neo soul groove
+  names        soul, soul music, rhythm and blues, classic soul, neo soul groove, R&B, 60s soul, southern soul, neo soul, soul ballad, soul tune
   moods        warm, heartfelt, smooth, tender, joyful
   scenes       for a slow dance, for a Sunday morning, with sweet horns, about love
+  marks        horns and a tambourine, a Hammond organ and a slow groove, heartfelt chords on a Rhodes, a church choir feeling, a tender slow jam, warm bass and sweet strings, a Memphis studio
   minor        0.35
   feel         swingSteps 1, swing 0.12, timingSeconds 0.012, touch 7
   melody       density 1, syncopation 0.6, leap 3

@@ -2,6 +2,8 @@
 import type { Piece } from "../compose/piece.js";
 import type { Random } from "../compose/random.js";
 import type { Genre } from "../genres/genre.js";
+import { genres } from "../genres/index.js";
+import { commonMoods, inventedName, requests, topics, uses, wishes } from "./phrases.js";
 
 const tempoWords: { upTo: number; words: readonly string[] }[] = [
   { upTo: 75, words: ["slow", "very slow", "unhurried"] },
@@ -36,16 +38,41 @@ const forms: readonly { weight: number; text: string }[] = [
   { weight: 3, text: "{a mood} and {otherMood} {noun} {scene}. {tempo}, with {all}." },
   { weight: 3, text: "{a noun} {metre}. {lead} over {others}. {mood}, {otherMood} and {tempo}." },
   { weight: 1, text: "{mood} {genre} {scene}. it features {all}. it runs at {bpm} in the key of {key}." },
+  { weight: 3, text: "{request} {a mood} {noun} {use}" },
+  { weight: 2, text: "{request} {a noun} {topic}, {mood} and {otherMood}" },
+  { weight: 2, text: "{request} something {mood}, {genre} with {lead}" },
+  { weight: 2, text: "{genre} {use}, {wish}, {all}" },
+  { weight: 2, text: "{lead}, {mood}, {genre}, {wish}" },
+  { weight: 2, text: "{mood}, {otherMood}, {genre}, {use}" },
+  { weight: 2, text: "{use}, {a mood} {noun} with {all}" },
+  { weight: 2, text: "{title}, {a mood} {noun} {topic}" },
+  { weight: 1, text: "{a tempo} {genre} called {title}, {wish}" },
+  { weight: 2, text: "{wish}, {genre}, {tempo}, {mood}" },
+  { weight: 2, text: "{request} {a noun} {use}. {mood} and {otherMood}. {wish}." },
+  { weight: 1, text: "{lead} and {others}, {genre} {topic}. {wish}." },
+  { weight: 2, text: "{mark}, {otherMark}, {mood}" },
+  { weight: 2, text: "{mark} {use}, {mood}" },
+  { weight: 1, text: "{mark}, {otherMark}. {mood}, {wish}." },
+  { weight: 1, text: "{request} {mark}, {mood}, with {lead}" },
+  { weight: 2, text: "{genre}, {mark}, {mood}" },
+  { weight: 2, text: "{mood} {genre}, {mark}, {use}" },
+  { weight: 1, text: "{a mood} {noun} with {mark} and {lead}. {wish}." },
 ];
 
 /** Share of captions that state tempo or key. */
 const statedShare = 0.5;
+/** Share of captions with the moods of their own genre, among those that name it. */
+const ownMoodShare = 0.5;
 /** Share of captions that mention a missing common part, among pieces that lack one. */
 const negatedShare = 0.35;
 
+const allMoods = [...new Set([...commonMoods, ...genres.flatMap(({ moods }) => moods)])];
+
 export function writeCaption(piece: Piece, genre: Genre, random: Random): string {
-  const words = drawWords(piece, genre, random);
-  const caption = fill(random.weighted(forms).text, words);
+  const form = random.weighted(forms).text;
+  const isNamed = /\{(a )?(genre|noun)\}/.test(form);
+  const moods = isNamed && !random.chance(ownMoodShare) ? allMoods : genre.moods;
+  const caption = fill(form, drawWords(piece, genre, moods, random));
   const more = [
     ...(random.chance(statedShare) && !caption.includes(piece.key.name) ? [stated(piece, random)] : []),
     ...(random.chance(negatedShare) ? absent(piece).slice(0, 1) : []),
@@ -71,9 +98,15 @@ function stated({ bpm, key }: Piece, random: Random): string {
     `at ${bpm}`,
     `tempo ${bpm}`,
     `around ${bpm} beats per minute`,
+    `bpm ${bpm}`,
+    `${bpm} beats a minute`,
+    `a tempo of ${bpm}`,
   ]);
   const short = key.name.replace(" minor", "m").replace(" major", "");
-  const scale = random.pick([`in ${key.name}`, `key of ${key.name}`, `key ${short}`, key.name.toLowerCase()]);
+  const scale = random.pick([
+    ...[`in ${key.name}`, `key of ${key.name}`, `key ${short}`, key.name.toLowerCase(), `in ${short}`],
+    ...[key.name, `the key is ${key.name}`, key.name.replace(" minor", " min").replace(" major", " maj")],
+  ]);
   return random.pick([tempo, scale, `${tempo}, ${scale}`, `${tempo} ${scale}`, `${scale}, ${tempo}`]);
 }
 
@@ -89,17 +122,22 @@ function absent({ parts }: Piece): string[] {
 }
 
 /** Draws phrases that share no word, as people write: no "calm ambient" that is also "calm and spacious". */
-function drawWords(piece: Piece, genre: Genre, random: Random): Record<string, string> {
+function drawWords(
+  piece: Piece,
+  genre: Genre,
+  moods: readonly string[],
+  random: Random,
+): Record<string, string> {
   const said = new Set<string>();
   const named = new Set<string>();
-  const say = (phrases: readonly string[]): string | undefined => pickFresh(phrases, [said], random);
+  const pickPhrase = (phrases: readonly string[]): string | undefined => pickFresh(phrases, [said], random);
   /** An instrument may repeat a word of the genre, as in "guitar rock with an electric guitar", if it has no other name. */
   const nameInstrument = (words: readonly string[]): string | undefined =>
     pickFresh(words, [named, said], random) ?? pickFresh(words, [named], random);
   const tempoChoices = tempoWords.find(({ upTo }) => beatsPerMinuteFelt(piece) <= upTo)?.words ?? [];
-  const required = (phrases: readonly string[]): string => say(phrases) ?? random.pick(phrases);
+  const required = (phrases: readonly string[]): string => pickPhrase(phrases) ?? random.pick(phrases);
   const name = required(genre.names);
-  const [mood, otherMood] = [required(genre.moods), required(genre.moods)];
+  const [mood, otherMood] = [required(moods), required(moods)];
   const scene = required(genre.scenes);
   const metre = required(metreWords[piece.metre]);
   const tempo = required(tempoChoices);
@@ -111,7 +149,11 @@ function drawWords(piece: Piece, genre: Genre, random: Random): Record<string, s
   const playingToo = random.shuffled([...rest, ...playing("bass", "drums")]);
   const bpm = random.pick([`${piece.bpm} bpm`, `${piece.bpm} BPM`]);
   const others = playingToo.length > 0 ? playingToo.slice(0, random.integer(1, 3)) : ["bass"];
+  const [mark, otherMark] = random.shuffled(genre.marks);
+  const title = inventedName((choices) => random.pick(choices), random.integer(2, 4));
   return {
+    ...{ mark: String(mark), otherMark: String(otherMark), title, request: random.pick(requests) },
+    ...{ use: required(uses), topic: required(topics), wish: required(wishes) },
     ...{ genre: name, noun: noun(name), mood, otherMood, tempo, scene, metre, key: piece.key.name, bpm },
     ...{ lead, others: list(others), all: list([lead, ...others]) },
   };
@@ -145,7 +187,9 @@ function beatsPerMinuteFelt({ bpm, metre }: Piece): number {
 
 /** Some names are adjectives by themselves. */
 function noun(genre: string): string {
-  return /(?:music|score|soundtrack|soundscape|groove|beat|tune|jam|song)$/.test(genre)
+  return /(?:score|soundtrack|soundscape|groove|beat|tune|jam|song|ballad|anthem|waltz|riff|instrumental)$/.test(
+    genre,
+  )
     ? genre
     : `${genre} track`;
 }
