@@ -13,6 +13,7 @@ from transformer import Qwen3
 UNCONDITIONAL_SHARE = 0.1
 TURBO_SHARE = 0.1  # of a run
 WORDS_WEIGHT = 0.5
+WORDS_REQUESTS = 48  # of a step, from which the text encoder learns facts: a batch of songs has too few words
 BEATS_WEIGHT = 4  # of the clock's errors: its channels are few, and all others follow them
 # With guidance the target of a velocity v is noise - data + share (v - v without conditions). Its fixed point is the velocity
 # of classifier-free guidance at scale 1 / (1 - share) (Tang et al., 2025, Diffusion models without classifier-free guidance),
@@ -40,7 +41,7 @@ class DitStage(AceStep):
         return self.null_condition_emb.device
 
     def prepare(self, batch, unconditional):
-        """Inputs of a sampler step besides the state, and the facts that are read from the text."""
+        """Inputs of a sampler step besides the state."""
         text, text_mask, lyrics, lyric_mask, timbre = (
             tensor.to(self.device)
             for tensor in (batch.text, batch.text_mask, batch.lyrics, batch.lyric_mask, batch.timbre))
@@ -48,7 +49,12 @@ class DitStage(AceStep):
         states, mask = self.encoder(words, text_mask, self.text_encoder.embed_tokens(lyrics), lyric_mask, timbre)
         states = torch.where(unconditional.to(self.device)[:, None, None], self.null_condition_emb.to(states), states)
         context = torch.cat([self.source_of(batch), batch.mask.to(self.device)], 2)
-        return context, states, mask, self.words_head.read(words, text_mask)
+        return context, states, mask
+
+    def words_error(self, batches, draw):
+        """How badly the facts of random pieces are read from their requests."""
+        text, mask, facts = (tensor.to(self.device) for tensor in batches.requests(WORDS_REQUESTS, draw))
+        return facts_error(self.words_head.read(self.text_encoder(text), mask), facts)
 
     @torch.no_grad()
     def source_of(self, batch):
@@ -61,7 +67,7 @@ class DitStage(AceStep):
         return source
 
     def velocity(self, prepared, state, times):
-        context, states, mask, _ = prepared
+        context, states, mask = prepared
         return self.decoder(state, context, times, states, mask).float()
 
     @torch.no_grad()
@@ -90,7 +96,7 @@ class DitStage(AceStep):
             shares = self.guided_shares(batch.is_track_task) * ~unconditional[:, None]
             target = target + self.guidance(prepared, velocity, state, times, shares.to(self.device))
         error = mean_over_time((velocity - target).square(), batch.counted).mean(0)
-        words = facts_error(prepared[3], batch.facts.to(self.device))
+        words = self.words_error(self.train_batches, draw)
         beats = error[self.parts.beat_slice]
         weighted = error.sum() + (BEATS_WEIGHT - 1) * beats.sum()
         flow = weighted / (len(error) + (BEATS_WEIGHT - 1) * len(beats))
@@ -103,7 +109,7 @@ class DitStage(AceStep):
 
     def measure(self):
         """Text2music of held-out pieces. loss, and by part of the channels: means over all turbo times; lossAt100 ..: at each
-        time in percent; otherWordsAt100: with another piece's words."""
+        time in percent; otherWordsAt100: with another piece's words; words: error of the facts."""
         batch = self.held_out_batches.spread(HELD_OUT_ITEMS)
         noise = Draw(0, 0).normal(batch.target.shape).to(self.device)
         conditional = torch.zeros(len(noise), dtype=torch.bool)
@@ -114,7 +120,8 @@ class DitStage(AceStep):
         figures.update(self.by_part(mean), loss=mean.mean())
         batch.text, batch.text_mask = batch.text.roll(1, 0), batch.text_mask.roll(1, 0)
         error = self.velocity_error(self.prepare(batch, conditional), batch, 1.0, noise)
-        return {**figures, "otherWordsAt100": error.mean()}
+        words = self.words_error(self.held_out_batches, Draw(0, 0))
+        return {**figures, "otherWordsAt100": error.mean(), "words": words}
 
     def velocity_error(self, prepared, batch, time, noise):
         """Mean square per item and channel, [B, C]."""

@@ -46,7 +46,6 @@ class TaskBatch:
     text_mask: torch.Tensor
     lyrics: torch.Tensor
     lyric_mask: torch.Tensor
-    facts: torch.Tensor      # numbers of the facts in the texts
     is_cover: torch.Tensor   # [B]
     is_track_task: torch.Tensor
 
@@ -59,7 +58,7 @@ class TaskBatches:
         self.config, self.data = config, data
         self.longest = round(seconds * FRAMES_PER_SECOND)
         weighted = [piece for piece in pieces for _ in range(STEM_WEIGHT if piece.stems else 1)]
-        self.by_length = sorted(weighted, key=data.frames)
+        self.pieces, self.by_length = pieces, sorted(weighted, key=data.frames)
 
     def draw(self, seconds, draw):
         """Crops of `seconds` in all."""
@@ -71,6 +70,12 @@ class TaskBatches:
         count = max(1, round(seconds * FRAMES_PER_SECOND / length))
         nearby = self.by_length[first:first + LENGTH_NEIGHBOURS * count]
         return self.collate([self.any_task(draw.choice(nearby), length, draw) for _ in range(count)])
+
+    def requests(self, count, draw):
+        """Texts of random pieces: ids [count, L], their mask, and numbers of the facts."""
+        pieces = [draw.choice(self.pieces) for _ in range(count)]
+        texts = [request_text(draw.choice(piece.requests), draw) for piece in pieces]
+        return *pad_ids(texts), torch.stack([as_numbers(piece.facts, self.data.genres) for piece in pieces])
 
     def spread(self, count):
         """Text2music for pieces of all lengths, from their start: always the same."""
@@ -101,7 +106,7 @@ class TaskBatches:
             make_repaint(item, draw)
         else:
             request = draw.choice(piece.requests)
-            item.text = request.bare_text if draw.random() < BARE_TEXT_SHARE else request.text
+            item.text = request_text(request, draw)
             item.lyrics = request.lyrics
             return item
         item.text = piece.task_texts[task]
@@ -144,9 +149,12 @@ class TaskBatches:
                          torch.stack([padded(item.mask, ones) for item in items]), torch.stack(counted),
                          torch.stack([item.timbre for item in items]),
                          *pad_ids([item.text for item in items]), *pad_ids([item.lyrics for item in items]),
-                         torch.stack([as_numbers(item.piece.facts, self.data.genres) for item in items]),
                          torch.tensor([item.is_cover for item in items]),
                          torch.tensor([item.is_track_task for item in items]))
+
+
+def request_text(request, draw):
+    return request.bare_text if draw.random() < BARE_TEXT_SHARE else request.text
 
 
 def make_repaint(item, draw):
