@@ -65,7 +65,7 @@ export { DirectoryInUseError } from "./system/directory-lock.js";
 /**
  * Creates the inference engine of a configuration. Models load on first use, or with `loadSlot`.
  * @param log receives messages for the operator
- * @param onDeviceLost called when a GPU failed permanently. Restart the process: it then repeats its running tasks
+ * @param onDeviceLost called when a GPU has failed permanently: restart the process, which then repeats interrupted tasks
  * @throws EngineError ADDON_MISSING if the native addon is missing
  */
 export function createEngine(

@@ -83,7 +83,7 @@ void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condi
   carillon_old_wait(self, lock);
 }
 
-// Older libraries copy the reference-counted text instead of moving it.
+// Older versions of libstdc++ copy this reference-counted string, as they cannot move it.
 void __wrap__ZNSt13runtime_errorC2EOS_(std::runtime_error* self, const std::runtime_error* other) {
   new (self) std::runtime_error(*other);
 }

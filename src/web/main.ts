@@ -27,7 +27,7 @@ import { listProblems } from "./problems.js";
 import { showTown } from "./town.js";
 
 const EMBEDDED_INTERVAL_MS = 1000;
-/** Slower polling in front of a running game, which shows a line for every request. */
+/** Slower if the bridge forwards to a running game, because the game logs a line for every request. */
 const GAME_INTERVAL_MS = 5000;
 const ROUNDS_PER_CITY_READ = 3;
 

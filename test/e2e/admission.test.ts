@@ -119,7 +119,7 @@ describe("recordings that take long to check", () => {
     await decodersAre(0);
   });
 
-  /** Submits as a client of another loopback address. */
+  /** Submits from another loopback address, so that the server sees another client. */
   async function statusFrom(localAddress: string, parameters: object): Promise<number | undefined> {
     const headers = { "Content-Type": "application/json" };
     const options = { method: "POST", localAddress, headers };

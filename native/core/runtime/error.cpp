@@ -49,7 +49,7 @@ Error out_of_memory(const std::string& cause) {
                    cause + (free.empty() ? "" : "; " + free) + ")");
 }
 
-/// libtorch reports some errors in text only, and each of its libraries words out-of-memory differently.
+/// libtorch reports some errors in text only, and each of its libraries has another message for running out of memory.
 Error error_of(const std::string& message) {
   if (is_device_lost()) {
     return Error(ErrorCode::kDeviceLost,

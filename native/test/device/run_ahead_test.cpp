@@ -77,7 +77,7 @@ void expect_same(const LanguageJob& job) {
   EXPECT(used.synchronisations < host.used().synchronisations / 4);  // it did run ahead
 }
 
-TEST("run_ahead: a step on the device equals feeding the rows, also if their lengths differ") {
+TEST("run_ahead: tokens kept on the device give the same step as tokens from the host, also at unequal lengths") {
   const CausalLm halves = CausalLm::load("models/carillon-nano/lm", choose_placement("cuda:0", "bfloat16"), Control());
   KvCache cache = halves.make_cache(2, 64), expected = halves.make_cache(2, 64);
   for (KvCache* each : {&cache, &expected}) {

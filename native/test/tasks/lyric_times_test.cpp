@@ -86,7 +86,7 @@ TEST("lyric times: times ascend with few patches, and are empty without salient 
   }
 }
 
-TEST("lyric times: a song reports times within it, and its audio does not change") {
+TEST("lyric times: they lie within the song, and asking for them does not change its audio") {
   Renderer renderer = load(with_lyric_heads());
   const RenderResult both = renderer.render(sung_job({3, 4}), Control());
   EXPECT_EQ(both.lyric_seconds.size(), size_t{2});

@@ -39,7 +39,7 @@ interface Advice {
   readonly commands: () => readonly Remedy[];
 }
 
-/** GET /state/advice: entries by gravity, highest first. */
+/** GET /state/advice: entries by severity, most severe first. */
 export const advice: ReadRoute = {
   path: "/state/advice",
   label: "Read advice",

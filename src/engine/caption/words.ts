@@ -240,7 +240,7 @@ export const WORDS_AFTER_FALSE_PACE = phrases(
 
 /** Nouns that a pace word after them describes: "comida rápida". */
 export const WORDS_BEFORE_FALSE_PACE = phrases("comida | restauration | alimentation");
-/** Tempo marks that are also words; they count only at the start of a clause. */
+/** Tempo marks that are also everyday words; they count only at the start of a clause. */
 export const AMBIGUOUS_PACES = phrases("grave | presto | largo");
 
 export const AMBIGUOUS_GENRES = phrases(

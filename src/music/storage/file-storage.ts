@@ -78,7 +78,7 @@ export class FileStorage {
     await this.store?.remove(this.objectName(path));
   }
 
-  /** Removes files that were not used for a day, if there is an object store: it has them, or their task failed. */
+  /** With an object store, removes files that were not used for a day: the store has a copy, or their task failed. */
   async removeUnusedCopies(): Promise<void> {
     if (this.store === null) return;
     for (const name of await readdir(this.directory).catch(() => [])) {

@@ -243,7 +243,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(runner.started.map((job) => job.task.id)).to.deep.equal([first, second]);
     });
 
-    it("lets a running job finish within the grace period, and ignores results of one that ignores the abort", async () => {
+    it("waits for running jobs for the grace period, and discards the result of one that goes on after its abort", async () => {
       const id = await submit();
       const job = await runner.startedAtLeast(1);
       const stopped = queue.stop(60);

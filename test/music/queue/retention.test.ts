@@ -112,7 +112,7 @@ describe("Retention", () => {
     expect(await Promise.all(tasks.map(isKept))).to.deep.equal([false, true]);
   });
 
-  it("keeps everything without limits, and waiting tasks always", async () => {
+  it("keeps everything if no limits are set, and never removes waiting tasks", async () => {
     const old = await finishedTask(1e6, 1000);
     await sweep({});
     expect(await isKept(old)).to.equal(true);

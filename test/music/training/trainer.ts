@@ -63,7 +63,7 @@ export class Trainer {
     return this.until((status) => !status.is_training);
   }
 
-  /** Runs to the end and expects `completed`. */
+  /** Waits until the training ends and expects its status to be `completed`. */
   async complete(parameters: object, kind: Kind = "start"): Promise<TrainingStatus> {
     const { status: code, body } = await this.start(parameters, kind);
     if (code !== 200) throw new Error(`refused with ${code}: ${body.detail}`);
