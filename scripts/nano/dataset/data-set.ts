@@ -19,8 +19,8 @@ export const shippedModel = fileURLToPath(new URL("../../../models/carillon-nano
  * Versions of notes, words and sound of the seeds, and of these with token ids and latents. They name folders of the cache, so
  * they change with what is made and not with the code: test/versions.test.ts and training/test/test_latent_space.py fail then.
  */
-export const composerVersion = "3fda0a457a90";
-export const dataVersion = "6f0a2cf1d4b3";
+export const composerVersion = "3dfe040934ff";
+export const dataVersion = "b9d1c07e52fa";
 
 interface Wishes {
   /** Length of every piece, in place of its own. */

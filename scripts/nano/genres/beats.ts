@@ -6,7 +6,7 @@ export const funk = genre(`
   names        funk, funk groove, funky disco, soul funk, funky jam, 70s funk, disco funk, jazz funk, funk instrumental, P-funk, funk tune
   moods        groovy, playful, tight, energetic, sassy
   scenes       for a house party, for roller skating, with a tight rhythm section, full of swagger
-  marks        slap bass, a clavinet riff, tight horn stabs, scratchy sixteenth-note guitar, everything on the one, a syncopated bass groove, wah guitar and horns
+  marks        slap bass, a clavinet riff, tight horn stabs, scratchy sixteenth-note guitar, everything on the one, a syncopated bass groove, muted guitar and horns
   minor        0.55
   feel         swingSteps 1, swing 0.1, timingSeconds 0.005, touch 7
   melody       density 1.6, syncopation 0.7, leap 3
@@ -37,7 +37,7 @@ export const reggae = genre(`
   names        reggae, reggae groove, roots reggae, dub reggae, reggae tune, rocksteady, dub, lovers rock, reggae song, Jamaican reggae, reggae music
   moods        sunny, easygoing, laid-back, warm, positive
   scenes       for the beach, for a slow afternoon, with an offbeat skank, under palm trees
-  marks        offbeat guitar skank, a heavy bass and one drop drums, an organ bubble, an island afternoon, echoing snare and deep bass, Kingston in the seventies, a chop on the offbeats
+  marks        offbeat guitar skank, deep bass and one drop drums, an organ bubble, an island afternoon, echoing snare and deep bass, Kingston in the seventies, a chop on the offbeats
   minor        0.45
   feel         swingSteps 1, swing 0.12, timingSeconds 0.007, touch 6
   melody       density 1.1, syncopation 0.5, leap 3
@@ -102,7 +102,7 @@ export const latin = genre(`
   names        latin music, salsa, cumbia, cha-cha-cha, Afro-Cuban dance music, latin pop, mambo, merengue, bachata, latin dance music, latin
   moods        fiery, sunny, festive, sensual, lively
   scenes       for a street party, for dancing all night, with congas and horns, for a beach bar
-  marks        congas and timbales, a piano montuno, brass and cowbell, a dance floor in Havana, clave and horns, hips that move, an accordion and a guiro, a street party in Cali
+  marks        congas and timbales, a syncopated piano pattern, brass and cowbell, a dance floor in Havana, clave and horns, hips that move, an accordion and a guiro, a street party in Cali
   minor        0.55
   feel         swingSteps 1, swing 0, timingSeconds 0.006, touch 7
   melody       density 1.2, syncopation 0.8, leap 3

@@ -6,7 +6,7 @@ export const house = genre(`
   names        house, deep house, electronic dance music, club house, house groove, house music, dance music, EDM, tech house, Chicago house, French house
   moods        energetic, hypnotic, uplifting, euphoric, driving
   scenes       for the dance floor, for a night drive, with a four-on-the-floor beat, for a workout
-  marks        four on the floor, a rolling bassline and piano chords, off-beat hi-hats, a club at two in the morning, hands in the air, a kick on every beat and deep chords
+  marks        four on the floor, piano chords over a deep bass, off-beat hi-hats, a club at two in the morning, hands in the air, a kick on every beat and deep chords
   minor        0.65
   feel         swingSteps 1, swing 0.05, timingSeconds 0, touch 3
   melody       density 1.3, syncopation 0.7, leap 3
@@ -37,7 +37,7 @@ export const synthwave = genre(`
   names        synthwave, retrowave, 80s synthwave, eighties synth pop, synth pop, outrun, darksynth, 80s pop, retro synth music, new wave, 80s electronic
   moods        nostalgic, neon-lit, cool, dreamy, driving
   scenes       for a drive at night, for a neon city, like an eighties film, with arpeggiated synths
-  marks        a pulsing synth bass, gated drums, neon lights, an eighties film chase, analog arpeggios, a sunset grid, a chrome sports car, shimmering retro synths
+  marks        a pulsing synth bass, gated drums, pink and blue lights, an eighties action film, climbing arpeggios, a sunset grid, a chrome sports car, shimmering old keyboards
   minor        0.7
   feel         swingSteps 1, swing 0, timingSeconds 0, touch 3
   melody       density 1.1, syncopation 0.35, leap 4

@@ -44,7 +44,7 @@ export const metal = genre(`
   names        metal, heavy metal, thrash metal, doom metal, metal song, death metal, metalcore, power metal, black metal, metal riff, metal music
   moods        aggressive, crushing, furious, menacing, epic
   scenes       with palm-muted riffs, for a battle, with double bass drums, for the heaviest stage
-  marks        double kick and palm-muted riffs, down-tuned guitars, blast beats, crushing riffs, a wall of distortion, galloping guitars, a mosh pit, growling low guitars
+  marks        palm-muted riffs, down-tuned guitars, blast beats, crushing riffs, a wall of distortion, galloping guitars, a mosh pit, growling low guitars
   minor        0.95
   feel         swingSteps 2, swing 0, timingSeconds 0.003, touch 4
   melody       density 1.6, syncopation 0.3, leap 4

@@ -40,7 +40,7 @@ export const jazz = genre(`
   names        jazz, swing jazz, jazz tune, bebop-flavoured jazz, small-combo jazz, cool jazz, swing, jazz trio, jazz ballad, bebop, lounge jazz
   moods        smoky, playful, sophisticated, swinging, smooth
   scenes       in a late-night club, for a candlelit bar, with a walking bass, for a lazy Sunday
-  marks        walking bass and brushes, a tenor saxophone solo, swing on the ride cymbal, a smoky club, a piano trio, a muted trumpet, improvised solos over changes, a quartet after midnight
+  marks        walking bass and brushes, a tenor saxophone solo, swing on the ride cymbal, a smoky club, piano with bass and drums, a muted trumpet, improvised solos over changes, a quartet after midnight
   minor        0.4
   feel         swingSteps 2, swing 0.3, timingSeconds 0.01, touch 8
   melody       density 1.7, syncopation 0.6, leap 4
@@ -74,7 +74,7 @@ export const lofi = genre(`
   names        lofi hip hop, lo-fi hip hop, lofi beat, chillhop, lo-fi study beat, lofi, lo-fi, chill beats, study beats, lo-fi beats, lofi music
   moods        relaxed, dreamy, cozy, nostalgic, mellow
   scenes       for studying, for a rainy night, for late evenings, with a laid-back groove
-  marks        dusty drums and vinyl crackle, a mellow Rhodes loop, tape wobble, music to study with, a lazy muffled beat, a sleepy jazzy loop, homework on a rainy evening
+  marks        dusty drums and record noise, a mellow electric piano loop, tape wobble, music to study with, a lazy muffled beat, a sleepy jazzy loop, homework on a rainy evening
   minor        0.55
   feel         swingSteps 1, swing 0.22, timingSeconds 0.008, touch 6
   melody       density 1, syncopation 0.6, leap 3

@@ -6,7 +6,7 @@ export const ambient = genre(`
   names        ambient, calm ambient, ambient soundscape, meditative ambient, new age, ambient drone, ambient pads, atmospheric music, ambient electronica, ambient music, relaxing ambient
   moods        peaceful, ethereal, floating, calm, spacious
   scenes       for meditation, for deep sleep, like drifting in space, with slow evolving pads
-  marks        a soft drone, slow swelling pads, no beat at all, sounds that float, washes of reverb, music for stillness, endless sustained chords, barely moving textures
+  marks        one long soft tone, slow swelling pads, nothing to tap a foot to, sounds that float, washes of reverb, music for stillness, endless sustained chords, barely moving textures
   minor        0.45
   feel         swingSteps 1, swing 0, timingSeconds 0.006, touch 5
   melody       density 0.6, syncopation 0.1, leap 4
@@ -40,7 +40,7 @@ export const cinematic = genre(`
   names        cinematic, epic film score, orchestral cinematic, dramatic soundtrack, trailer music, film score, movie soundtrack, orchestral score, cinematic music, epic orchestral music, film music
   moods        epic, dramatic, heroic, dark, majestic
   scenes       for a film trailer, for a battle scene, with a full orchestra, for a vast landscape
-  marks        big brass hits, pounding taiko drums, rising strings, the hero arrives, a slow orchestral build, a huge orchestra at full force, tense low strings, choir and horns
+  marks        huge horn hits, thundering war drums, rising strings, the hero arrives, a slow orchestral build, a huge orchestra at full force, tense low strings, choir and horns
   minor        0.7
   feel         swingSteps 2, swing 0, timingSeconds 0.007, touch 6
   melody       density 0.8, syncopation 0.1, leap 4
@@ -84,7 +84,7 @@ export const classical = genre(`
   names        classical, romantic classical, classical chamber music, salon music, classical music, baroque music, chamber music, classical piece, romantic era music, symphonic music, orchestral classical
   moods        elegant, graceful, tender, refined, wistful
   scenes       for a ballroom, for a quiet salon, in a concert hall, with delicate phrasing
-  marks        a string quartet, a piano sonata, a harpsichord and strings, a minuet, a small chamber group, counterpoint for two violins, a slow movement for piano, solo violin and piano
+  marks        two violins with a viola and a cello, a piano sonata, a harpsichord and strings, a minuet, a small chamber group, counterpoint for two violins, a slow movement for piano, solo violin and piano
   minor        0.45
   feel         swingSteps 2, swing 0, timingSeconds 0.01, touch 8
   melody       density 1.4, syncopation 0.1, leap 4

@@ -6,7 +6,7 @@ export const folk = genre(`
   names        folk, acoustic folk, folk tune, country folk, traditional folk music, indie folk, folk song, acoustic ballad, Americana, Irish folk, folk music
   moods        warm, earthy, cheerful, heartfelt, rustic
   scenes       around a campfire, for a village dance, for a walk in the hills, with strummed chords
-  marks        a fiddle and a banjo, a story with an acoustic guitar, a wooden porch, fingerpicked guitar and a tin whistle, a jig, an old ballad from the mountains, mandolin and fiddle, a hand drum and a flute
+  marks        a fiddle and a banjo, a story with an acoustic guitar, a wooden porch, picked guitar and a tin whistle, a reel, an old ballad from the mountains, mandolin and fiddle, a hand drum and a flute
   minor        0.35
   feel         swingSteps 2, swing 0.03, timingSeconds 0.009, touch 7
   melody       density 1.6, syncopation 0.15, leap 3
@@ -89,7 +89,7 @@ export const country = genre(`
   names        country, country music, honky-tonk, country ballad, bluegrass-tinged country, country song, country rock, outlaw country, Nashville country, western swing, modern country
   moods        easygoing, heartfelt, twangy, homesick, cheerful
   scenes       for a pickup truck, for a barn dance, about a small town, for wide open plains
-  marks        pedal steel and twangy guitar, boots and a dusty road, a train beat and a fiddle, a honky-tonk piano, a pickup truck, a two-step, a Telecaster and a heartbreak
+  marks        lap steel and twangy guitar, boots and a dusty road, a train beat and a fiddle, a honky-tonk piano, a pickup truck, a barn full of dancers, a Telecaster and a heartbreak
   minor        0.15
   feel         swingSteps 2, swing 0.08, timingSeconds 0.008, touch 6
   melody       density 1, syncopation 0.25, leap 3
