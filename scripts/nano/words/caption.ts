@@ -150,7 +150,7 @@ function drawWords(
   const bpm = random.pick([`${piece.bpm} bpm`, `${piece.bpm} BPM`]);
   const others = playingToo.length > 0 ? playingToo.slice(0, random.integer(1, 3)) : ["bass"];
   const [mark, otherMark] = random.shuffled(genre.marks);
-  const title = inventedName((choices) => random.pick(choices), random.integer(2, 4));
+  const title = inventedName(random);
   return {
     ...{ mark: String(mark), otherMark: String(otherMark), title, request: random.pick(requests) },
     ...{ use: required(uses), topic: required(topics), wish: required(wishes) },

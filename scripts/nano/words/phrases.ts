@@ -1,4 +1,5 @@
 /** Phrases that say nothing of the genre. Captions have many of them, so that a model learns to find the genre's name. */
+import type { Random } from "../compose/random.js";
 
 const list = (text: string): string[] => text.trim().split(/\s*,\s*/);
 
@@ -46,7 +47,7 @@ const syllables = list(
 );
 
 /** An invented word of two to four syllables: names mean nothing. */
-export function inventedName(pick: <T>(choices: readonly T[]) => T, syllableCount: number): string {
-  const name = Array.from({ length: syllableCount }, () => pick(syllables)).join("");
+export function inventedName(random: Random): string {
+  const name = Array.from({ length: random.integer(2, 4) }, () => random.pick(syllables)).join("");
   return name.charAt(0).toUpperCase() + name.slice(1);
 }
