@@ -87,7 +87,7 @@ export function createEngine(
       offloadModel: config.offloadDitToCpu,
       offloadLanguageModel: config.offloadLanguageModelToCpu,
       batchMax: config.batchMax,
-      sharesPlanning: config.queueWorkers > 1,
+      sharesPlanning: config.redisUrl === null || config.queueWorkers > 1,
       idleSeconds: config.modelIdleSeconds,
       onDeviceLost,
     },
@@ -111,7 +111,7 @@ export async function createWorker(parts: MusicServerParts): Promise<Pick<MusicS
   return (await serving()).startWorker(parts);
 }
 
-/** Imported on use, so that making songs without a server stays fast. */
+/** Imports the server only when it is used, so that programs without a server start fast. */
 const serving = () => import("./music/start.js");
 
 /** Music service for another server: `app.use("/music", router({ config, engine }))`. */

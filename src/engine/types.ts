@@ -133,11 +133,11 @@ export interface Plan {
 
 export interface LanguageModelInfo {
   name: string;
-  /** Whether it can write captions and lyrics, and not only plan metadata and codes. */
+  /** Whether the model can write captions and lyrics. Otherwise it only plans metadata and codes. */
   writesText: boolean;
 }
 
-/** Text for the language model by field name, and the output that must fit beside it. */
+/** Texts for the language model by field name, and the output that must fit into its context beside them. */
 export interface TextLengthRequest extends LanguageRequest {
   fields: Readonly<Record<string, string>>;
   /** Length of the song whose audio codes are written, 0 if unknown; null: no codes. */
@@ -154,7 +154,7 @@ export type PlanarAudio = Float32Array;
 
 /** Latents of a song, as returned by one rendering and accepted by another. */
 export interface SongLatents extends Latents {
-  /** Length of the song per channel; ends within the last frame. */
+  /** Length of the song in samples per channel; it ends within the last latent frame. */
   samples: number;
   /** Latent frame of silence in the same latent space; null: unknown. */
   silentFrame: Float32Array | null;
@@ -263,7 +263,7 @@ export interface SlotState {
   /** Whether the model is in memory. An unloaded idle model reloads on use. */
   isLoaded: boolean;
   isTurbo: boolean;
-  /** Trained on stems: its captions have the parts Global, Local and Mask Control. */
+  /** Whether the model was trained on stems. Its captions have the parts Global, Local and Mask Control. */
   isLegoSft: boolean;
 }
 
@@ -285,9 +285,11 @@ export interface EngineOptions {
   offloadModel: boolean;
   /** `offload` for the language model. */
   offloadLanguageModel: boolean;
-  /** Maximum songs planned or rendered at once. Null: limited by memory; on the CPU songs are rendered one by one. */
+  /**
+   * Maximum number of songs planned or rendered at once. Null: limited by memory, but the CPU renders songs one by one.
+   */
   batchMax: number | null;
-  /** Whether several tasks run at once: then a planning batch keeps rows free for songs of other tasks. */
+  /** Whether several tasks are planned at once: then a planning batch keeps rows free for songs of other tasks. */
   sharesPlanning: boolean;
   /** Unloads a model after this idle time; 0: never, null: default of the device. */
   idleSeconds: number | null;
@@ -332,7 +334,7 @@ export interface MusicEngine {
   planSongs(requests: readonly PlanRequest[], call: CallOptions): Promise<Plan[]>;
   understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet>;
   score(request: ScoreRequest, call: CallOptions): Promise<SongScores | null>;
-  /** If the render is retried when out of memory, `onEvent` receives the song again from the beginning. */
+  /** If memory runs out and the render is retried, `onEvent` receives the song again from the beginning. */
   render(request: RenderRequest, call: RenderCall): Promise<Rendering>;
   /**
    * Renders songs that share task, source and parameters; each has one seed and its own words and codes. Songs of equal

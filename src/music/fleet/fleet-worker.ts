@@ -45,7 +45,7 @@ interface HeldTask {
   bull: FleetJob;
   token: string;
   route: string;
-  /** Promises for the ends of the tasks that were already running when this one was taken. */
+  /** For each task that was already running when this one was taken: resolves at its end. */
   others: Promise<void>[];
   ended: Promise<void>;
   /** Detached: another worker has the task, or it was requeued. Results of this run are ignored. */
@@ -220,7 +220,7 @@ export class FleetWorker {
     try {
       return await this.fleet.redis.attempt(() => this.#queueOf(route).getNextJob(token, { block: false }));
     } catch (error) {
-      // BullMQ has moved a job that it cannot read to the active list.
+      // The job is unreadable, and BullMQ has already moved it to the active list.
       if (error instanceof SyntaxError || error instanceof TypeError)
         await this.fleet.removeUnreadableJobs(route);
       throw error;
@@ -282,6 +282,7 @@ export class FleetWorker {
       const outcome = await job.run(task, this.runner, {
         timeoutSeconds: this.options.jobTimeoutSeconds,
         onProgress: this.#reporter(task),
+        waitingTasks: async () => [],
         log: this.log,
       });
       // Take no more tasks once the GPU is lost: the process is about to exit.

@@ -73,7 +73,7 @@ function fits(filter: CatalogFilter): (summary: TaskSummary) => boolean {
 const COMPARE: Record<TaskOrder, (a: TaskSummary, b: TaskSummary) => number> = {
   newest: (a, b) => b.sequence - a.sequence,
   oldest: (a, b) => a.sequence - b.sequence,
-  // The words begin with the title, or with the prompt if there is none.
+  // `words` begins with the title, or with the prompt of a task without a title.
   title: (a, b) => BY_WORDS.compare(a.words.trimStart(), b.words.trimStart()) || b.sequence - a.sequence,
 };
 const BY_WORDS = new Intl.Collator("en", { numeric: true });

@@ -74,6 +74,9 @@ interface QueueRun extends RunningTask {
   onFailure: (() => void)[];
 }
 
+/** Maximum number of waiting tasks that are planned with a running one. */
+const MAX_PLANNED_AHEAD = 7;
+
 /**
  * Embedded first-in-first-out queue with fair turns. Every state change is stored before it is published. While the
  * store is not writable, no task starts and ends of tasks are retried.
@@ -87,7 +90,7 @@ export class EmbeddedQueue implements TaskQueue {
   readonly #callbacks = new CallbackSchedule();
   /** Waiting tasks, ordered by turn and sequence. */
   readonly #waiting: WaitingTask[] = [];
-  /** Tasks that were running when the previous process ended; also in `#waiting` until `recover`. */
+  /** Tasks that were running when the previous process ended. Until `recover` they are also in `#waiting`. */
   readonly #interrupted: string[] = [];
   /** Number of accepted tasks that are being stored. */
   #admitting = 0;
@@ -337,6 +340,15 @@ export class EmbeddedQueue implements TaskQueue {
     return isSuspect && runningTasks.length > 0 ? undefined : this.#dequeue(next.id);
   }
 
+  /** The tasks that start next. None that may crash the process, nor beside a running one that may. */
+  async #tasksToPlanAhead(): Promise<Task[]> {
+    const isSuspect = ({ interruptions }: WaitingTask) => interruptions > 0;
+    if (!this.#started || [...this.#running.values()].some(({ task }) => isSuspect(task))) return [];
+    const next = this.#waiting.filter((task) => !task.isHeld && !isSuspect(task)).slice(0, MAX_PLANNED_AHEAD);
+    const tasks = await Promise.all(next.map(({ id }) => this.#store.get(id).catch(() => undefined)));
+    return tasks.filter((task) => task?.state === "queued") as Task[];
+  }
+
   /** Store not writable: pause before starting tasks. */
   #pause(err: StoreError): void {
     if (this.#beginFailures === 0)
@@ -355,6 +367,7 @@ export class EmbeddedQueue implements TaskQueue {
     const outcome = await job.run(task, this.runner, {
       timeoutSeconds: this.options.jobTimeoutSeconds,
       onProgress: (progress) => this.events.emit("progress", task.id, progress, task.requestId),
+      waitingTasks: () => this.#tasksToPlanAhead(),
       log: this.log,
     });
     // Start no more tasks once the GPU is lost: the process is about to exit.

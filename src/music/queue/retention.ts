@@ -45,7 +45,7 @@ export class Retention {
     private readonly log: Logger,
   ) {}
 
-  /** @param nowMs the time to compare ages with */
+  /** @param nowMs current time, for ages */
   async sweep(nowMs: number): Promise<void> {
     const finished = await this.queue.finished();
     // The newest task stays whatever its size, because the client had no time to fetch the songs.

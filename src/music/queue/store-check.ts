@@ -5,7 +5,7 @@
  *     store-check whole DIRECTORY         reads the whole store and tries to write to it
  *     store-check copy DIRECTORY COPY     copies the store into the directory COPY and reads the copy
  *     store-check forward DIRECTORY       prints readable tasks and ids of damaged ones, a line of JSON each
- *     store-check backward DIRECTORY      the same from the last task on, since a read may crash the process
+ *     store-check backward DIRECTORY      the same in reverse order, for tasks after one whose read crashes the process
  *
  * Exits with 0 if the store is valid. One damaged record makes the store invalid, since even replacing such a record
  * may crash the process.

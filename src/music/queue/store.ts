@@ -92,19 +92,19 @@ export interface Task {
   /** Start and end of the last run, on the system clock; absent in records of older versions. */
   startedAtMs?: number;
   endedAtMs?: number;
-  /** End of the task on the service clock, which ages are compared with. */
+  /** End of the task on the service clock; the age of its songs counts from then. */
   finishedAtMs: number | null;
   /** How often the process died while this task ran. */
   interruptions: number;
   request: GenerationRequest;
-  /** Idempotency key of the submission, digest of its body, and the position in the response. */
+  /** Idempotency key of the submission, digest of its body, and the queue position in the response. */
   submission?: { key: string; digest: string; position: number };
   /** Id of the HTTP request, as in log lines. */
   requestId?: string;
   /** Client that submitted the task, and its turn; see `FairTurns`. Stored records name the client `share`. */
   share?: string;
   turn?: number;
-  /** Queue that holds the task, and claim of the worker that runs it; only in a fleet. */
+  /** Queue that holds the task, and token of the worker run that has claimed it; only in a fleet. */
   route?: string;
   claim?: string | undefined;
   /** Whether the worker must abort the task; only in a fleet. */

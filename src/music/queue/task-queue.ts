@@ -31,6 +31,8 @@ export class TaskAborted extends Error {
 export interface RunControl {
   signal: AbortSignal;
   report(progress: TaskProgress): void;
+  /** The tasks that start next, in order. Empty if other processes may run them. */
+  waitingTasks(): Promise<readonly Task[]>;
 }
 
 export interface TaskRunner {
@@ -94,7 +96,7 @@ export interface QueueStatistics {
 
 export interface TaskQueue {
   readonly events: EventEmitter<QueueEvents>;
-  /** Whether other processes work on the same tasks, so that files in this process's folder may belong to them. */
+  /** Whether other processes share the queue. Files in this process's folder may then belong to their tasks. */
   readonly isShared: boolean;
 
   /** Loads the stored tasks. An embedded queue calls `visit` for every task. @throws StoreError */
@@ -145,6 +147,6 @@ export interface TaskQueue {
   finished(): Promise<TaskSummary[]>;
   /** Removes an ended task; undefined if there is none with this id. */
   remove(id: string): Promise<TaskSummary | undefined>;
-  /** Runs clean-up in one of the processes that share the queue. `nowMs` is the time to compare ages with. */
+  /** Runs clean-up in one of the processes that share the queue. `nowMs` is the current time, for ages. */
   runCleanUp(work: (nowMs: number) => Promise<void>): Promise<void>;
 }

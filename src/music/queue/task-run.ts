@@ -5,7 +5,7 @@ import { v4 as uuid } from "uuid";
 import type { GenerationRequest } from "../request/schema.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { SongResult, Task } from "./store.js";
-import { TaskAborted, type TaskOrigin, type TaskRunner } from "./task-queue.js";
+import { type RunControl, TaskAborted, type TaskOrigin, type TaskRunner } from "./task-queue.js";
 
 /** Maximum delay of `setTimeout`. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -13,7 +13,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 const FIRST_RETRY_MS = 500;
 const MAX_RETRY_MS = 30_000;
 
-/** Time that aborted jobs have to clean up. A job in a native call needs longer and is abandoned. */
+/** Time for aborted jobs to clean up. A job that is in a native call for longer is abandoned. */
 const ABORT_SECONDS = 1;
 
 export type Outcome =
@@ -26,6 +26,7 @@ export interface RunOptions {
   /** Maximum duration of the run; 0: no limit. */
   timeoutSeconds: number;
   onProgress(progress: TaskProgress): void;
+  waitingTasks: RunControl["waitingTasks"];
   log: Logger;
 }
 
@@ -57,7 +58,11 @@ export class TaskRun {
     return outcome;
   }
 
-  async #outcome(task: Task, runner: TaskRunner, { onProgress, log }: RunOptions): Promise<Outcome | null> {
+  async #outcome(
+    task: Task,
+    runner: TaskRunner,
+    { onProgress, waitingTasks, log }: RunOptions,
+  ): Promise<Outcome | null> {
     const { signal } = this.controller;
     try {
       signal.throwIfAborted();
@@ -65,7 +70,7 @@ export class TaskRun {
         this.progress = progress;
         onProgress(progress);
       };
-      const result = await runner.run(task, { signal, report });
+      const result = await runner.run(task, { signal, report, waitingTasks });
       return { state: "succeeded", result, progress: 1 };
     } catch (error) {
       const cause: unknown = signal.aborted ? signal.reason : error;
@@ -77,7 +82,7 @@ export class TaskRun {
     }
   }
 
-  /** The outcome of a run that was aborted with `cause`, whether it reacted or not. */
+  /** Outcome of a run that was aborted with `cause`, even if it ignored the abort. */
   aborted(cause: unknown): Outcome {
     const isShutdown = cause instanceof TaskAborted && cause.why === "shutdown";
     if (isShutdown) return { state: "queued", why: "shutdown", cause };

@@ -129,7 +129,7 @@ const EMPTY_RECORD = {
   dit_model: "",
 };
 
-/** Answer for an unknown id. The API has no status for it; stage and progress text tell it from a waiting task. */
+/** Answer for an unknown id. The API has only the status of a waiting task for it; `stage` is "unknown". */
 export function unknownTask(id: string): TaskStatusItem {
   return {
     task_id: id,

@@ -15,7 +15,7 @@ import type {
 import type { LmOutput } from "../request/effects.js";
 import { DEFAULT_LANGUAGE, type GenerationRequest } from "../request/schema.js";
 import { RandomSamples } from "../words/random-samples.js";
-import type { SongContext } from "./song-context.js";
+import { asksForWords, requestForItem, type SongContext } from "./song-context.js";
 import { NOTHING_STATED, statedFacts, withStatedFacts } from "./stated-facts.js";
 
 /** Words and metadata of a song before it is rendered. */
@@ -42,8 +42,8 @@ export interface PlannedComposition extends Composition {
 }
 
 /**
- * Runs the steps that the request asks for, for songs of one task: song sheets one after another, then all plans
- * together.
+ * Runs the requested steps for the songs of one task: writes song sheets (caption, lyrics, metadata) one after another,
+ * then plans all songs together.
  * @param contexts one per song
  * @param lm language model of the task, or null
  * @param sourceSeconds length of the source recording, or null
@@ -75,23 +75,46 @@ async function draft(
   sourceSeconds: number | null,
 ): Promise<Composition> {
   const { request } = context;
-  let song: Composition = {
-    caption: request.prompt,
-    lyrics: request.lyrics,
-    language: namedLanguage(request.vocalLanguage),
-    metadata: knownMetadata(
-      request,
-      lm === null ? (request.seeds[0] as Seed) : planningSeed(request),
-      sourceSeconds,
-    ),
-    isPlanned: false,
-    written: new Set(),
-  };
+  let song = clientComposition(request, lm, sourceSeconds);
   if (lm !== null && (request.sampleMode || request.sampleQuery !== ""))
     song = await sample(context, lm, song);
   const hasWords = song.caption.trim() !== "" || song.lyrics.trim() !== "";
   if (lm !== null && request.useFormat && hasWords) song = await format(context, lm, song);
+  return withInstrumentalTag(song);
+}
+
+/** Words and metadata of the request. */
+function clientComposition(
+  request: GenerationRequest,
+  lm: LanguageModelInfo | null,
+  sourceSeconds: number | null,
+): Composition {
+  const seed = lm === null ? (request.seeds[0] as Seed) : planningSeed(request);
+  return {
+    caption: request.prompt,
+    lyrics: request.lyrics,
+    language: namedLanguage(request.vocalLanguage),
+    metadata: knownMetadata(request, seed, sourceSeconds),
+    isPlanned: false,
+    written: new Set(),
+  };
+}
+
+function withInstrumentalTag(song: Composition): Composition {
   return isInstrumental(song.lyrics) ? { ...song, lyrics: INSTRUMENTAL_LYRICS } : song;
+}
+
+/**
+ * The requests with which `compose` plans the songs of a task without a source. Null if other steps write words before,
+ * or songs are planned one by one.
+ */
+export function planRequestsOf(request: GenerationRequest, lm: LanguageModelInfo): PlanRequest[] | null {
+  const isText = request.analysis === null && request.taskType === "text2music";
+  if (!isText || !request.allowLmBatch || asksForWords(request)) return null;
+  return request.seeds.map((_, item) => {
+    const own = requestForItem(request, item);
+    return planRequestOf(lm, own, withInstrumentalTag(clientComposition(own, lm, null)));
+  });
 }
 
 async function sample(context: SongContext, lm: LanguageModelInfo, song: Composition): Promise<Composition> {
@@ -168,7 +191,7 @@ async function format(context: SongContext, lm: LanguageModelInfo, song: Composi
   }
 }
 
-/** Adds the output of a song sheet. A model that does not write text fills only missing metadata. */
+/** Adds a song sheet to the written outputs, or missing metadata for a model that does not write text. */
 function withSheet(
   written: ReadonlySet<LmOutput>,
   lm: LanguageModelInfo,
@@ -211,9 +234,12 @@ interface Draft {
 function draftOf(context: SongContext, song: Composition): Draft {
   const { request } = context;
   const clientCodes = request.audioCodes?.map((codes) => Int32Array.from(codes)) ?? null;
-  // Codes are written for text2music only: in other tasks they would replace the source audio.
-  const writeCodes = request.thinking && request.taskType === "text2music" && clientCodes === null;
-  return { context, song, clientCodes, writeCodes };
+  return { context, song, clientCodes, writeCodes: writesCodes(request) };
+}
+
+/** Codes are written for text2music only: in other tasks they would replace the source audio. */
+function writesCodes({ thinking, taskType, audioCodes }: GenerationRequest): boolean {
+  return thinking && taskType === "text2music" && audioCodes === null;
 }
 
 function unplanned({ song, clientCodes }: Draft): Planned {
@@ -227,12 +253,10 @@ function unplanned({ song, clientCodes }: Draft): Planned {
 
 async function planGroup(lm: LanguageModelInfo, drafts: readonly Draft[]): Promise<Planned[]> {
   const [first] = drafts as [Draft];
-  const { engine, warnings } = first.context;
+  const { planSongs, warnings } = first.context;
   try {
-    const plans = await engine.planSongs(
-      drafts.map((draft) => planRequestOf(lm, draft)),
-      callOf(first.context, "plan"),
-    );
+    const requests = drafts.map(({ context, song }) => planRequestOf(lm, context.request, song));
+    const plans = await planSongs(lm, requests, callOf(first.context, "plan"));
     return plans.map((plan, index) => plannedOf(drafts[index] as Draft, plan));
   } catch (error) {
     // The renderer may accept words that are too long for the language model.
@@ -247,10 +271,7 @@ async function planGroup(lm: LanguageModelInfo, drafts: readonly Draft[]): Promi
   }
 }
 
-function planRequestOf(
-  lm: LanguageModelInfo,
-  { context: { request }, song, writeCodes }: Draft,
-): PlanRequest {
+function planRequestOf(lm: LanguageModelInfo, request: GenerationRequest, song: Composition): PlanRequest {
   return {
     languageModel: lm.name,
     caption: song.caption,
@@ -259,7 +280,7 @@ function planRequestOf(
     fillMetadata: !song.isPlanned,
     rewriteCaption: (request.useCotCaption ?? lm.writesText) && request.taskType === "text2music",
     detectLanguage: request.useCotLanguage && song.language === null,
-    writeCodes,
+    writeCodes: writesCodes(request),
     cfgScale: request.lmCfgScale,
     negativePrompt: request.lmNegativePrompt,
     sampling: samplingOf(request),
@@ -288,7 +309,7 @@ function callOf(context: SongContext, step: "sample" | "format" | "plan"): CallO
   return { signal: context.signal, onProgress: context.progress.enter(step) };
 }
 
-/** Metadata set by the client, completed with facts stated in the words. */
+/** Metadata set by the client, completed with facts stated in the client's text. */
 function knownMetadata(request: GenerationRequest, seed: Seed, sourceSeconds: number | null): Metadata {
   const { bpm, keyScale, timeSignature, stated = NOTHING_STATED } = request;
   const durationSeconds = sourceSeconds ?? request.audioDurationSeconds;

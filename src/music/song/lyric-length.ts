@@ -1,9 +1,9 @@
 /**
  * Estimates the length of a song from its lyrics; DEFAULT_SECONDS without lyrics.
  *
- * A line takes two bars, or more whole bars if its syllables need them at SYLLABLES_PER_SECOND. A section without lines,
- * such as [Solo], takes SECTION_BARS; so do intro and outro together. Tempo and metre set the length of a bar, by default
- * DEFAULT_BPM and four beats. The sum is rounded up to whole seconds.
+ * A line takes two bars, or more whole bars if its syllables do not fit at SYLLABLES_PER_SECOND. A section without
+ * lines, such as [Solo], takes SECTION_BARS. Intro and outro together also take SECTION_BARS. Tempo and metre set the
+ * length of a bar, by default DEFAULT_BPM and four beats. The sum is rounded up to whole seconds.
  */
 import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import type { Metadata } from "../../engine/types.js";

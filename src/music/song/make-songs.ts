@@ -25,11 +25,13 @@ import { SongProgress, type TaskProgress } from "./progress.js";
 import { renderSongs, secondsOf } from "./render-songs.js";
 import { scoreSong } from "./scoring.js";
 import {
+  type PlanSongs,
   provideLanguageModel,
   type ReadySlot,
   type Recordings,
   readRecordings,
   readySlot,
+  requestForItem,
   type SongContext,
   withinModelLimits,
 } from "./song-context.js";
@@ -53,6 +55,8 @@ export interface SongOptions {
   writesTags?: boolean;
   /** Receives the audio of the first song while it is decoded. */
   preview?: Preview;
+  /** Plans the songs; absent: the engine. */
+  planSongs?: PlanSongs;
 }
 
 /**
@@ -74,13 +78,14 @@ export async function makeSongs(
     signal,
     onProgress,
     preview,
+    planSongs = (_lm, requests, call) => engine.planSongs(requests, call),
   }: SongOptions,
 ): Promise<SongResult> {
   const startedMs = performance.now();
   const progress = new SongProgress(request.batchSize, onProgress);
   const warnings = [...request.warnings];
-  const limits = { maxSourceSeconds, usesLmByDefault };
-  const context: SongContext = { engine, request, adapters, signal, progress, ...limits, warnings };
+  const options = { maxSourceSeconds, usesLmByDefault, adapters, planSongs };
+  const context: SongContext = { engine, request, signal, progress, ...options, warnings };
   if (request.analysis !== null) return analyze(context, request.analysis);
 
   const lm = await provideLanguageModel(context);
@@ -123,18 +128,6 @@ export async function makeSongs(
     audioFiles,
     analysis: null,
     warnings: [...new Set(warnings)],
-  };
-}
-
-function requestForItem(request: GenerationRequest, item: number): GenerationRequest {
-  const stem = makesStems(request.taskType) ? request.trackClasses[item] : undefined;
-  return {
-    ...request,
-    ...(stem !== undefined && { trackName: stem, trackClasses: [] }),
-    batchSize: 1,
-    seeds: request.seeds.slice(item, item + 1),
-    lmSeeds: request.lmSeeds?.length > 1 ? request.lmSeeds.slice(item, item + 1) : request.lmSeeds,
-    audioCodes: request.audioCodes?.slice(item, item + 1) ?? null,
   };
 }
 

@@ -25,7 +25,7 @@ interface Part {
  * Audio of a preview. The final level is set by the song's peak, which is not known yet. A preview plays at the
  * decoder's level; the gain drops when the peak would exceed -1 dB and does not rise again. The preview of a repaint is
  * the decoder's output, before kept parts of the source are restored. Audio is encoded while it is read, so a slow
- * listener costs the song nothing.
+ * listener does not delay the song.
  */
 export class Preview {
   readonly #parts: Part[] = [];

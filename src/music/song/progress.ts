@@ -31,7 +31,7 @@ interface Stage {
   label: string;
 }
 
-/** Limits of the progress of two phases: all songs are composed, then each is rendered and encoded. */
+/** Progress at the start and end of two phases: all songs are composed, then each is rendered and encoded. */
 const COMPOSE_FROM = 0.03;
 const RENDER_FROM = 0.5;
 const RENDER_TO = 0.99;
@@ -88,7 +88,7 @@ export class SongProgress {
     private readonly onProgress: (progress: TaskProgress) => void,
   ) {}
 
-  /** Attributes further steps to `count` songs from this index on, which are made together. */
+  /** Further steps apply to `count` songs that are made together, from index `first` on. */
   beginSongs(first: number, count: number): void {
     this.#first = first;
     this.#count = count;

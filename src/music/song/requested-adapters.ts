@@ -12,8 +12,8 @@ type Loaded = LoadedAdapter & Partial<StoredAdapter>;
 
 export class RequestedAdapters {
   /**
-   * @param isLocal only programs on this machine reach the service, so they may name any path
-   * @param isShared other machines make the songs, so files are published to the storage
+   * @param isLocal whether only programs on this machine reach the service; they may name any path
+   * @param isShared whether other machines make the songs; files are then published to the storage
    */
   constructor(
     private readonly root: PermittedRoot,

@@ -1,10 +1,12 @@
 /** State shared by the steps of a job, and their prerequisites: decoded recordings, a loaded model, the language model. */
 
-import type { RuntimeInfo } from "../../engine/addon.js";
+import type { CallOptions, RuntimeInfo } from "../../engine/addon.js";
 import type {
   LanguageModelInfo,
   MusicEngine,
+  Plan,
   PlanarAudio,
+  PlanRequest,
   SongAdapter,
   SongLatents,
 } from "../../engine/types.js";
@@ -13,7 +15,15 @@ import { readLatents } from "../audio/latents-file.js";
 import { namedModel, selectSlot, supportedTaskTypes } from "../models/models.js";
 import { LANGUAGE_MODEL_TASKS } from "../request/effects.js";
 import { type AudioInput, type GenerationRequest, MAX_TURBO_STEPS } from "../request/schema.js";
+import { makesStems } from "../request/stems.js";
 import type { SongProgress } from "./progress.js";
+
+/** Like `planSongs` of the engine, with the language model of the task. */
+export type PlanSongs = (
+  lm: LanguageModelInfo,
+  requests: PlanRequest[],
+  call: CallOptions,
+) => Promise<Plan[]>;
 
 export interface SongContext {
   engine: MusicEngine;
@@ -24,7 +34,21 @@ export interface SongContext {
   /** Whether songs that do not require the language model are planned with it, too. */
   usesLmByDefault: boolean;
   adapters?: readonly SongAdapter[] | undefined;
+  planSongs: PlanSongs;
   warnings: string[];
+}
+
+/** Request for one song of a task. */
+export function requestForItem(request: GenerationRequest, item: number): GenerationRequest {
+  const stem = makesStems(request.taskType) ? request.trackClasses[item] : undefined;
+  return {
+    ...request,
+    ...(stem !== undefined && { trackName: stem, trackClasses: [] }),
+    batchSize: 1,
+    seeds: request.seeds.slice(item, item + 1),
+    lmSeeds: request.lmSeeds?.length > 1 ? request.lmSeeds.slice(item, item + 1) : request.lmSeeds,
+    audioCodes: request.audioCodes?.slice(item, item + 1) ?? null,
+  };
 }
 
 export interface Recordings {
@@ -122,9 +146,21 @@ function needsLanguageModel(request: GenerationRequest): boolean {
   return request.analysis !== null || request.thinking || asksForWords(request);
 }
 
-function asksForWords({ sampleMode, sampleQuery, useFormat, prompt, lyrics }: GenerationRequest): boolean {
+/** Whether the language model writes or formats words before it plans. */
+export function asksForWords({
+  sampleMode,
+  sampleQuery,
+  useFormat,
+  prompt,
+  lyrics,
+}: GenerationRequest): boolean {
   const hasWords = `${prompt}${lyrics}`.trim() !== "";
   return sampleMode || sampleQuery !== "" || (useFormat && hasWords);
+}
+
+/** Whether a task runs the language model, if it can be loaded. */
+export function usesLanguageModel(request: GenerationRequest, usesLmByDefault: boolean): boolean {
+  return takesLanguageModel(request) && (needsLanguageModel(request) || usesLmByDefault);
 }
 
 /**
@@ -136,16 +172,14 @@ function asksForWords({ sampleMode, sampleQuery, useFormat, prompt, lyrics }: Ge
  */
 export async function provideLanguageModel(context: SongContext): Promise<LanguageModelInfo | null> {
   const { engine, request, signal, warnings, usesLmByDefault } = context;
-  if (!takesLanguageModel(request)) return null;
-  const isNeeded = needsLanguageModel(request);
-  if (!isNeeded && !usesLmByDefault) return null;
+  if (!usesLanguageModel(request, usesLmByDefault)) return null;
   const name = installedLanguageModel(engine, request.lmModelPath, warnings);
   try {
     return await engine.prepareLanguageModel(name, { signal, onProgress: context.progress.enter("load") });
   } catch (error) {
     signal.throwIfAborted();
     const message = error instanceof Error ? error.message : String(error);
-    if (isNeeded) throw new Error(`5Hz LM init failed: ${message}`, { cause: error });
+    if (needsLanguageModel(request)) throw new Error(`5Hz LM init failed: ${message}`, { cause: error });
     warnings.push(`the song was made without the language model: ${message}`);
     return null;
   }

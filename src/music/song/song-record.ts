@@ -22,7 +22,7 @@ export interface SongInputs {
   song: PlannedComposition;
   rendered: Pick<Rendering, "timings" | "adapters" | "lyricLines">;
   metas: SongMetas;
-  /** Whether the tempo was measured in half a minute around the middle; it may be half or twice the perceived one. */
+  /** Whether the tempo was measured in the song's middle half minute. It may be half or twice the perceived tempo. */
   isTempoMeasured: boolean;
   scores: SongScores | null;
   peaks: number[];
@@ -31,7 +31,7 @@ export interface SongInputs {
 /** Noise generator (native/core/diffusion/noise.h): another one makes another song from the same seed. */
 const NOISE = "Philox4x32-10";
 
-/** Text of `generation_info`; older clients parse the "Name: value" lines. @param totalSeconds of all `count` songs */
+/** Text of `generation_info`; older clients parse the "Name: value" lines. @param totalSeconds time of all songs */
 export function generationInfo(
   request: GenerationRequest,
   { song, rendered, metas, isTempoMeasured }: SongInputs,

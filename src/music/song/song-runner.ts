@@ -18,9 +18,10 @@ import { FileStorage } from "../storage/file-storage.js";
 import type { ObjectStore } from "../storage/object-store.js";
 import { PermittedRoot } from "../storage/permitted-root.js";
 import { type Destination, makeSongs } from "./make-songs.js";
+import { PlansAhead } from "./plans-ahead.js";
 import { Previews } from "./preview.js";
 import { RequestedAdapters } from "./requested-adapters.js";
-import { usesLmByDefault } from "./song-context.js";
+import { type PlanSongs, usesLmByDefault } from "./song-context.js";
 
 const WAITING_FOR_STORAGE = {
   stage: "Waiting for the storage...",
@@ -36,11 +37,12 @@ export class SongRunner implements TaskRunner {
   readonly inputs: AudioInputs;
   readonly adapters: AdapterStorage;
   readonly loras: RequestedAdapters;
-  /** Uploads of unfinished tasks, and of songs. */
+  /** Uploads of unfinished tasks, and of tasks whose songs are kept. */
   readonly uploads: FileStorage;
   readonly previews = new Previews();
   /** Resolved once, so that models loaded later do not change the meaning of a request. */
   readonly usesLmByDefault: boolean;
+  readonly #plansAhead: PlansAhead | null;
   readonly #adapterFiles: FileStorage;
 
   /**
@@ -76,13 +78,15 @@ export class SongRunner implements TaskRunner {
     });
     this.usesLmByDefault =
       engine !== null && usesLmByDefault(initLanguageModel, languageModelDevice, engine.runtimeInfo());
+    this.#plansAhead = engine === null ? null : new PlansAhead(engine, this.usesLmByDefault);
   }
 
   /** @throws if the model of slot 1 cannot be loaded; failures of other models are logged */
   async prepare(): Promise<void> {
     const { engine, log } = this;
     if (engine === null) return;
-    // Probed early, while forking is cheap; not awaited, because it starts several short processes.
+    // ffmpeg is probed before models are loaded, while forking is cheap. Not awaited, because the probe starts several
+    // short processes.
     void findFfmpeg().then(
       ({ program, confinement: { description } }) =>
         log.info({ program, confinement: description }, "ffmpeg limits in effect"),
@@ -105,10 +109,11 @@ export class SongRunner implements TaskRunner {
    * Runs a task with the adapters of its request. Without any, a fleet task uses the adapters that were loaded at
    * submission; a standalone server uses the adapters of the slot.
    */
-  run(task: Task, { signal, report }: RunControl): Promise<SongResult> {
+  run(task: Task, { signal, report, waitingTasks }: RunControl): Promise<SongResult> {
     let latest = INITIAL_PROGRESS;
     const control: TaskControl = {
       signal,
+      waitingTasks,
       report: (progress) => {
         latest = progress;
         report(progress);
@@ -128,8 +133,11 @@ export class SongRunner implements TaskRunner {
     adapters: readonly SongAdapter[] | undefined,
     control: TaskControl,
   ): Promise<SongResult> {
-    const { signal, report } = control;
-    if (this.engine === null) throw new Error("This process has no engine and runs no tasks");
+    const { signal, report, waitingTasks } = control;
+    const { engine } = this;
+    const plansAhead = this.#plansAhead;
+    if (engine === null || plansAhead === null)
+      throw new Error("This process has no engine and runs no tasks");
     const { storage } = this.audioFiles;
     const destination: Destination = (index, kind) => {
       const name =
@@ -142,6 +150,8 @@ export class SongRunner implements TaskRunner {
     const maxSourceSeconds = this.config.sourceMaxSeconds;
     const { usesLmByDefault } = this;
     const preview = this.previews.of(task.id);
+    const planSongs: PlanSongs = (lm, requests, call) =>
+      plansAhead.plan(task, lm, requests, call, waitingTasks);
     const options = {
       destination,
       maxSourceSeconds,
@@ -151,8 +161,9 @@ export class SongRunner implements TaskRunner {
       signal,
       onProgress: report,
       preview,
+      planSongs,
     };
-    const result = await makeSongs(this.engine, request, options).finally(() => this.previews.end(task.id));
+    const result = await makeSongs(engine, request, options).finally(() => this.previews.end(task.id));
     const paths = filesOf(result.audioFiles).map(({ name }) => storage.newPath(name));
     try {
       for (const path of paths) await this.#withStorage(control, () => storage.publish(path));
@@ -187,12 +198,14 @@ export class SongRunner implements TaskRunner {
   }
 
   close(): void {
+    this.#plansAhead?.close();
     this.store?.close();
   }
 
   /** Deletes uploads and songs of a failed task. A task that succeeded keeps them until it is removed. */
   async cleanUp(task: Task): Promise<void> {
     this.previews.end(task.id);
+    this.#plansAhead?.drop(task.id);
     if (task.state !== "failed") return;
     await this.inputs.release(task.request);
     await this.audioFiles.remove(this.audioFiles.namesOf(task));

@@ -163,7 +163,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(order).to.deep.equal([first, b[0], a[0], b[1], a[1], a[2]]);
     });
 
-    it("records a failure as one line with its progress, and runs the next task", async () => {
+    it("records the error of a failed job in one line, keeps its progress, and runs the next task", async () => {
       const id = await submit();
       const job = await runner.startedAtLeast(1);
       job.context.report({ value: 0.6, stage: "Generating music", text: "DiT diffusion", previewSeconds: 0 });

@@ -5,7 +5,7 @@ import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import { JobStatistics } from "../../../src/music/queue/rules.js";
 import type { Task } from "../../../src/music/queue/store.js";
 import { embeddedQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
-import { ManualRunner } from "./manual-runner.js";
+import { type HeldJob, ManualRunner } from "./manual-runner.js";
 
 const request = { prompt: "a song" } as Task["request"];
 
@@ -158,5 +158,22 @@ describe("EmbeddedQueue", () => {
     expect(runner.started).to.have.length(1);
     alone.succeed();
     await runner.startedAtLeast(3);
+  });
+
+  it("offers a job the tasks that start next, but none that were interrupted", async () => {
+    const tasks = [0, 0, 1, 0].map((interruptions, index) =>
+      makeTask({ sequence: index + 1, interruptions }),
+    );
+    for (const task of tasks) await store.add(task);
+    await openQueue({ capacity: 5 });
+    const offered = async ({ context }: HeldJob) => (await context.waitingTasks()).map(({ id }) => id);
+    const ids = tasks.map(({ id }) => id);
+    const first = await runner.startedAtLeast(1);
+    expect(await offered(first)).to.deep.equal([ids[1], ids[3]]);
+    first.succeed();
+    (await runner.startedAtLeast(2)).succeed();
+    const interrupted = await runner.startedAtLeast(3);
+    expect(interrupted.task.id).to.equal(ids[2]);
+    expect(await offered(interrupted)).to.deep.equal([]);
   });
 });

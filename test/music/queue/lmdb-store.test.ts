@@ -49,7 +49,7 @@ describe("LmdbTaskStore", () => {
     expect((await store.get(task.id))?.interruptions).to.equal(50);
   });
 
-  it("rejects records without a request, and records of other ids", () => {
+  it("rejects records without a request, and records under a wrong id", () => {
     const fields = ["null", "7", '"text"'].map(
       (request) => `{"id":"a","state":"queued","request":${request}}`,
     );
@@ -58,7 +58,7 @@ describe("LmdbTaskStore", () => {
     }
   });
 
-  it("decodes records of versions without checksums", () => {
+  it("decodes records without checksums, which earlier versions wrote", () => {
     const task = makeTask({ state: "succeeded", finishedAtMs: 1, result: makeResult() });
     expect(decodeTask(task.id, Buffer.from(JSON.stringify(task)))).to.deep.equal(task);
   });
@@ -68,7 +68,7 @@ describe("LmdbTaskStore", () => {
     expect(await store.get("unknown")).to.equal(undefined);
   });
 
-  it("is whole with records of lost tasks and of a newer version", async () => {
+  it("is not treated as damaged if it contains records of lost tasks and of a newer version", async () => {
     const home = temporaryDirectory();
     const task = makeTask();
     const old = LmdbTaskStore.open(join(home, "tasks"));

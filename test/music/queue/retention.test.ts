@@ -186,7 +186,7 @@ describe("ServiceClock", () => {
     file = join(temporaryDirectory(), "clock.json");
   });
 
-  /** Starts the clock at system time `wallMs` and returns the service time. */
+  /** Starts the clock at system time `wallMs`. Returns the service time, rounded to hours. */
   async function started(wallMs: number, newestMs: number | null = null): Promise<number> {
     const clock = new ServiceClock(file, 24 * hourMs, silent, () => wallMs);
     await clock.start(newestMs);

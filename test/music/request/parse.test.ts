@@ -83,7 +83,7 @@ describe("generation requests", () => {
     });
   });
 
-  it("distinguish an absent language from the default", () => {
+  it(`keep the default language if the client sent it`, () => {
     expect(DEFAULT_LANGUAGE).to.equal("en");
     expect(parse({ vocal_language: "en" }).vocalLanguage).to.equal("en");
   });

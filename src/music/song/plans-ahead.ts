@@ -1,0 +1,122 @@
+/**
+ * Plans waiting tasks together with a running one. Decoding reads each weight once for all songs of a batch, so several
+ * tasks are planned in little more time than one. A plan depends only on its requests: if these differ when the task
+ * runs, or planning failed, the task is planned then.
+ */
+import { isDeepStrictEqual } from "node:util";
+import type { CallOptions, Progress } from "../../engine/addon.js";
+import type { LanguageModelInfo, MusicEngine, Plan, PlanRequest } from "../../engine/types.js";
+import type { Task } from "../queue/store.js";
+import { planRequestsOf } from "./compose.js";
+import { usesLanguageModel } from "./song-context.js";
+
+/** Maximum number of songs that are planned at once, those of the running task included. */
+const MAX_SONGS = 8;
+
+interface PlanAhead {
+  requests: PlanRequest[];
+  /** Null if planning failed or was stopped. */
+  plans: Promise<Plan[] | null>;
+  stop: AbortController;
+  /** Set when the task runs. */
+  onProgress: ((progress: Progress) => void) | undefined;
+}
+
+export class PlansAhead {
+  readonly #ahead = new Map<string, PlanAhead>();
+
+  constructor(
+    private readonly engine: MusicEngine,
+    private readonly usesLmByDefault: boolean,
+  ) {}
+
+  /**
+   * Returns the plans of a running task: those made ahead, or new ones. While new ones are made, waiting tasks that do
+   * not delay them are planned, too.
+   */
+  async plan(
+    { id, request }: Task,
+    lm: LanguageModelInfo,
+    requests: PlanRequest[],
+    call: CallOptions,
+    waitingTasks: () => Promise<readonly Task[]>,
+  ): Promise<Plan[]> {
+    const plans = await this.#take(id, requests, call);
+    if (plans !== null) return plans;
+    const planning = this.engine.planSongs(requests, call);
+    const planWaiting = async () => {
+      if (!request.allowLmBatch) return;
+      const waiting = (await waitingTasks()).filter(
+        (task) => task.request.lmModelPath === request.lmModelPath,
+      );
+      this.#planWaiting(waiting, lm, requests);
+    };
+    const [own] = await Promise.all([planning, planWaiting()]);
+    return own;
+  }
+
+  /** Forgets the plans of a task, and stops making them. */
+  drop(id: string): void {
+    this.#ahead.get(id)?.stop.abort();
+    this.#ahead.delete(id);
+  }
+
+  close(): void {
+    for (const id of this.#ahead.keys()) this.drop(id);
+  }
+
+  async #take(id: string, requests: PlanRequest[], call: CallOptions): Promise<Plan[] | null> {
+    const ahead = this.#ahead.get(id);
+    if (ahead === undefined || !isDeepStrictEqual(ahead.requests, requests)) return null;
+    ahead.onProgress = call.onProgress;
+    const stop = () => ahead.stop.abort();
+    call.signal?.addEventListener("abort", stop, { once: true });
+    try {
+      const plans = await ahead.plans;
+      call.signal?.throwIfAborted();
+      return plans;
+    } finally {
+      call.signal?.removeEventListener("abort", stop);
+      this.#ahead.delete(id);
+    }
+  }
+
+  #planWaiting(waiting: readonly Task[], lm: LanguageModelInfo, own: readonly PlanRequest[]): void {
+    let songs = own.length;
+    for (const { id, request } of waiting) {
+      if (this.#ahead.has(id) || !usesLanguageModel(request, this.usesLmByDefault)) continue;
+      const requests = planRequestsOf(request, lm);
+      if (requests === null || !canJoin(requests, own)) continue;
+      songs += requests.length;
+      if (songs > MAX_SONGS) return;
+      this.#begin(id, requests);
+    }
+  }
+
+  #begin(id: string, requests: PlanRequest[]): void {
+    const stop = new AbortController();
+    const onProgress = (progress: Progress) => ahead.onProgress?.(progress);
+    const plans = this.engine.planSongs(requests, { signal: stop.signal, onProgress }).catch(() => null);
+    const ahead: PlanAhead = { requests, plans, stop, onProgress: undefined };
+    this.#ahead.set(id, ahead);
+  }
+}
+
+/** Whether the language model decodes `requests` in the batch of `own`, and no longer than these. */
+function canJoin(requests: readonly PlanRequest[], own: readonly PlanRequest[]): boolean {
+  const [one] = requests;
+  const [other] = own;
+  return (
+    one !== undefined &&
+    other !== undefined &&
+    one.writeCodes === other.writeCodes &&
+    one.cfgScale === other.cfgScale &&
+    isDeepStrictEqual(one.sampling, other.sampling) &&
+    longestSeconds(requests) <= longestSeconds(own)
+  );
+}
+
+/** Infinity if the language model chooses a length. */
+function longestSeconds(requests: readonly PlanRequest[]): number {
+  return Math.max(...requests.map(({ metadata }) => metadata.durationSeconds ?? Number.POSITIVE_INFINITY));
+}

@@ -1,0 +1,165 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import type { CallOptions } from "../../../src/engine/addon.js";
+import type { LanguageModelInfo, Plan, PlanRequest } from "../../../src/engine/types.js";
+import {
+  createEngine,
+  createMusicServer,
+  loadConfig,
+  type MusicEngine,
+  parseGenerationRequest,
+} from "../../../src/index.js";
+import type { Task } from "../../../src/music/queue/store.js";
+import { planRequestsOf } from "../../../src/music/song/compose.js";
+import { PlansAhead } from "../../../src/music/song/plans-ahead.js";
+import { Client, type SongRecord, shortSong } from "../live-server.js";
+import { stubEngine } from "../stub-engine.js";
+import { makeTask, temporaryDirectory } from "../tasks.js";
+
+interface Planning {
+  prompts: string[];
+  signal: AbortSignal | undefined;
+  finish(): void;
+  fail(error: Error): void;
+}
+
+describe("PlansAhead", () => {
+  const lm: LanguageModelInfo = { name: "lm", writesText: false };
+  let calls: Planning[];
+  let plansAhead: PlansAhead;
+  let engine: MusicEngine;
+
+  beforeEach(() => {
+    calls = [];
+    engine = Object.assign(
+      stubEngine(() => 0),
+      {
+        planSongs: (requests: readonly PlanRequest[], { signal }: CallOptions) =>
+          new Promise<Plan[]>((resolve, reject) => {
+            const plans = requests.map(({ caption }) => ({ caption }) as Plan);
+            const prompts = requests.map(({ caption }) => caption);
+            calls.push({ prompts, signal, finish: () => resolve(plans), fail: reject });
+            signal?.addEventListener("abort", () => reject(signal.reason));
+          }),
+      },
+    );
+    plansAhead = new PlansAhead(engine, false);
+  });
+
+  function taskOf(prompt: string, parameters: object = {}): Task {
+    const body = { prompt, thinking: true, batch_size: 1, use_random_seed: false, seed: 1, ...parameters };
+    return makeTask({ id: prompt, request: parseGenerationRequest(body, engine) });
+  }
+
+  function plan(task: Task, waiting: Task[] = [], signal?: AbortSignal): Promise<Plan[]> {
+    const requests = planRequestsOf(task.request, lm) as PlanRequest[];
+    return plansAhead.plan(task, lm, requests, { signal }, async () => waiting);
+  }
+
+  const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+  async function plannedWith(own: Task, waiting: Task[]): Promise<string[]> {
+    const planning = plan(own, waiting);
+    await settle();
+    for (const call of calls) call.finish();
+    await planning;
+    return calls.flatMap(({ prompts }) => prompts);
+  }
+
+  it("plans waiting tasks beside the running one, and returns their plans when they run", async () => {
+    const own = taskOf("own");
+    const next = taskOf("next", { batch_size: 2, seed: "1,2" });
+    expect(await plannedWith(own, [next])).to.deep.equal(["own", "next", "next"]);
+    expect((await plan(next)).map(({ caption }) => caption)).to.deep.equal(["next", "next"]);
+    expect(calls).to.have.length(2);
+  });
+
+  for (const [what, parameters] of Object.entries({
+    "with other sampling options": { lm_temperature: 0.5 },
+    "with another language model": { lm_model_path: "other" },
+    "with allow_lm_batch=false": { allow_lm_batch: false },
+    "that take longer": { audio_duration: 40 },
+    "whose words the language model writes": { sample_mode: true },
+    "that write no audio codes": { thinking: false },
+    "with a source": { task_type: "cover", src_audio_path: "song.wav" },
+  })) {
+    it(`plans no tasks ahead ${what}`, async () => {
+      const others = [taskOf("other", { audio_duration: 30, ...parameters })];
+      expect(await plannedWith(taskOf("own", { audio_duration: 30 }), others)).to.deep.equal(["own"]);
+    });
+  }
+
+  it("plans eight songs at once, those of the running task included", async () => {
+    const waiting = ["a", "b", "c"].map((prompt) => taskOf(prompt, { batch_size: 3, seed: "1,2,3" }));
+    expect(await plannedWith(taskOf("own"), waiting)).to.deep.equal(["own", ..."aaabbb"]);
+  });
+
+  it("plans a task again if planning ahead failed, or the task has changed", async () => {
+    for (const change of [{}, { seed: 2 }]) {
+      calls = [];
+      const own = plan(taskOf("own"), [taskOf("next")]);
+      await settle();
+      calls[0]?.finish();
+      calls[1]?.fail(new Error("out of memory"));
+      await own;
+      const again = plan(taskOf("next", change));
+      await settle();
+      calls[2]?.finish();
+      expect(await again).to.deep.equal([{ caption: "next" }]);
+    }
+  });
+
+  it("stops planning a task ahead that is dropped, or aborted while it waits for its plan", async () => {
+    const aborting = new AbortController();
+    const own = plan(taskOf("own"), [taskOf("dropped"), taskOf("aborted")]);
+    await settle();
+    plansAhead.drop("dropped");
+    const aborted = plan(taskOf("aborted"), [], aborting.signal).catch((error: unknown) => error);
+    aborting.abort(new Error("cancelled"));
+    expect(await aborted).to.include({ message: "cancelled" });
+    expect(calls.map(({ signal }) => signal?.aborted ?? false)).to.deep.equal([false, true, true]);
+    calls[0]?.finish();
+    await own;
+  });
+});
+
+describe("the service with one worker", () => {
+  it("plans waiting tasks ahead, and makes the same songs as one after another", async () => {
+    const config = loadConfig({ SVC_API_PORT: "0", SVC_TMPDIR: temporaryDirectory(), SVC_DEVICE: "cpu" });
+    const engine = createEngine(config);
+    const planSongs = engine.planSongs.bind(engine);
+    const gates: (() => void)[] = [];
+    engine.planSongs = async (requests, call) => {
+      await new Promise<void>((resolve) => gates.push(resolve));
+      return planSongs(requests, call);
+    };
+    const plannings = async (count: number) => {
+      while (gates.length < count) await sleep(5);
+    };
+    const server = await createMusicServer({ config, engine });
+    try {
+      const client = new Client(server.url);
+      const song = (seed: number) => ({ ...shortSong, thinking: true, use_random_seed: false, seed });
+      const ids = [await client.submit(song(0))];
+      await plannings(1);
+      for (const seed of [1, 2, 3]) ids.push(await client.submit(song(seed)));
+      gates[0]?.();
+      await plannings(4);
+      for (const open of gates) open();
+      const songsOf = async (id: string) => (await client.finished(id)).records as SongRecord[];
+      const together = (await Promise.all(ids.map(songsOf))).flat();
+      expect(gates).to.have.length(4);
+
+      engine.planSongs = planSongs;
+      for (const [seed, record] of together.entries()) {
+        const alone = await client.makeOne(song(seed));
+        expect((await client.download(record)).equals(await client.download(alone)), `song ${seed}`).to.equal(
+          true,
+        );
+      }
+    } finally {
+      await server.close();
+      await engine.close();
+    }
+  });
+});
