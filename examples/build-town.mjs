@@ -6,7 +6,7 @@
  */
 const [years = "3", bridge = "http://127.0.0.1:32123"] = process.argv.slice(2);
 
-/** What each row of blocks is for, from the highway on. Works are far from homes. */
+/** Use of each row of blocks, from the highway on. The works (industry and utilities) are far from homes. */
 const ROWS = ["works", "works", "shops", "homes", "homes", "services", "homes", "homes"];
 /** Building that provides each service. */
 const SERVICES = {
@@ -20,7 +20,7 @@ const SERVICES = {
   highSchool: "High School",
   university: "University",
 };
-/** For each utility: the plant that supplies it, and the share of the supply in use at which another plant is built. */
+/** Plant for each utility, and the share of its supply in use at which another plant is built. */
 const PLANTS = [
   ["power", "Advanced Wind Turbine", 0.6],
   ["water", "Water Tower", 0.8],

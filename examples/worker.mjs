@@ -14,7 +14,7 @@ if (isMainThread) {
   await once(process, "SIGTERM");
   worker.postMessage("close");
   const [code] = await once(worker, "exit");
-  console.log(`the thread ended with ${code}`);
+  console.log(`the worker thread exited with code ${code}`);
 } else {
   const config = loadConfig({ ...process.env, SVC_API_PORT: workerData.port });
   const engine = createEngine(config);

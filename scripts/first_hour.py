@@ -3,10 +3,10 @@
 
     first_hour.py --out DIR [--device cuda] [--only STEP ...]
 
-Builds the native programs against this interpreter's torch, compares the goldens in both types, times every benchmark in
-turns with its peer if that can be imported, and profiles a song with Nsight Systems if that is installed. If a step fails,
-the next one runs. DIR/STEP.txt is the output of a step, DIR/summary.json the results. Build and checkpoints are in --work,
-because they are large.
+Builds the native programs against this interpreter's torch, compares the goldens in float32 and bfloat16, times every
+benchmark in turns with its peer if that can be imported, and profiles a song with Nsight Systems if that is installed.
+If a step fails, the next one runs. DIR/STEP.txt is the output of a step, DIR/summary.json the results. Build and
+checkpoints are in --work, because they are large.
 """
 
 import argparse

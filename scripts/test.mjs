@@ -16,7 +16,7 @@ import { runSuites } from "./test/run-suites.mjs";
 import { allNativeSuites, longSuite, quickNativeSuites, staticChecks } from "./test/suites.mjs";
 import { suitesOfPath } from "./test/suites-of-path.mjs";
 
-/** Mocha runs several files at a time by itself; lint, types and native programs run one by one beside it. */
+/** One suite is mocha, which runs several files at a time. Lint, types and native programs run one by one beside it. */
 const CONCURRENCY = 2;
 const SLOWEST_SHOWN = 20;
 

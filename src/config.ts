@@ -14,7 +14,7 @@ export type Config = Omit<Parsed, Filled | "audioRoots"> & {
 } & {
   /** Whether the music service is reachable only from this machine. */
   readonly isLocal: boolean;
-  /** Directories that audio paths in requests may be in; null: no restriction. */
+  /** Directories from which requests may read audio files; null: no restriction. */
   readonly audioRoots: readonly string[] | null;
 };
 export type RangePolicy = Config["rangePolicy"];

@@ -15,7 +15,7 @@ export function isObject(value: unknown): value is Fields {
 /** Decimal number. The pattern is unambiguous, so matching takes linear time. */
 export const NUMERIC = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
-/** Maximum elements read from comma-separated text, above the limit of every list parameter. */
+/** Maximum number of elements read from comma-separated text. Every list parameter allows fewer. */
 const MAX_ELEMENTS = 1000;
 
 /** Attached to zod issues that the parser can correct; `use` undefined means the default. */
@@ -223,7 +223,7 @@ const wireNames = z.registry<{ names: readonly string[] }>();
 
 declare const wireName: unique symbol;
 
-/** Type with its parameter names, for the compiler only. */
+/** Attaches parameter names to a type. Exists only for the compiler. */
 export type Named<Name extends string> = { readonly [wireName]?: Name };
 
 /** Request body with these parameters under their names; those with defaults are optional. */

@@ -1,4 +1,4 @@
-/** Launches headless Chromium for page tests. Pages in full Chromium need three times the processor time. */
+/** Launches Chromium's headless shell for page tests. Full Chromium needs three times the processor time. */
 import { existsSync } from "node:fs";
 import { type Browser, chromium } from "playwright-core";
 
@@ -11,7 +11,7 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
-  // A fake microphone that beeps once a second, with permission for every page.
+  // A fake microphone that beeps once a second. Every page may use it without asking.
   "--use-fake-device-for-media-stream",
   "--use-fake-ui-for-media-stream",
 ];

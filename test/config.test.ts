@@ -206,7 +206,7 @@ describe("configuration", () => {
     });
   }
 
-  it("returns a configuration or names the variable, for random values", () => {
+  it("accepts random values, or throws an error that names the variable", () => {
     const names = [...renderConfigTable().matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name as string);
     fc.assert(
       fc.property(fc.dictionary(fc.constantFrom(...names), fc.string()), (environment) => {

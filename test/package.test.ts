@@ -37,7 +37,7 @@ const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 /** Version of libtorch that set-up installs. */
 const PINNED = "2.13.0";
 
-/** Loads the addon and prints the libtorch in the process. */
+/** Loads the addon and prints the path of the libtorch that the process has loaded. */
 const LOAD = `require("carillon/native").loadAddon(console.log);
   const maps = require("fs").readFileSync("/proc/self/maps", "utf8");
   console.log(new Set(maps.match(/\\/.*libtorch_cpu\\.so$/gm)))`;
@@ -70,7 +70,7 @@ describe("packages", () => {
   const installed = join(application, "node_modules/carillon");
   const prebuilt = join(application, `node_modules/@carillon/${platform}`);
   const forCuda = `${prebuilt}-cuda`;
-  /** npm and yarn configuration with our packages; others come from the machine's registry. */
+  /** npm and yarn configuration: the test's registry for our packages, the machine's registry for all others. */
   let npmrc = "";
 
   /** Environment of a bare machine. */
@@ -272,7 +272,7 @@ describe("packages", () => {
     }
   });
 
-  it("serve the command line, and all formats with the optional ffmpeg package if the system has none", () => {
+  it("provide the command line, and all formats through the optional ffmpeg package if the system has no ffmpeg", () => {
     expect(carillon("--version").stdout.trim()).to.equal(version);
     const bare = join(directory, "without ffmpeg");
     mkdirSync(bare);

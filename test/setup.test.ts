@@ -130,7 +130,7 @@ describe("prebuilt core in set-up", () => {
   const clone = join(root, "clone");
   const name = `@carillon/${process.platform}-${process.arch}`;
 
-  /** Runs takePrebuilt in the clone with a registry, and returns its result. */
+  /** Runs takePrebuilt with a registry in a copy of this repository. Returns its result. */
   function take(registry: string, settings: Record<string, string> = {}) {
     const module = join(clone, "scripts/setup/prebuilt.mjs");
     const source = `const { takePrebuilt } = await import(${JSON.stringify(module)}); console.log(takePrebuilt());`;
@@ -146,7 +146,7 @@ describe("prebuilt core in set-up", () => {
 
   const installed = () => existsSync(join(clone, "node_modules", name, "carillon.node"));
 
-  /** Publishes the package in a version, built from the clone's sources or from others. */
+  /** Publishes a version of the prebuilt core, built from the copy's sources or from other sources. */
   async function publish(version: string, isOfSources: boolean) {
     const folder = mkdtempSync(join(root, "package-"));
     const native = join(clone, "scripts/setup/native.mjs");

@@ -35,8 +35,8 @@ Napi::Value runtime_info(const Napi::CallbackInfo& info) {
 /// Enables flash attention of libtorch in the whole process.
 void use_flash_attention(const Napi::CallbackInfo& info) { at::globalContext().setSDPUseFlash(info[0].ToBoolean()); }
 
-/// Runs when the process exits: nothing may compute while libtorch's statics are destroyed. If a step still runs after
-/// the limit, exits without destroying them.
+/// Runs when the process exits, because nothing may compute while libtorch's static objects are destroyed. If a call
+/// still runs after kExitLimit, exits at once without destroying these objects.
 void leave_process(int exit_code) {
   if (!stop_all_calls(kExitLimit)) std::_Exit(exit_code);
 }

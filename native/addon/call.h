@@ -30,9 +30,9 @@ class WorkerThread {
   static std::vector<WorkerThread*> all();
 
   void add(std::function<void()> task);
-  /// Whether tasks wait for the running one.
+  /// Whether tasks are queued behind the running one.
   bool has_waiting();
-  /// Waits until all tasks are done. False if some are not at the deadline.
+  /// Waits until all tasks are done or the deadline has passed. Returns false if tasks remain.
   bool drain(std::chrono::steady_clock::time_point deadline);
 
  private:
@@ -49,26 +49,27 @@ class WorkerThread {
 /// A JS Error with the `code` of the core's error.
 Napi::Error to_js(Napi::Env env, const Error& error);
 
-/// A long call: work on a worker thread, and on the JS side a promise, an AbortSignal and a progress callback. Its JS
-/// references may only be released on the JS thread, so the finalizer of the thread-safe function deletes the call; the
-/// worker thread does not use the call after releasing the channel.
+/// A long call. The work runs on a worker thread; the JS side has a promise, an AbortSignal and a progress callback. JS
+/// references may only be released on the JS thread, so the finalizer of the thread-safe function (`channel_`) deletes
+/// the call. The worker thread must not use the call after it has released `channel_`.
 class Call {
  public:
   /// Creates a JS value, on the JS thread.
   using MakeValue = std::function<Napi::Value(Napi::Env)>;
   /// Runs on the worker thread; the returned function creates the value of the promise.
   using Work = std::function<MakeValue(const Control&)>;
-  /// Calls onEvent with a value: in order, none dropped, all before the promise settles.
+  /// Calls the JS callback onEvent. Events arrive in order and before the promise settles; none is dropped.
   using SendEvent = std::function<void(MakeValue)>;
   using WorkWithEvents = std::function<MakeValue(const Control&, const SendEvent&)>;
 
-  /// `options` is the CallOptions object of src/engine/addon.ts. Rejects with an Error whose `code` names the
-  /// failure; a signal that already fired rejects before any work.
+  /// `options` is the CallOptions object of src/engine/addon.ts. Rejects with an Error whose `code` names the failure.
+  /// If the signal is already aborted, rejects before any work.
   static Napi::Promise start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, Work work);
   /// `options` is the RenderCall or the TrainingCall object.
   static Napi::Promise start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, WorkWithEvents work);
 
-  /// Creates a call, which any thread settles once by `resolve` or `reject`; that deletes the call.
+  /// Creates a call for work that the caller starts itself. Any thread must settle it once, by `resolve` or `reject`,
+  /// which deletes the call.
   static Call* open(Napi::Env env, const Napi::Value& options);
   Napi::Promise promise() const { return deferred_.Promise(); }
   Control control();
@@ -102,8 +103,8 @@ class Call {
   std::optional<Error> error_;
 };
 
-/// Cancels every call of this process and waits for the worker threads, at most until the timeout, because a step of a
-/// model cannot be interrupted. False if a thread still computes.
+/// Cancels every call of this process. Waits at most `limit` for the worker threads to become idle, because a running
+/// model step cannot be interrupted. Returns false if a thread is still busy.
 bool stop_all_calls(std::chrono::milliseconds limit);
 
 }  // namespace carillon::addon

@@ -1,4 +1,4 @@
-// Makes one binary run on every Linux from glibc 2.28 and GCC 8: replaces functions that newer C and C++ libraries
+// Lets one binary run on every Linux from glibc 2.28 and GCC 8 on. Replaces functions that newer C and C++ libraries
 // export only under newer symbol versions. The linker redirects calls here (--wrap, see CMakeLists.txt);
 // scripts/release rejects a binary that requires newer versions.
 #if defined(__linux__) && defined(__GLIBC__)
@@ -36,7 +36,7 @@ namespace {
 
 constexpr long kNanosecondsPerSecond = 1'000'000'000;
 
-/// The C locale: a decimal point whatever the locale of the process.
+/// The C locale, in which the decimal separator is a point whatever the locale of the process.
 locale_t c_locale() {
   static const locale_t locale = newlocale(LC_ALL_MASK, "C", nullptr);
   return locale;
@@ -50,7 +50,7 @@ double carillon_old_exp(double);
 int carillon_old_pthread_once(pthread_once_t*, void (*)());
 void carillon_old_wait(std::condition_variable*, std::unique_lock<std::mutex>*);
 
-/// Never set: libstdc++ would use non-atomic reference counts.
+/// Stays 0, because libstdc++ would use non-atomic reference counts if it were set.
 __attribute__((visibility("hidden"))) char __libc_single_threaded = 0;
 
 double __wrap_exp(double x) { return carillon_old_exp(x); }
@@ -65,7 +65,8 @@ int __wrap_stat(const char* path, struct stat* status) {
   return static_cast<int>(syscall(SYS_newfstatat, AT_FDCWD, path, status, 0));
 }
 
-/// Uses the clock of pthread_cond_timedwait. Callers check their condition again after a change of the system time.
+/// Converts the deadline to the system clock, which pthread_cond_timedwait uses. If the system time changes, the wait
+/// may end at a wrong time, but callers check their condition again.
 int __wrap_pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                   const timespec* until) {
   timespec now{}, system{};
@@ -83,7 +84,8 @@ void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condi
   carillon_old_wait(self, lock);
 }
 
-// Older versions of libstdc++ copy this reference-counted string, as they cannot move it.
+// Older versions of libstdc++ have no move operations for runtime_error, so it is copied; its string is
+// reference-counted.
 void __wrap__ZNSt13runtime_errorC2EOS_(std::runtime_error* self, const std::runtime_error* other) {
   new (self) std::runtime_error(*other);
 }

@@ -103,7 +103,7 @@ at::Tensor rows_of(const Napi::Value& value, const char* key, int64_t rows, cons
 }  // namespace
 
 at::Tensor audio_of(const Napi::Value& value, const char* key) {
-  return rows_of(value, key, 2, "planar stereo: as many samples left as right");
+  return rows_of(value, key, 2, "planar stereo: left and right channels of equal length");
 }
 
 at::Tensor latents_of(const Napi::Object& object, const char* key) {

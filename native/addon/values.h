@@ -14,8 +14,8 @@
 
 namespace carillon::addon {
 
-// Converts JS values to the core's types. A value of the wrong type throws a TypeError that names the property: the
-// types of src/engine/addon.ts are checked at compile time only.
+// Converts JS values to the core's types. A value of the wrong type throws a TypeError that names the property.
+// TypeScript checks the types of src/engine/addon.ts at compile time only.
 
 /// Throws the TypeError "`key` must be `expected`".
 [[noreturn]] void wrong_type(Napi::Env env, const char* key, const char* expected);
@@ -49,7 +49,8 @@ auto array_of(const Napi::Value& value, const char* key, const char* expected, c
   return items;
 }
 
-/// Value of `key`, which must be one of the words of `choices`; throws a TypeError that lists them.
+/// The value that `choices` assigns to the string at `key`. For another string, throws a TypeError that lists the
+/// choices.
 template <typename Value>
 Value choice_of(const Napi::Object& object, const char* key,
                 std::initializer_list<std::pair<const char*, Value>> choices) {
@@ -66,19 +67,20 @@ Value choice_of(const Napi::Object& object, const char* key,
 ModelSource source_of(const Napi::Object& object, const char* key);
 ModelSource source_of(const Napi::Value& value, const char* key);
 
-/// Metadata of a sample: a JSON object of texts, integers, booleans and nulls. Throws kBadCheckpoint for other values.
+/// Metadata of a sample: a JSON object of strings, integers, booleans and nulls. Throws kBadCheckpoint for other
+/// values.
 TorchNotes notes_of(const std::string& json);
 
-/// Copies planar stereo of a Float32Array to [2, samples] float32: the caller may change or transfer the array before
-/// the worker thread reads it.
+/// Copies planar stereo from a Float32Array to [2, samples] float32. A copy is needed because the caller may change or
+/// transfer the array before the worker thread reads it.
 at::Tensor audio_of(const Napi::Object& object, const char* key);
 at::Tensor audio_of(const Napi::Value& value, const char* key);
 
 /// Copies Latents of src/engine/addon.ts to [frames, C] float32.
 at::Tensor latents_of(const Napi::Object& object, const char* key);
 
-/// A Float32Array on the memory of a contiguous float32 CPU tensor, without a copy; the memory lives until the array is
-/// collected.
+/// A Float32Array that shares the memory of a contiguous float32 CPU tensor. The tensor is released when the array is
+/// garbage-collected.
 Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor);
 
 Napi::Array text_array(Napi::Env env, const std::vector<std::string>& texts);

@@ -2,7 +2,8 @@
 
 namespace carillon::kernels {
 
-// CARILLON_CPU_KERNELS limits the detected instruction sets (none, avx2 or avx512) to test code for other machines.
+// The environment variable CARILLON_CPU_KERNELS (none, avx2 or avx512) limits the instruction sets that these functions
+// report, to test the code for other machines.
 
 /// Whether build and machine support float32 tiles (packed_matrix.h): x86-64 with AVX2 and FMA, and every arm64.
 bool has_float_tiles();

@@ -3,8 +3,8 @@
 
 namespace carillon::kernels {
 
-/// Attention of one position: softmax(q k^T / sqrt(D)) v. Query heads of a group are passed as queries of their key
-/// head. q [B, Nkv, G, D], k and v [B, Nkv, S, D] (views with contiguous D) -> [B, Nkv, G, D]. With AVX512-BF16,
+/// Attention of one position: softmax(q k^T / sqrt(D)) v. The G query heads that share a key head are passed as its G
+/// queries. q [B, Nkv, G, D], k and v [B, Nkv, S, D] (views with contiguous D) -> [B, Nkv, G, D]. With AVX512-BF16,
 /// bfloat16 CPU tensors with D a multiple of 32 read each key and value once; all others, and inputs that require
 /// gradients, use decode_attention_reference.
 at::Tensor decode_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);

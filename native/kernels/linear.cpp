@@ -19,8 +19,8 @@ at::Tensor linear_reference(const at::Tensor& x, const Matrix& weight, const at:
 
 namespace {
 
-/// Rows of a decoding step: eight songs, conditional and unconditional. The result of a row does not depend on their
-/// number.
+/// Most rows of a decoding step: eight songs, each with a conditional and an unconditional row. Up to this number of
+/// rows, the result of a row does not depend on their number.
 constexpr int64_t kFewRows = 2 * kGemvRows;
 
 constexpr int64_t kBytesWorthAThread = 128 << 10, kCachedBytes = 64 << 10;
@@ -106,8 +106,8 @@ at::Tensor multiply_tiles(const at::Tensor& rows, const Matrix& weight, const at
   return y;
 }
 
-/// For many rows: converts a part of the weight that fits the processor's cache to the type of x and multiplies it,
-/// then the next part.
+/// For many rows: converts the weight to the type of x and multiplies it, one part after another, so that each part
+/// fits the processor's cache.
 at::Tensor stream_many(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
   constexpr int64_t kWideBytes = 4 << 20;
   const int64_t outputs = weight.outputs(), depth = weight.columns();

@@ -12,8 +12,8 @@ namespace carillon::kernels {
 enum class Quantization { kNone, kInt8, kInt4 };
 
 /// A constant matrix [outputs, columns] of floating-point numbers or codes. A number is code * scale (8 bits) or code *
-/// scale + lowest (4 bits). The codes of a block are interleaved so that vectors of eight unpack them by shifts: those
-/// of numbers l, 8 + l, 16 + l and 24 + l are neighbours.
+/// scale + lowest (4 bits). The codes of a block are interleaved so that vectors of eight unpack them by shifts: the
+/// codes of numbers l, 8 + l, 16 + l and 24 + l are neighbours.
 struct Matrix {
   at::Tensor data;    // [outputs, columns] floating or int8; 4 bits: uint8 [outputs, columns / 2], lower half first
   at::Tensor scales;  // float16: [outputs, blocks] of 8 bits, [outputs, blocks, 2] (scale, lowest) of 4; else undefined
@@ -35,19 +35,20 @@ struct Matrix {
   at::Tensor gather(const at::Tensor& index, at::ScalarType dtype) const;
 };
 
-/// Quantizes weight [outputs, columns] on its device. Leaves it unchanged under kNone, and if its number of columns is
-/// not a multiple of kCodeBlock. With 8 bits the largest magnitude of a block has the code 127; with 4 bits the lowest
-/// number of a block has the code 0 and the highest 15.
+/// Quantizes weight [outputs, columns] on its device. Leaves it unchanged for kNone, and if the number of columns is
+/// not a multiple of kCodeBlock. With 8 bits the number of the largest magnitude in a block has the code 127 or -127;
+/// with 4 bits the lowest number of a block has the code 0 and the highest 15.
 Matrix quantize(const at::Tensor& weight, Quantization quantization);
 
-/// A matrix of codes [outputs, columns], int8 or uint8 below 16 and not interleaved, with scales as in Matrix.
+/// Makes a matrix of codes [outputs, columns] that are not interleaved: int8, or uint8 below 16 for 4 bits. Scales as
+/// in Matrix.
 Matrix from_codes(const at::Tensor& codes, const at::Tensor& scales);
 
 /// Concatenates the rows of matrices with equal numbers of columns, in the storage type with the most bits.
 Matrix concatenate(const std::vector<Matrix>& parts);
 
-/// The rows of matrices that follow one another in CPU memory, such as neighbours in a mapped file, as one view that
-/// keeps all of them in memory. Undefined data if they do not, have several types, or are quantized.
+/// Joins matrices that follow one another in CPU memory, such as neighbours in a mapped file, to one view that keeps
+/// all of them in memory. Its data is undefined if they do not follow one another, differ in type or are quantized.
 Matrix joined(const std::vector<Matrix>& parts);
 
 }  // namespace carillon::kernels

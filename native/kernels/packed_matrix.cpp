@@ -29,7 +29,7 @@ Kernel kernel_for([[maybe_unused]] const TileInput& input) {
   return {tiles_avx512, kAvx512Rows};
 }
 
-/// A product by panels. `rows` computes rows from `row` on times the panel that begins at `output`.
+/// A product by panels. `rows` multiplies `count` rows from `row` on by the panel that begins at `output`.
 struct Matmul {
   TileInput input;
   TileEpilogue epilogue;

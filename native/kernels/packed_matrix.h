@@ -17,13 +17,13 @@ PackedMatrix pack(const at::Tensor& weight);
 /// weight [outputs, columns], any floating type; packed as float32. Products require has_float_tiles() (cpu.h).
 PackedMatrix pack_floats(const at::Tensor& weight);
 
-/// input [rows, columns] times the transposed matrix, followed by the epilogue. Pointers of `input` and `epilogue` are
-/// those of row 0, output 0. The order of summation does not depend on the number of rows and threads.
+/// input [rows, columns] times the transposed matrix, followed by the epilogue. The pointers of `input` and `epilogue`
+/// point to row 0, output 0. The order of summation does not depend on the number of rows and threads.
 void matmul(const PackedMatrix& matrix, const TileInput& input, int64_t rows, const TileEpilogue& epilogue);
 void matmul(const PackedMatrix& matrix, const FloatTileInput& input, int64_t rows, const FloatTileEpilogue& epilogue);
 
-/// out [rows, outputs] = x [rows, columns] weight [outputs, columns]^T + bias. Packs rows during the product, for
-/// matrices that adapters may change between calls. Contiguous bfloat16 CPU tensors; bias float32 or undefined.
+/// out [rows, outputs] = x [rows, columns] weight [outputs, columns]^T + bias. Packs the rows of the weight during the
+/// product, because adapters may change it between calls. Contiguous bfloat16 CPU tensors; bias float32 or undefined.
 void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out);
 
 #if defined(CARILLON_FLOAT_TILES)

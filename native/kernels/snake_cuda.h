@@ -20,8 +20,8 @@ struct SnakePassResult {
 /// with snake(); if they disagree, it logs a warning and the pass is never used.
 bool has_snake_pass(const at::Device& device, at::ScalarType dtype);
 
-/// y is contiguous and on a supported device. In bfloat16 it reads 2 bytes per element and writes 2, or 4 for both
-/// results.
+/// y must be contiguous and on a supported device. In bfloat16 the pass reads 2 bytes per element of y and writes 2, or
+/// 4 for both results.
 SnakePassResult run_snake_pass(const at::Tensor& y, const SnakePass& pass);
 
 }  // namespace carillon::kernels

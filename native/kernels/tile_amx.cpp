@@ -23,7 +23,8 @@ void configure(int upper, int lower) {
     wanted.row_bytes[tile] = kLineBytes;
     wanted.rows[tile] = static_cast<uint8_t>(rows[tile]);
   }
-  // GCC's intrinsic declares only eight of the bytes that are read; without this, stores of the others may be dropped.
+  // GCC's intrinsic declares that it reads only eight bytes of `wanted`; without this, stores to the others may be
+  // dropped.
   __asm__ volatile("" ::"r"(&wanted) : "memory");
   _tile_loadconfig(&wanted);
 }

@@ -102,8 +102,8 @@ inline void transpose(__m512i (&rows)[16]) {
 }  // namespace
 
 void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, int64_t words, uint32_t* panel) {
-  // Prefetches, because there are more rows than the hardware prefetcher tracks. Into L2, as rows of a power of two
-  // would evict each other from one L1 set.
+  // Prefetches into L2, because there are more rows than the hardware prefetcher tracks. In L1, rows at a distance of a
+  // power of two would evict each other from one set.
   constexpr int64_t kPrefetchWords = 128;
   for (int64_t word = 0; word < words; word += 16) {
     const Mask mask = first_lanes(words - word);

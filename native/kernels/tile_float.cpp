@@ -13,7 +13,7 @@ inline Vector load(const float* p) { return *reinterpret_cast<const Unaligned*>(
 inline void store(float* p, Vector v) { *reinterpret_cast<Unaligned*>(p) = v; }
 inline Vector all(float value) { return value - Vector{}; }
 
-/// Nearest integer for |x| < 2^22: floats beyond 1.5 * 2^23 have no fraction.
+/// Rounds |x| < 2^22 to the nearest integer: floats near kWhole = 1.5 * 2^23 have no fraction bits.
 inline Vector round(Vector x) {
   constexpr float kWhole = 12582912.0f;
   return (x + kWhole) - kWhole;

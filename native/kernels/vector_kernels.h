@@ -1,6 +1,6 @@
-// Inner loops of convolutions and linear layers on plain pointers. Files compiled for one instruction set include
-// nothing with inline functions that other files could link; their own functions are always inlined for the same
-// reason.
+// Inner loops of convolutions and linear layers on plain pointers. A file compiled for one instruction set must not
+// include inline functions of other headers: the linker could use its copy in a file that runs on other machines. The
+// functions of this header are always inlined for the same reason.
 #pragma once
 #include <cstdint>
 
@@ -43,7 +43,7 @@ struct TileEpilogueOf {
   Element* snake_out = nullptr;
   int64_t snake_stride = 0;
 
-  /// This epilogue, with its pointers moved to start at `row` and `output`.
+  /// This epilogue with its pointers moved to `row` and `output`.
   [[gnu::always_inline]] TileEpilogueOf from(int64_t row, int64_t output) const {
     TileEpilogueOf moved = *this;
     if (bias) moved.bias += output;
@@ -61,7 +61,7 @@ struct TileEpilogueOf {
 using TileEpilogue = TileEpilogueOf<uint16_t>;
 using FloatTileEpilogue = TileEpilogueOf<float>;
 
-/// Neighbouring numbers of a row that share a scale (matrix.h).
+/// How many neighbouring numbers of a row share a scale (matrix.h).
 inline constexpr int64_t kCodeBlock = 32;
 
 /// Maximum number of rows of x for one pass over a weight.

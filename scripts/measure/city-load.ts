@@ -5,8 +5,9 @@
  * The city has more than 100,000 citizens, 12,000 growables and 5,000 segments, and runs at speed 3 in its own process.
  * - Frames: share of the nominal frames simulated without requests.
  * - Reads: every endpoint with 5,000 rows over HTTP, one request after another, while the city runs.
- * - Processor: CPU time in this process of the same reads, the largest commands, the pieces of a save and the frames. It
- *   depends less on other load. The first run of each is listed separately, because V8 still compiles it.
+ * - Processor: CPU time of the same reads, the largest commands, the pieces of a save and the frames, all run in this
+ *   process. CPU time depends less on other load than response times do. The first run of each is listed separately,
+ *   because V8 still compiles it.
  * - Detectors: the six problem detectors, on street grids of growing size.
  */
 
@@ -204,7 +205,7 @@ function saveProcessorTimes(city: SimulatedCity): Record<string, unknown> {
 
 const VIEW = { center: { x: 0, z: 0 }, sizeMeters: 9_000, pixels: 1024 };
 
-/** Fields of a grid on free land. */
+/** Fields of a `build-grid` command. Each index has free land of its own. */
 function gridAt(index: number) {
   const shape = { cols: 20, rows: 20, spacing: 64, rotationDegrees: 0, snapDistance: 2 };
   const origin = { x: -8_000 + 1_400 * index, z: 3_000 };
@@ -217,7 +218,7 @@ function processorTimes(most: number, work: () => unknown) {
   return quantiles(milliseconds);
 }
 
-/** Numbers of rounds: at least one, at most `most`, none after MEASURE_MS. */
+/** Yields round numbers: at least one, at most `most`, and no further ones after MEASURE_MS. */
 function* rounds(most: number): Generator<number> {
   const endMs = performance.now() + MEASURE_MS;
   for (let round = 0; round < most && (round === 0 || performance.now() < endMs); round++) yield round;

@@ -15,7 +15,7 @@ const SERVICES = [
   "Crematory",
   "Combustion Plant",
 ];
-/** Building or zone of each block: 14 groups of a service and seven zones. */
+/** Building or zone of each block. Of every eight blocks the first has a service building and the others are zoned. */
 const BLOCKS = Array.from({ length: 112 }, (_, i) => {
   if (i % 8 === 0) return SERVICES[(i / 8) % SERVICES.length] as string;
   return ["ResidentialLow", "ResidentialHigh", "CommercialLow", "ResidentialHigh", "Industrial"][

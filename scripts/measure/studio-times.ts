@@ -168,7 +168,7 @@ function note(): void {
   };
 }
 
-/** Stages in the log with their times. Log names omit the song's number and the dots of the shown names. */
+/** Stages in the log with their times. Unlike the page, the log omits the song's number and trailing dots. */
 function stagesInLog(log: string): { stage: string; at: number }[] {
   const lines = log.split("\n").filter((line) => line.includes('"stage begins"'));
   return lines.map((line) => {

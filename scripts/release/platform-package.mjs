@@ -1,7 +1,7 @@
 /**
  * The packages of this platform. Binaries are stripped and find each other by relative paths. One package has the addon
- * and libtorch for the CPU; the other has an addon for every libtorch version and no libtorch, for users with their own,
- * above all for CUDA. src/libtorch/prebuilt.ts chooses among them.
+ * and libtorch for the CPU; the other has an addon for every libtorch version and no libtorch, for users who bring
+ * their own, mostly for CUDA. src/libtorch/prebuilt.ts chooses among them.
  */
 import { createHash } from "node:crypto";
 import {

@@ -1,5 +1,5 @@
 /**
- * Builds the native side with cmake-js and stores the result in the shared cache under a hash of its sources, so that a
+ * Builds the native code with cmake-js and stores the result in the shared cache under a hash of its sources, so that a
  * second clone with the same sources only copies it.
  */
 import { spawnSync } from "node:child_process";
@@ -13,8 +13,8 @@ import { fingerprint, isDone, markDone } from "./stamp.mjs";
 import { installBuildTools } from "./system.mjs";
 
 /**
- * Parts that can be built: their CMake options beside those of the addon, and the files they produce. A part with a
- * directory has a build directory of its own.
+ * Parts that can be built. `options` are CMake options that a part needs in addition to the addon's, `products` are
+ * the files that it produces. A part with `directory` has a build directory of its own.
  */
 export const ADDON = { name: "addon", products: ["build/Release/carillon.node"] };
 export const PROGRAMS = {

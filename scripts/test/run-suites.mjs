@@ -6,7 +6,7 @@ import { projectRoot } from "../setup/run.mjs";
 /** Maximum lines of a failure report, which is repeated at the end of the run. */
 const MAX_FAILURE_LINES = 200;
 const MAX_OTHER_LINES = 20;
-/** Two programs share the cores: threads of one that wait for each other must not spin while the other works. */
+/** Two suites share the cores. Waiting threads of one must not spin, because that would slow down the other. */
 const NO_SPINNING = { OMP_WAIT_POLICY: "passive" };
 
 /**

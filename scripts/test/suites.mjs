@@ -11,7 +11,10 @@ const MOCHA_TIMEOUT_MS = 300_000;
 /** Tests wait for pages, servers and timers a third of their time, so three files keep two cores busy. */
 const FILES_AT_ONCE = 3;
 const WITHOUT_SLOW = ["--fgrep", SLOW_TAG, "--invert"];
-/** Songs lie outside the heap and cause a full collection each. A heap that may grow fivefold is collected less often. */
+/**
+ * Songs are stored outside V8's heap, and each causes a full garbage collection. A heap that may grow fivefold is
+ * collected less often.
+ */
 const FEWER_COLLECTIONS = "--node-option=heap-growing-percent=400";
 
 /** Environments that limit the instruction sets of our kernels, libtorch and oneDNN. */
@@ -35,7 +38,10 @@ const FAKE_CUDA = {
 /** Limits libtorch to one thread: several test files run at a time and would compete for the cores. */
 const ONE_THREAD = { OMP_NUM_THREADS: "1" };
 
-/** libtorch is not instrumented: its permanent allocations are not our leaks. Tests request more memory than exists. */
+/**
+ * Leaks are not detected, because libtorch never frees some allocations. Container overflows are not detected, because
+ * libtorch is not instrumented. Allocations may fail, because tests request more memory than exists.
+ */
 const SANITIZER_OPTIONS = {
   ASAN_OPTIONS: "detect_leaks=0:detect_container_overflow=0:allocator_may_return_null=1",
 };

@@ -33,7 +33,7 @@ export interface Budget {
   readonly history: readonly BudgetWeek[];
 }
 
-/** Line of the budget: a taxed or civic service, construction, loans. */
+/** A line of the budget, such as a taxed or civic service, construction or loans. */
 interface BudgetLine {
   readonly name: string;
   /** Money in the current week so far, in the last whole week, and since the city was founded. */
@@ -114,7 +114,7 @@ export interface LayerValues {
   readonly values: readonly { readonly x: number; readonly z: number; readonly value: number }[];
 }
 
-/** A service that a town of this size expects and too few homes have. */
+/** A service that some homes lack and that a town of this size expects or will expect soon. */
 export interface MissingService {
   readonly service: string;
   /** Number of citizens from which a town grows more slowly without the service. */

@@ -42,7 +42,7 @@ export function middle({ start, end }: Span): Position {
   return { x: (start.x + end.x) / 2, y: (start.y + end.y) / 2, z: (start.z + end.z) / 2 };
 }
 
-/** @param share of the length, from the start */
+/** @param share 0 for the start, 1 for the end */
 export function pointAlong({ start, end }: Span, share: number): Position {
   const at = (axis: "x" | "y" | "z") => start[axis] + (end[axis] - start[axis]) * share;
   return { x: at("x"), y: at("y"), z: at("z") };
@@ -78,9 +78,9 @@ export function distanceToLine(point: GroundPoint, { start, end }: Line): number
 }
 
 const PARALLEL_DETERMINANT = 1e-4;
-/** A crossing within this share of the length from an end is a junction. */
+/** A crossing this close to an end, as a share of the line's length, counts as a junction and not as a crossing. */
 const CROSSING_MARGIN = 0.04;
-/** Maximum height difference of lines that cross; with a larger one, one line passes over the other. */
+/** Maximum height difference of lines that cross. If it is larger, one line passes over the other. */
 export const SAME_HEIGHT_METERS = 5;
 
 /** Crossing point on each of two lines, well inside both and at nearly the same height; null if there is none. */
@@ -190,11 +190,11 @@ export function pointInBlock(
 }
 
 /** Grid index of a coordinate along one axis. */
-export function squareOf(meters: number, gridSize: number): number {
+export function gridIndexOf(meters: number, gridSize: number): number {
   return Math.floor((meters + gridSize / 2) / gridSize);
 }
 
-/** Difference between the keys of neighbouring columns; more than any map has rows, so that keys are unique. */
+/** Key difference between neighbouring columns. It exceeds the number of rows of any map, so that keys are unique. */
 const SQUARE_KEY_STEP = 2 ** 20;
 
 /** Map key of a grid square. */

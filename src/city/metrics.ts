@@ -15,7 +15,9 @@ const MEASURES: Readonly<Record<string, readonly [help: string, value: (city: Si
   carillon_city_segments: ["Segments of roads, pipes and lines", (city) => city.segments().length],
 };
 
-/** GET /metrics: works without a city and adds no overlay line. Process metrics start with the first request. */
+/**
+ * GET /metrics: works without a city and adds no overlay line. Process metrics are collected from the first request on.
+ */
 export function showMetrics(game: EmbeddedGame): RequestHandler {
   let registry: Registry | undefined;
   return async (_request, response) => {

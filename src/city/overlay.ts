@@ -1,6 +1,6 @@
 /**
- * The request log that the bridge shows beside the city, one line per request. The overlay shows the latest few lines for
- * some seconds, newest first; the console keeps many, with local time. GET /overlay returns both, GET /overlay/events
+ * Request log of the bridge, one line per request, newest first. The overlay has the latest few lines and drops them
+ * after some seconds. The console keeps many lines, with local time. GET /overlay returns both; GET /overlay/events
  * streams new lines as server-sent events. Only Carillon has these endpoints. They work without a city and add no line.
  */
 import type { RequestHandler } from "express";

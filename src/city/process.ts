@@ -13,13 +13,13 @@ type Report = { readonly url: string } | { readonly error: string };
 /** Message by which the parent asks the child to stop. */
 const STOP = "stop";
 
-/** Heap limit: twice the need of a city at the game's limits during a save. */
+/** Heap limit: twice the heap that the largest possible city needs during a save. */
 const HEAP_MEGABYTES = 1024;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
 /** After this uptime a restart is immediate, without back-off. */
 const LONG_LIFE_MS = 60_000;
-/** The child is killed after this time. Running requests and the save take less. */
+/** A child that runs for this long after a stop request is killed. Running requests and the save take less. */
 const STOP_LIMIT_MS = 6000;
 
 export interface CityProcessOptions {

@@ -13,7 +13,7 @@ interface ReadContext {
   readonly id: number;
 }
 
-/** Parameters of lists, and of reads of one service or place; for the OpenAPI document. */
+/** Query parameters that several endpoints share, for the OpenAPI document. */
 export const LIST = {
   limit: z.int().optional().describe("Maximum number of rows."),
   offset: z.int().default(0).describe("Number of rows to skip."),

@@ -113,14 +113,15 @@ const refuseExpectations: RequestHandler = (request, _response, next) => {
   else throw new HttpError(417, `Unsupported header "Expect: ${expect}": use 100-continue or none`);
 };
 
-/** Whether pages of all origins may read: no origins are listed, or `*` is. */
+/** Whether pages of all origins may read: if CITY_ALLOWED_ORIGINS is empty or contains `*`. */
 function isReadByAll(allowedOrigins: readonly string[]): boolean {
   return allowedOrigins.length === 0 || allowedOrigins.includes("*");
 }
 
 /**
- * Applies the rules for web pages (CORS). The bridge's own page and listed ones ("*" lists all) may send commands. If
- * nothing is listed every page may read, as with the game's bridge; otherwise only listed pages and pages of this machine.
+ * Applies the rules for web pages (CORS). Commands: allowed for the bridge's own page and listed origins; "*" lists
+ * all. Reads: if no origin is listed, allowed for every page, as with the game's bridge; otherwise only for listed
+ * origins and pages of this machine.
  */
 function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
   const allowsAll = allowedOrigins.includes("*");

@@ -79,7 +79,7 @@ export const SERVICES = [
 ] as const;
 export type Service = (typeof SERVICES)[number];
 
-/** Sub-services; the position is the wire integer (the game's own up to 9, stable values of ours above). */
+/** Sub-services; the position is the wire integer. Integers up to 9 are the game's own, larger ones are Carillon's. */
 export const SUB_SERVICES = [
   "None",
   "ResidentialLow",

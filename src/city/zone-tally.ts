@@ -2,7 +2,7 @@
  * Counts of zone cells per block and per cluster of neighbouring blocks, shared by the zone detector and the zone repair.
  */
 import type { ZoneBlock } from "./game.js";
-import { squareKey, squareOf } from "./geometry.js";
+import { gridIndexOf, squareKey } from "./geometry.js";
 import { ZONES, type Zone } from "./terms.js";
 
 const UNZONED = ZONES.indexOf("Unzoned");
@@ -115,8 +115,8 @@ export function isPatchy(tally: ZoneTally, thresholds: ZoneThresholds): boolean 
 export function clusterBlocks(blocks: readonly ZoneBlock[], gridSize: number): ZoneCluster[] {
   const clusters = new Map<number, { ix: number; iz: number; blocks: ZoneBlock[] }>();
   for (const block of blocks) {
-    const ix = squareOf(block.position.x, gridSize);
-    const iz = squareOf(block.position.z, gridSize);
+    const ix = gridIndexOf(block.position.x, gridSize);
+    const iz = gridIndexOf(block.position.z, gridSize);
     const key = squareKey(ix, iz);
     const cluster = clusters.get(key);
     if (cluster) cluster.blocks.push(block);

@@ -74,7 +74,10 @@ async function serve(program: string, options: ServeOptions, role?: "gateway" | 
   await serveUntilStopped(log, start, undefined, config.graceSeconds);
 }
 
-/** Adds a service that closes the server before the engine; `start` starts the server. A gateway has no engine. */
+/**
+ * Creates the engine, except in a gateway, and adds a service that closes the server and then the engine.
+ * @returns `start`, which starts the server and resolves with its URL
+ */
 async function addMusic(
   config: Config,
   log: Logger,

@@ -15,7 +15,7 @@ import type { acceptedTask, removedTask, taskPage } from "../music/openapi/answe
 import type { TaskEvent } from "../music/queue/task-events.js";
 import type { TaskRow } from "../music/queue/task-row.js";
 import type { generationSchema } from "../music/request/schema.js";
-import type { taskMarks } from "../music/request/service-bodies.js";
+import type { taskChanges } from "../music/request/service-bodies.js";
 import type { BodyOf } from "../parameters.js";
 
 export type Task = TaskRow;
@@ -24,7 +24,7 @@ export type { TaskEvent };
 export type AcceptedTask = z.output<typeof acceptedTask>;
 export type RemovedTask = z.output<typeof removedTask>;
 export type TaskPage = z.output<typeof taskPage>;
-export type TaskMarks = z.input<typeof taskMarks>;
+export type TaskMarks = z.input<typeof taskChanges>;
 
 export type RetakeParameters = Pick<
   SongParameters,
@@ -57,7 +57,7 @@ export interface ClientOptions {
   url?: string;
   /** SVC_API_KEY of the service. */
   key?: string;
-  /** Seconds without any event or heartbeat before switching to polling, for proxies that buffer events. */
+  /** Seconds without an event or heartbeat after which the client polls, because some proxies buffer events. */
   silenceSeconds?: number;
   /** Seconds to keep retrying while the service is unreachable, for example during a restart. */
   patienceSeconds?: number;
@@ -136,7 +136,7 @@ export class Carillon {
 
   /**
    * Queues a song.
-   * @param idempotencyKey submissions with the same key are one task, so it is safe to retry
+   * @param idempotencyKey submissions with the same key create one task, so retries are safe
    * @throws CarillonError: 400 names the invalid parameter, 429: queue full
    */
   async submit(
@@ -265,7 +265,7 @@ export class Carillon {
     return this.#call("PATCH", `/v1/tasks/${encodeURIComponent(id)}`, { body: marks, ...options });
   }
 
-  /** Cancels a waiting or running task. @throws CarillonError 404 for any other */
+  /** Cancels a waiting or running task. @throws CarillonError 404 if no waiting or running task has this id */
   async cancel(id: string, options: CallOptions = {}): Promise<void> {
     await this.#call("POST", "/cancel_task", { body: { task_id: id }, ...options });
   }

@@ -5,7 +5,7 @@ import type { AdapterSource, AdapterState, LoadedAdapter, ScaledAdapter, SongAda
 
 export const NO_ADAPTERS: AdapterState = { adapters: [] };
 
-/** Range of adapter scales. Beyond it songs fall apart; a negative scale subtracts what was trained. */
+/** Range of adapter scales. Larger ones ruin the song; negative ones subtract what the adapter learned. */
 export const ADAPTER_SCALES = { min: -2, max: 2 } as const;
 
 /** Active adapters, in merge order. */
@@ -20,7 +20,7 @@ function inOrder<T extends { name: string; digest?: string }>(adapters: readonly
 }
 
 /** @throws EngineError ADAPTER if the name is taken */
-export function assertFree({ adapters }: AdapterState, name: string): void {
+export function assertNameIsFree({ adapters }: AdapterState, name: string): void {
   if (adapters.some((adapter) => adapter.name === name)) {
     throw new EngineError("ADAPTER", `An adapter named ${JSON.stringify(name)} is already loaded.`);
   }
@@ -36,7 +36,7 @@ export function findAdapter<T extends LoadedAdapter>({ adapters }: AdapterState<
 
 /** @throws EngineError ADAPTER if the name is taken */
 export function withLoaded<T extends LoadedAdapter>(state: AdapterState<T>, adapter: T): AdapterState<T> {
-  assertFree(state, adapter.name);
+  assertNameIsFree(state, adapter.name);
   return { adapters: [...state.adapters, adapter] };
 }
 
@@ -115,7 +115,7 @@ export class AdapterSet {
 
   /** Loads an adapter at scale 1. @throws EngineError ADAPTER if the name is taken; NativeError BAD_CHECKPOINT */
   async load(source: AdapterSource, call: CallOptions): Promise<void> {
-    assertFree(this.#state, source.name);
+    assertNameIsFree(this.#state, source.name);
     const { name, path, doraEpsilon } = source;
     const native = await this.renderer.loadAdapter({ path, doraEpsilon }, call);
     const adapter = { name, path, doraEpsilon, scale: 1, enabled: true, ...native.info };

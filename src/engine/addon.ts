@@ -81,7 +81,7 @@ export interface RendererInfo {
   device: string;
   dtype: "float32" | "bfloat16";
   isTurbo: boolean;
-  /** Trained on stems: its captions have the parts Global, Local and Mask Control. */
+  /** Whether the model was trained on stems. Its captions have the parts Global, Local and Mask Control. */
   isLegoSft: boolean;
   sampleRate: number;
   /** Samples per latent frame: 1920 at 48 kHz, so 25 frames a second. */
@@ -119,7 +119,10 @@ export interface RenderSource {
 export interface PromptIds {
   text: Int32Array;
   lyrics: Int32Array;
-  /** Text prompt with the text2music instruction, for the steps after audioCoverStrength; null if that is 1. */
+  /**
+   * Text prompt with the text2music instruction. Used in the steps after the share `audioCoverStrength`; null if that
+   * is 1.
+   */
   plainText: Int32Array | null;
   /** Range of lyric tokens to timestamp; null: none. Ignored if the model cannot timestamp lyrics. */
   timedLyrics: { first: number; count: number } | null;
@@ -130,7 +133,7 @@ export interface RenderJob extends RenderParameters {
   task: TaskType;
   /** One prompt for all items, or one per item. */
   prompts: PromptIds[];
-  /** Samples per channel without source audio; with audio codes at most their length. */
+  /** Samples per channel of a song without source audio; at most the length of the audio codes, if there are any. */
   samples: number;
   /** One array per item, all of the same length; text2music and cover only. */
   audioCodes: Int32Array[] | null;
@@ -152,7 +155,7 @@ export interface DecodedAudio {
   item: number;
   /** Offset of the chunk in samples per channel. */
   begin: number;
-  /** Interleaved stereo at 48 kHz, as in the result; with a window not normalised and only the repainted part. */
+  /** Interleaved stereo at 48 kHz as decoded: not normalised, and without the kept parts of the source. */
   audio: Float32Array;
 }
 
@@ -170,7 +173,10 @@ export interface RenderResult {
   samplesPerChannel: number;
   /** Per item: decoded latents, frames times channels. */
   latents: Float32Array[];
-  /** Per item: seconds at which each timed lyric token is sung; empty if there are none or the model cannot tell. */
+  /**
+   * Per item: seconds at which each lyric token of `timedLyrics` is sung; empty without `timedLyrics`, or if the model
+   * cannot timestamp lyrics.
+   */
   lyricSeconds: Float32Array[];
   /** Duration of each stage in seconds. */
   timings: { conditions: number; denoise: number; decode: number };
@@ -189,8 +195,8 @@ export interface AdapterFiles {
   /** Path of the adapter: a PEFT directory or a .safetensors file. */
   path: string;
   /**
-   * Machine epsilon that LyCORIS DoRA adds to norms: float32 as in training, or bfloat16 as in programs that cast
-   * the adapter first; their weights are up to 1 % smaller.
+   * Data type whose machine epsilon is added to the norms of LyCORIS DoRA. float32: as in training. bfloat16: as in
+   * programs that convert the adapter to bfloat16 first, which makes the weights up to 1 % smaller.
    */
   doraEpsilon: "float32" | "bfloat16";
 }
@@ -234,7 +240,10 @@ export interface LoadLanguageModelOptions extends PlacementOptions {
   model: ModelSource;
   /** KV cache length per row: prompt and new tokens. */
   maxContextTokens: number;
-  /** Maximum number of seeds of several calls decoded together; one call may have more. Absent: limited by memory. */
+  /**
+   * Maximum number of seeds decoded together when calls share a batch; a single call may have more. Absent: limited by
+   * memory.
+   */
   maxSongs?: number | undefined;
   vocabulary: Vocabulary;
 }

@@ -4,7 +4,7 @@
  */
 import { detectLanguage } from "./language.js";
 
-/** Minimum share of the client's words that a rewrite keeps, counted with repeats. */
+/** Minimum share of the client's words that rewritten lyrics must keep, counted with repeats. */
 const MIN_KEPT_SHARE = 0.9;
 /** Minimum words for language detection. */
 const MIN_TELLING_WORDS = 8;
@@ -36,8 +36,8 @@ const GENRE_WORDS = new Set(
   ).split(" "),
 );
 
-/** Reason to reject a caption that replaces the client's, or null. */
-export async function captionFault(caption: string, clientCaption: string): Promise<string | null> {
+/** Reason to reject the model's `caption`; null if it may replace the client's. */
+export async function captionRejectionReason(caption: string, clientCaption: string): Promise<string | null> {
   const requested = genresOf(clientCaption);
   const found = genresOf(caption);
   if (requested.size > 0 && found.size > 0 && ![...requested].some((genre) => found.has(genre))) {
@@ -46,8 +46,8 @@ export async function captionFault(caption: string, clientCaption: string): Prom
   return textFault(caption, "caption");
 }
 
-/** Reason to reject lyrics that replace the client's, or null. `clientLyrics` may be empty. */
-export async function lyricsFault(lyrics: string, clientLyrics: string): Promise<string | null> {
+/** Reason to reject the model's `lyrics`; null if they may replace the client's, which may be empty. */
+export async function lyricsRejectionReason(lyrics: string, clientLyrics: string): Promise<string | null> {
   const written = countWords(sung(lyrics));
   const clientWords = countWords(sung(clientLyrics));
   const total = sum(clientWords.values());

@@ -18,7 +18,10 @@ export const EMBEDDED_MODEL = "carillon-nano";
 /** Name of the language model inside another model's folder or file. */
 const LANGUAGE_MODEL_PART = "lm";
 const EMBEDDED_LANGUAGE_MODEL = `${EMBEDDED_MODEL}/${LANGUAGE_MODEL_PART}`;
-/** Pulled repositories of other owners are in folders `owner--name`, as one model or a folder per model. */
+/**
+ * Repositories whose owner is not ACE-Step are pulled into folders `owner--name`, which hold one model or a folder per
+ * model.
+ */
 export const OWNER_SEPARATOR = "--";
 const LANGUAGE_MODEL_PREFIX = "acestep-5Hz-lm-";
 const TEXT_ENCODER = "Qwen3-Embedding-0.6B";
@@ -175,7 +178,10 @@ export class Checkpoints {
     return { name: ownName, path };
   }
 
-  /** Language model in a DiT's file: `NAME/lm`, or the path of the file. */
+  /**
+   * Weight file of a language model; null if `name` is not a weight file. `name` is a name or path, with `/lm` appended
+   * if the file also contains a DiT.
+   */
   #fileOfLanguageModel(name: string): Located | null {
     const owner = name.endsWith(`/${LANGUAGE_MODEL_PART}`) ? dirname(name) : name;
     if (owner === EMBEDDED_MODEL) return null;
@@ -187,8 +193,8 @@ export class Checkpoints {
   }
 
   /**
-   * Finds a part of the DiT at `path`: in the same file; in a folder inside or beside it or in the checkpoint
-   * directory; or in one of ComfyUI's files there whose config has these `values`.
+   * Finds a part of the DiT at `path`. Search order: the DiT's own file; the folder `inside` the DiT's folder; the
+   * folder `beside` in each of `#roots`; ComfyUI's weight files in these roots whose config has these `values`.
    */
   #part(
     { name, path }: Located,
@@ -218,7 +224,10 @@ export class Checkpoints {
     );
   }
 
-  /** Tokenizer folder of the model at `path` or its part `source`. Weight files have no tokenizer. */
+  /**
+   * Tokenizer folder for `source`, which is the model at `path` or a part of it. Weight files contain no tokenizer, so
+   * folders near them are searched.
+   */
   #tokenizer({ name, path }: Located, source: ModelSource, siblings: readonly string[], part = ""): string {
     const inModel = join(path, "tokenizer");
     if (hasTokenizerFiles(inModel)) return inModel;
@@ -312,8 +321,8 @@ export class Checkpoints {
 const SAMPLED_BYTES = 2 ** 20;
 
 /**
- * Hash that distinguishes checkpoints of the same name quickly: configuration, and size, first and last MiB of each
- * weight file.
+ * Fast hash that distinguishes checkpoints of the same name. Covers the configuration, and the size, first MiB and last
+ * MiB of each weight file.
  * @param path folder or weight file
  */
 export async function fingerprintOf(path: string): Promise<string> {
@@ -427,7 +436,7 @@ function isRenderer(path: string): boolean {
   return source !== undefined && "is_turbo" in configOf(source);
 }
 
-/** Name of the language model at `path`; empty for a DiT alone. */
+/** Names of language models at `path`: one, or none if there is only a DiT. */
 function languageModelNames(name: string, path: string): string[] {
   if (!isFile(path)) return isRenderer(path) ? [] : [name];
   const models = modelsIn(path);

@@ -175,7 +175,7 @@ export function sungLines(tokenizer: Tokenizer, words: Int32Array, seconds: Floa
   const lines: LyricLine[] = [];
   let begin = 0;
   for (const [index, id] of words.entries()) {
-    // A token never continues after a line break.
+    // A token with a line break ends its line: tokens never have text after a line break.
     if (index + 1 < words.length && !tokenizer.decode([id]).includes("\n")) continue;
     const text = tokenizer.decode(words.subarray(begin, index + 1)).trim();
     if (text !== "" && !SECTION_TAG.test(text)) lines.push({ seconds: seconds[begin] as number, text });

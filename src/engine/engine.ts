@@ -181,7 +181,7 @@ export class Engine implements MusicEngine {
     );
   }
 
-  /** Plans songs as one batch, or as two of half the size when out of memory. */
+  /** Plans songs as one batch. If memory runs out, splits the batch in half and plans both halves. */
   async #planTogether(requests: readonly PlanRequest[], call: CallOptions): Promise<Plan[]> {
     const [first] = requests;
     if (first === undefined) return [];

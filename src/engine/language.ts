@@ -9,7 +9,7 @@ const TAGS = /\[[^[\]\n]*\]/g;
 let thread: Worker | null = null;
 let last: Promise<unknown> = Promise.resolve();
 
-/** Language of a text (see `LANGUAGES`), or null. In a thread: loading the tables takes a second of CPU. */
+/** Language of a text (see `LANGUAGES`), or null. Runs in a thread: loading the tables takes a second of CPU. */
 export function detectLanguage(text: string): Promise<string | null> {
   const sung = text.replace(TAGS, " ").trim();
   if (sung === "") return Promise.resolve(null);

@@ -75,7 +75,7 @@ export class LoadedModels {
     return this.#languageModel;
   }
 
-  /** Name of the language model, even while unloaded as idle; null before the first load. */
+  /** Name of the language model that was loaded last, although it may be unloaded now; null before the first load. */
   get languageModelName(): string | null {
     return this.#languageModel?.name ?? this.#unloadedLanguageModel;
   }
@@ -198,7 +198,7 @@ export class LoadedModels {
     return this.checkpoints.languageModel(name ?? this.checkpoints.configured(this.options.languageModel));
   }
 
-  /** Loads a language model unless it is loaded, and first slot 1, whose codebook limits the audio codes. */
+  /** Loads a language model if necessary. Loads slot 1 first, because its codebook limits the audio codes. */
   async ensureLanguageModel(requested: string | null, call: CallOptions): Promise<LanguageModel> {
     const name = requested ?? this.#defaultLanguageModel;
     const slot = this.#slot(1);
@@ -236,7 +236,10 @@ export class LoadedModels {
     );
   }
 
-  /** Retries with the built-in model if an installed default is broken. `configured` is null for a requested model. */
+  /**
+   * Runs `load`, and runs it again with the built-in model if `configured` is a default model that is broken.
+   * `configured` is null if the request names the model.
+   */
   async #withEmbeddedFallback<T>(configured: string | null, load: () => Promise<T>): Promise<T> {
     try {
       return await load();

@@ -20,7 +20,7 @@ export interface ThinkFields {
 export const BPM_RANGE = { min: 30, max: 300 } as const;
 export const DURATION_SECONDS_RANGE = { min: 10, max: 600 } as const;
 
-/** Beats of 2/4, 3/4, 4/4 and 6/8. */
+/** Supported metres, as beats per bar: 2/4, 3/4, 4/4 and 6/8. */
 export const TIME_SIGNATURES = ["2", "3", "4", "6"] as const;
 
 export const KEY_NOTES = ["A", "B", "C", "D", "E", "F", "G"] as const;
@@ -35,8 +35,8 @@ export const LANGUAGES: readonly string[] = [
 ];
 
 /**
- * Client values in the form the model was trained on. Other values are omitted: the model writes its own, and the
- * renderer still gets the client's.
+ * Values of the client in the form that the model was trained on. Values without such a form are omitted: the model
+ * writes its own, and the renderer still gets the client's.
  */
 export function toThinkFields(metadata: Metadata, language: string | null): ThinkFields {
   return {

@@ -26,7 +26,7 @@ const DIT = /^((?:model\.)?(?:diffusion_model\.)?)decoder\.layers\.0\.cross_attn
 const VAE = /^((?:vae\.|first_stage_model\.)?)decoder\.(?:layers\.1\.layers\.0|block\.0\.snake1)\.alpha$/;
 const QWEN3 = /^((?:text_encoders\.\w+\.transformer\.)?)(?:model\.)?layers\.0\.self_attn\.q_norm\.weight$/;
 
-/** Unsupported contents that errors can name, by tensor names; the first match counts. */
+/** Tensor names of unsupported files, with their descriptions for errors; the first match counts. */
 const OTHERS: readonly [pattern: RegExp, what: string][] = [
   [/\.(?:lora_|lokr_|hada_|ia3_l)/, "an adapter, which POST /v1/lora/load takes"],
   [/genre_embedder|speaker_embedder|lyric_encoder\.encoders\./, "ACE-Step 1 (3.5B)"],

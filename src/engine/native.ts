@@ -1,6 +1,6 @@
 /**
  * Loads the native addon (`carillon/native`): from `CARILLON_ADDON`, else the local build, else the platform
- * package. Also exports the tokenizer for its token ids.
+ * package. Also exports the tokenizer, whose token ids the addon takes.
  */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -39,8 +39,8 @@ export function loadAddon(
 ): NativeAddon {
   // Huge pages for libtorch: forking ffmpeg copies page tables, which are large in a process of gigabytes.
   process.env.THP_MEM_ALLOC_ENABLE ??= "1";
-  // libgomp threads spin while waiting, by default for milliseconds: half of a song's CPU time, taken from other
-  // work. This limit covers the gap between two matrix products.
+  // By default libgomp threads spin for milliseconds while waiting, which takes half of a song's CPU time. This limit
+  // lets them spin only for the gap between two matrix products.
   if (process.env.OMP_WAIT_POLICY === undefined) process.env.GOMP_SPINCOUNT ??= "10000";
   const path = process.env.CARILLON_ADDON || (existsSync(BUILT_ADDON) ? BUILT_ADDON : null);
   if (path !== null) return load(path);

@@ -4,7 +4,7 @@
  */
 import { performance } from "node:perf_hooks";
 import type { CallOptions } from "./addon.js";
-import { captionFault, lyricsFault } from "./answer-check.js";
+import { captionRejectionReason, lyricsRejectionReason } from "./answer-check.js";
 import { EngineError } from "./errors.js";
 import type { LanguageModel, TextJob } from "./language-model.js";
 import {
@@ -45,7 +45,7 @@ import {
 } from "./types.js";
 
 const MAX_METADATA_TOKENS = 1024;
-/** Tokens that a song's fields take, approximately, without the caption. */
+/** Approximate number of tokens of a song's metadata, without the caption. */
 const MIN_TOKENS = 64;
 const MAX_SHEET_TOKENS = 2560;
 
@@ -80,7 +80,8 @@ export class Planner {
     const { caption } = output.fields;
     const lyrics = output.lyrics || (instrumental ? INSTRUMENTAL_LYRICS : "");
     if (caption === undefined) throw this.#missingOutput("caption");
-    const fault = (await captionFault(caption, query)) ?? (await newLyricsFault(lyrics, instrumental));
+    const fault =
+      (await captionRejectionReason(caption, query)) ?? (await newLyricsFault(lyrics, instrumental));
     if (fault !== null)
       return plain(`${this.#rejectedText(fault)}: the query is the caption, and there are no lyrics`);
     return {
@@ -118,13 +119,13 @@ export class Planner {
         "caption",
         caption,
         newCaption,
-        newCaption === caption ? null : await captionFault(newCaption, caption),
+        newCaption === caption ? null : await captionRejectionReason(newCaption, caption),
       ),
       lyrics: checked(
         "lyrics",
         lyrics,
         newLyrics,
-        lyricsAreOwn ? null : await lyricsFault(newLyrics, lyrics),
+        lyricsAreOwn ? null : await lyricsRejectionReason(newLyrics, lyrics),
       ),
       language: fields.language ?? language ?? UNKNOWN_LANGUAGE,
       warnings,
@@ -209,7 +210,8 @@ export class Planner {
     if (rewriteCaption && !this.lm.writesText) {
       return { written, warnings: [`${this.#writesNoText()}: the caption is unchanged`] };
     }
-    const fault = written.caption === undefined ? null : await captionFault(written.caption, caption);
+    const fault =
+      written.caption === undefined ? null : await captionRejectionReason(written.caption, caption);
     if (fault === null) return { written, warnings: [] };
     const warning = `the caption is unchanged: ${this.#rejectedText(fault)}`;
     return { written: { ...written, caption: undefined }, warnings: [warning] };
@@ -271,7 +273,7 @@ export class Planner {
     return output as ParsedOutput;
   }
 
-  /** Think blocks and the text after them; each follows its program if decoding is constrained. */
+  /** Writes a think block and the text after it for each job. Constrained decoding follows `thinking`. */
   async #writeAllThinking(
     jobs: readonly (Omit<TextJob, "program"> & { thinking: ThinkProgram })[],
   ): Promise<ParsedOutput[]> {
@@ -343,7 +345,7 @@ function sheetProgram({ language, metadata }: Pick<SheetRequest, "language" | "m
   };
 }
 
-/** Settings of a decoding program for a model that does not write text. */
+/** Options of a decoding program for metadata only, for models that do not write text. */
 const FACTS_ONLY = { writeCaption: false, writeLanguage: false, textAfterwards: false };
 
 /** Tokens to keep free for the output. `codesSeconds`: length of the song whose codes are written; null: no codes. */
@@ -360,7 +362,7 @@ function codeCount(durationSeconds: number): number {
 async function newLyricsFault(lyrics: string, instrumental: boolean): Promise<string | null> {
   if (isInstrumentalTag(lyrics)) return null;
   if (lyrics === "" && !instrumental) return "it has no lyrics";
-  return lyricsFault(lyrics, "");
+  return lyricsRejectionReason(lyrics, "");
 }
 
 function withoutAbsent(fields: ThinkFields): ThinkFields {

@@ -111,8 +111,8 @@ const MAX_VALUE_TOKENS = 24;
 /** Patterns of the values, including the leading space and line break. */
 const VALUE_PATTERNS: Record<keyof ThinkFields, string> = {
   bpm: ` ${oneOf(integers(BPM_RANGE))}\n`,
-  // One line, then continuation lines as YAML folds them. The caption ends at a line break if the model's first
-  // choice is not a continuation. Backticks, which start code fences, are excluded.
+  // One line, then indented continuation lines as in YAML. At a line break the caption ends unless the model's most
+  // likely token continues it. Backticks are excluded, because they start code fences.
   caption: " [^` ][^`]*\n(  [^`]*\n)*",
   duration: ` ${oneOf(integers(DURATION_SECONDS_RANGE))}\n`,
   keyscale: ` ${oneOf(KEY_NOTES)}${oneOf(KEY_ACCIDENTALS)}? ${oneOf(KEY_MODES)}\n`,
@@ -137,7 +137,7 @@ export async function thinkProgram(tokenizer: Tokenizer, program: ThinkProgram):
         ? {
             kind: "pattern",
             pattern: VALUE_PATTERNS[field],
-            // Greedy, because the language is recognised and should not vary.
+            // Greedy: the language is a property of the text, so it should not depend on the seed.
             choose: field === "language" ? "greedy" : "sample",
             maxTokens: field === "caption" ? MAX_CAPTION_TOKENS : MAX_VALUE_TOKENS,
           }

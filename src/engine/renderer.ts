@@ -156,7 +156,7 @@ export class Renderer {
     if (own.every((value, i) => Math.abs(value - (other[i] as number)) <= tolerance)) return;
     throw new EngineError(
       "OTHER_LATENTS",
-      `${name} was made with another VAE than that of ${this.name}: send the song as audio`,
+      `${name} was made with a different VAE than ${this.name} uses: send the song as audio`,
     );
   }
 
@@ -234,8 +234,8 @@ export class Renderer {
   }
 
   /**
-   * Samples and codes to render. A batch has one length: its shortest codes, limited to the longest song of the
-   * checkpoint.
+   * Samples and audio codes to render. All songs of a batch are cut to the shortest codes and to the maximum song
+   * length of the checkpoint.
    */
   #lengthOf(
     { audioCodes, metadata, source }: RenderRequest,

@@ -41,7 +41,7 @@ export class TokenizerThread {
     const call = ++this.#lastCall;
     // Keeps the process alive while calls are pending.
     this.#worker.ref();
-    // Sends the texts of one tick in one message: a message takes longer than most texts.
+    // Sends all texts of one tick in one message, because a message takes longer than encoding most texts.
     if (this.#outbox.push({ call, text }) === 1) {
       queueMicrotask(() => this.#worker.postMessage(this.#outbox.splice(0)));
     }

@@ -185,7 +185,7 @@ function tokenBytes(vocab: Record<string, number>, size: number): TokenBytes {
   return { bytes, offsets };
 }
 
-/** Byte for each letter of GPT-2's byte alphabet: printable Latin-1 maps to itself, other bytes from U+0100 on. */
+/** Byte for each letter of GPT-2's byte alphabet. Printable Latin-1 maps to itself, other bytes to U+0100 and on. */
 const BYTE_OF_LETTER = ((): Uint8Array => {
   const table = new Uint8Array(512);
   let next = 256;

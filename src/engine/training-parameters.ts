@@ -10,7 +10,7 @@ const MAX_COUNT = 2 ** 31 - 1;
 /** Default shift of the discrete flow times; 0 also means this value, as the formula is undefined at 0. */
 const DEFAULT_SHIFT = 3;
 
-/** Maximum of learning rates, because weights are updated in float32. */
+/** Upper limit of learning rates, because weights are updated in float32. */
 const FLOAT32_MAX = 3.4028234663852886e38;
 const LEARNING_RATE_RULE = "must be above 0 and fit in float32";
 

@@ -314,7 +314,7 @@ export interface MusicEngine {
   /** Fingerprint of a model's files, equal on machines with the same model. */
   fingerprint(model: string): Promise<string>;
   languageModels(): { name: string; isLoaded: boolean }[];
-  /** Name of the language model, even while unloaded as idle; null before the first load. */
+  /** Name of the language model that was loaded last, although it may be unloaded now; null before the first load. */
   loadedLanguageModel(): string | null;
   /** Loads `model` (null: the slot's own) into the slot; the old model serves until it is ready. */
   loadSlot(slot: number, model: string | null, call?: CallOptions): Promise<SlotState>;

@@ -89,7 +89,7 @@ export function ggufArchitecture(path: string): string | null {
       const length = Number(bytes.readBigUInt64LE(at));
       return length > bytes.length - at - 8 ? "" : bytes.toString("utf8", at + 8, at + 8 + length);
     };
-    // Magic, version, two counts; then a key, the type of its value, the value.
+    // The file starts with 24 bytes: magic, version, two counts. The first key, its value type and its value follow.
     const key = text(24);
     const value = 24 + 8 + Buffer.byteLength(key) + 4;
     return key === "general.architecture" && value + 8 < bytes.length ? text(value) : null;

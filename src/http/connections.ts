@@ -24,7 +24,7 @@ export interface ConnectionLimits {
   perAddress: number;
 }
 
-/** Allows half as many connections as descriptors remain: each request may also open a file. */
+/** Allows one connection per two available file descriptors, because each request may also open a file. */
 export function connectionLimits(openFiles = openFileLimit()): ConnectionLimits {
   const affordable = Math.floor((openFiles - RESERVED_DESCRIPTORS) / 2);
   const total = Math.min(Math.max(affordable, MIN_CONNECTIONS), MAX_CONNECTIONS);

@@ -23,7 +23,7 @@ export interface Listener {
   readonly url: string;
   readonly port: number;
   readonly server: Server;
-  /** Stops accepting connections. When `work` settles, closes those left, and resolves. */
+  /** Stops accepting connections. After `work` has settled, closes the remaining connections and resolves. */
   close(work: Promise<unknown>): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ export async function listen(
         server.close((error) => (error ? reject(error) : resolve()));
       });
       await Promise.race([closed, work]);
-      // `server` no longer tracks connections whose request it rejected, so its own closing misses them.
+      // Closes every socket itself, because `server` no longer tracks connections whose request it rejected.
       for (const socket of sockets) socket.destroy();
       await closed;
     },

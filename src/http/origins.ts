@@ -7,7 +7,7 @@ import { isIP } from "node:net";
 
 const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i;
 
-/** Methods without side effects. Pages of any site can send POST too: a form does so without a preflight. */
+/** Methods without side effects. POST is not safe: a form on any site can send it without a preflight. */
 export const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 export function isLoopbackName(name: string): boolean {
@@ -30,7 +30,7 @@ export function isLoopbackOrigin(origin: string): boolean {
   return host !== undefined && isLoopbackName(hostName(host));
 }
 
-/** Whether this server served the page. Only IP addresses and loopback names: DNS may rebind other names. */
+/** Whether this server served the page. Accepts only IP addresses and loopback names: DNS may rebind other names. */
 export function isOwnPage({ headers: { host } }: IncomingMessage, origin: string): boolean {
   if (host === undefined || !URL.canParse(origin)) return false;
   const { protocol, hostname } = new URL(origin);

@@ -17,19 +17,22 @@ import { PullError } from "../models/errors.js";
 import { lockDirectory } from "../system/directory-lock.js";
 import { CUDA_WHEELS, type Wheel, type Wheels } from "./cuda-wheels.js";
 import { listGpus } from "./gpus.js";
-import { isForCuda, minorOf, prebuiltMinors, refusal } from "./prebuilt.js";
+import { addonMissingError, isForCuda, minorOf, prebuiltMinors } from "./prebuilt.js";
 
 type OnProgress = (progress: { doneBytes: number; totalBytes: number; wheel: string }) => void;
 
 /** Files kept from a wheel: libraries, headers, licences. Python files are skipped. */
 const KEPT = /\.so(\.\d+)*$|^torch\/(include\/|version\.py$)|\.dist-info\/.*(licen[cs]e|notice)/i;
 
-/** @throws EngineError or PullError with a one-line message without a supported GPU, or if the download fails */
+/**
+ * Folder of a CUDA libtorch that the addon supports; installs one if there is none.
+ * @throws EngineError without a supported GPU, PullError if the download fails; both have one-line messages
+ */
 export async function installCudaLibtorch(signal: AbortSignal, onProgress: OnProgress): Promise<string> {
   if (listGpus().length === 0)
-    throw refusal("nvidia-smi lists no GPU: install NVIDIA's driver first, then run this again.");
+    throw addonMissingError("nvidia-smi lists no GPU: install NVIDIA's driver first, then run this again.");
   const fault = gpuFault();
-  if (fault !== undefined) throw refusal(`${fault}.`);
+  if (fault !== undefined) throw addonMissingError(`${fault}.`);
   const minors = prebuiltMinors();
   const fits = (version: string) => minors.length === 0 || minors.includes(minorOf(version));
   const found = findLibtorch((one) => fits(one.version) && isForCuda(one));
@@ -39,7 +42,7 @@ export async function installCudaLibtorch(signal: AbortSignal, onProgress: OnPro
   const platform = `${process.platform}-${process.arch}`;
   const { version } = CUDA_WHEELS;
   if (build !== CUDA_WHEELS.build || platform !== CUDA_WHEELS.platform || !fits(version))
-    throw refusal(
+    throw addonMissingError(
       `Without pip only libtorch ${version} for ${CUDA_WHEELS.build} on ${CUDA_WHEELS.platform} is available, and this machine needs ${minors.join(", ")} for ${build} on ${platform}: install python3 with pip.`,
     );
   const target = downloadedDirectory(version);
@@ -80,7 +83,7 @@ export async function downloadLibtorch(
   }
 }
 
-/** Unpacks one wheel into the folder; an empty marker file means that it is complete. */
+/** Unpacks one wheel into the folder, unless an empty marker file shows that this was completed before. */
 async function unpackWheel(
   wheel: Wheel,
   source: FileSource,

@@ -1,6 +1,6 @@
 /**
- * Prebuilt addons of this platform, in separate packages: one with libtorch for the CPU, one with addons for other
- * minor versions of libtorch. An addon works with any build of its minor version, CPU or CUDA, because it references no
+ * Prebuilt addons of this platform, in separate packages: one with libtorch for the CPU, one with addons for each supported
+ * minor version of libtorch. An addon works with any build of its minor version, CPU or CUDA, because it references no
  * CUDA symbol: `libtorch_cuda` registers its kernels when it is loaded. The addon uses the libtorch that was opened first.
  */
 import { createHash } from "node:crypto";
@@ -46,7 +46,7 @@ export const minorOf = (version: string) => version.split(".").slice(0, 2).join(
 
 export const isForCuda = ({ directory }: Libtorch) => existsSync(join(directory, "lib/libtorch_cuda.so"));
 
-export function refusal(fault: string, advice?: string): EngineError {
+export function addonMissingError(fault: string, advice?: string): EngineError {
   return new EngineError("ADDON_MISSING", fault, advice === undefined ? {} : { advice });
 }
 
@@ -83,7 +83,7 @@ function findPackages(): Package[] {
     }
     const found = { ...(JSON.parse(readFileSync(path, "utf8")) as Manifest), name, directory: dirname(path) };
     if (found.version === own.version) return [found];
-    throw refusal(
+    throw addonMissingError(
       `${name} is version ${found.version}, but carillon is ${own.version}`,
       `Run "npm install ${name}@${own.version}".`,
     );
@@ -108,7 +108,10 @@ function checkContent({ directory, carillon }: Package, name: string): void {
 }
 
 function damaged(directory: string, what: string): EngineError {
-  return refusal(`${what}: the installation is damaged`, `Remove ${directory} and run "npm install" again.`);
+  return addonMissingError(
+    `${what}: the installation is damaged`,
+    `Remove ${directory} and run "npm install" again.`,
+  );
 }
 
 /** Verifies every file of the installed packages. @throws EngineError naming a file that differs */
@@ -140,11 +143,11 @@ function chooseLibtorch(
   }
   const runWith = `libtorch ${minors.join(", ")}, for which an addon is installed`;
   if (isAsked)
-    throw refusal(
+    throw addonMissingError(
       `LIBTORCH=${process.env.LIBTORCH} is not a ${runWith}: set it to one, or unset it${adviceForMinors(packages)}.`,
     );
   if (own === undefined)
-    throw refusal(
+    throw addonMissingError(
       `There is no ${runWith}: set LIBTORCH to one, run "npx carillon cuda install", or "npm install ${PLATFORM_PACKAGE}".`,
     );
   log(
@@ -157,7 +160,7 @@ function findLibtorch(fits: (found: Libtorch) => boolean): Libtorch | null {
   try {
     return libtorch.findLibtorch(fits);
   } catch (error) {
-    throw refusal((error as Error).message);
+    throw addonMissingError((error as Error).message);
   }
 }
 
@@ -173,7 +176,7 @@ function assertOneLibtorch(directory: string): void {
   const loaded = lines.find((line) => line.endsWith(`/${LIBTORCH_LIBRARY}`));
   const path = loaded?.slice(loaded.indexOf("/"));
   if (path === undefined || dirname(path) === directory) return;
-  throw refusal(
+  throw addonMissingError(
     `This process has already loaded another libtorch, ${path}: load carillon in a separate process, or set LIBTORCH to that one.`,
   );
 }
@@ -192,7 +195,7 @@ export function openLibraries(paths: readonly string[]): void {
     } catch (error) {
       const { message } = error as Error;
       if (message.includes("did not self-register")) continue;
-      throw refusal(`libtorch cannot be loaded: ${message}`, adviceFor(message));
+      throw addonMissingError(`libtorch cannot be loaded: ${message}`, adviceFor(message));
     }
   }
 }

@@ -31,7 +31,7 @@ export function mcpRoute(service: "city" | "music"): RequestHandler {
   };
 }
 
-/** Invalid JSON becomes an invalid message, to which the transport responds with 400. */
+/** Parses JSON. Invalid JSON becomes an invalid MCP message, so that the transport responds with 400. */
 function parsed(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString());

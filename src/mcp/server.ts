@@ -21,7 +21,7 @@ export interface Services {
   readonly savesFiles?: boolean;
 }
 
-/** MCP server with the tools of the services that respond. Every request looks for them again. */
+/** MCP server with the tools of all services that respond. Reads their OpenAPI documents again for every request. */
 export function mcpServer(services: Services): Server {
   const server = new Server(
     { name: "carillon", version },

@@ -72,8 +72,8 @@ export class Hub {
   /** @throws PullError */
   async *read(file: HubFile, fromByte: number): AsyncGenerator<Uint8Array, void> {
     const repo = { type: "model", name: file.repository } as const;
-    // Uses plain HTTP instead of the hub's chunk store, whose hosts HF_ENDPOINT does not cover.
-    // Keeps the error object of a request, which the library's stream loses.
+    // `xet: false` uses plain HTTP, because HF_ENDPOINT does not cover the hosts of the hub's chunk store. `ask` keeps
+    // the error of a failed request, because the library's stream loses it.
     let refusal: unknown;
     const ask: typeof fetch = (input, init) =>
       this.#access.fetch(input, init).catch((error: unknown) => {

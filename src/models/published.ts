@@ -24,7 +24,10 @@ export const PUBLISHED_MODELS = [...IN_MAIN_REPOSITORY, ...IN_OWN_REPOSITORY].so
 /** Model for songs with vocals, and the size of its download with the shared parts. */
 export const SINGING_MODEL = { model: "acestep-v15-turbo", bytes: 6_400_000_000 };
 
-/** Folder for repositories of other owners, so that they cannot take the name of a published model. */
+/**
+ * Folder for a repository whose owner is not PUBLISHER; null for PUBLISHER's own. The separate folder keeps the
+ * repository from taking the name of a published model.
+ */
 export function foreignFolder(repository: string): string | null {
   const [owner, name] = repository.split("/");
   return owner === PUBLISHER ? null : `${owner}${OWNER_SEPARATOR}${name}`;

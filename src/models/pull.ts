@@ -70,7 +70,7 @@ async function absentParts(source: Source, directory: string, hub: Hub): Promise
   const installed = join(directory, source.folder || (foreign ?? basename(source.repository)));
   let own: Part[] = [];
   let needsShared: boolean;
-  // Folders of other owners contain one model or several.
+  // A folder of another owner may contain several models. It is one model only if it has a model's files itself.
   const places = foreign === null ? [installed] : MODEL_FILES.map((name) => join(installed, name));
   if (places.some(existsSync)) {
     needsShared = lacksParts(await readdir(installed));
@@ -111,7 +111,7 @@ function partsOf(repository: string, files: HubFile[]): Part[] {
   });
 }
 
-/** Whether it is a DiT (has a silence latent) without its VAE and text encoder. */
+/** Whether the files are a DiT, which has a silence latent, without VAE and text encoder. */
 function lacksParts(paths: string[]): boolean {
   return paths.includes("silence_latent.pt") && !paths.some((path) => path.split("/")[0] === "vae");
 }

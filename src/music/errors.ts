@@ -92,7 +92,7 @@ export function toHttpError(error: unknown): HttpError {
   return answer(500, "Internal server error");
 }
 
-/** The application's last error handler: logs server faults, and sends the client one line, filtered by `shown`. */
+/** The application's last error handler: logs server faults, and sends the client the line that `shown` returns. */
 export function errorHandler(
   log: (message: string, error: unknown) => void,
   shown: (detail: string) => string = (detail) => detail,
@@ -117,7 +117,7 @@ export function errorHandler(
 /** End of a path: `/tmp` matches before a slash, a colon or a full stop, but not in `/tmp2`, `/tmp-x` or `/tmp.x`. */
 const NAME_ENDS = String.raw`(?![\p{L}\p{N}_-]|\.[\p{L}\p{N}_])`;
 
-/** The filter for messages to clients. With an API key, paths of the server become the names of their settings. */
+/** Returns a filter for messages to clients. If an API key is set, it replaces server paths by names of settings. */
 export function detailFor(config: Config): (detail: string) => string {
   if (config.apiKey === "") return (detail) => detail;
   const { slot1Model, slot2Model, slot3Model, languageModel } = config;

@@ -176,7 +176,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
 
 /**
  * Normalises an absolute request target (RFC 9112); its host replaces the Host header.
- * @returns false for an invalid target, to which express would answer in HTML, or throw an uncaught error
+ * @returns false for an invalid target, for which express would answer in HTML or throw an uncaught error
  */
 function readTarget(request: IncomingMessage): boolean {
   const { url = "" } = request;

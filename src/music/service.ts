@@ -13,7 +13,7 @@ import { PreparationTasks } from "./dataset/prepare.js";
 import { detailFor, HttpError } from "./errors.js";
 import { Adapters } from "./models/adapters.js";
 import { ModelPulls } from "./models/model-pulls.js";
-import { isOutstanding } from "./queue/callback-schedule.js";
+import { isCallbackPending } from "./queue/callback-schedule.js";
 import { Retention } from "./queue/retention.js";
 import { filesOf } from "./queue/store.js";
 import type { TaskQueue } from "./queue/task-queue.js";
@@ -81,7 +81,7 @@ export class MusicService {
     this.#callbacks = new Callbacks(queue, config, (task) => this.tasks.statusOf(task), log);
     this.submissions = new Submissions(queue, engine, runner, this.#callbacks, signal);
     queue.events.on("ended", (task) => {
-      if (isOutstanding(task)) void this.#callbacks.deliverDue();
+      if (isCallbackPending(task)) void this.#callbacks.deliverDue();
     });
     this.telemetry = new Telemetry({ queue: this.queue, engine }, log);
     this.telemetry.gauge(

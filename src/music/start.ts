@@ -21,7 +21,7 @@ import type { ObjectStore } from "./storage/object-store.js";
 /** Time limit of `close` before it skips the last backup of the tasks. */
 const CLOSING_MS = 5_500;
 
-/** Maximum age that songs gain while the service is stopped, because the system clock may have been changed. */
+/** Maximum downtime that counts towards the age of songs. Longer downtime may be a change of the system clock. */
 const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
 
 export interface MusicServerParts {
@@ -100,7 +100,7 @@ async function openObjectStore(location: string): Promise<ObjectStore> {
 }
 
 function embeddedOptions(config: Config, log: Logger): QueueOptions {
-  // Limit the gap to half the maximum age, or a restart could expire all songs.
+  // Limit counted downtime to half the maximum age, or a restart could expire all songs.
   const maxGapSeconds = Math.min(MAX_CLOCK_GAP_SECONDS, config.audioMaxAgeSeconds / 2);
   return {
     capacity: config.queueMaxSize,

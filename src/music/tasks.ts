@@ -109,7 +109,7 @@ export class Tasks {
     return wholeTaskRow(this.#shown(task), await this.#live(task), this.#audioFiles);
   }
 
-  /** Returns undefined also for a damaged record. */
+  /** Reads a task; undefined if it is unknown or its record is damaged. */
   #read(id: string): Promise<Task | undefined> {
     return this.queue.get(id).catch((error: unknown) => {
       if (error instanceof DamagedRecordError) return undefined;
@@ -199,7 +199,7 @@ export class Tasks {
   }
 
   /**
-   * Cancels a waiting or running task, or deletes an ended one with its songs, if it is in one of the states.
+   * Cancels a waiting or running task, or deletes an ended one with its songs, if its state is in `states`.
    * @throws HttpError 404, or 409 in another state; StoreError if this cannot be recorded
    */
   async remove(id: string, states: readonly TaskState[]): Promise<"cancelled" | "deleted"> {

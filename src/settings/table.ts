@@ -27,7 +27,7 @@ import {
 
 export interface Setting<S extends z.ZodType = z.ZodType> {
   name: string;
-  /** Text that is read in place of a variable that is unset or blank. */
+  /** Default for a variable that is unset or blank, as text. */
   fallback: string;
   schema: S;
   meaning: string;
@@ -217,7 +217,7 @@ export const SETTINGS = {
   queueWorkers: setting(
     "SVC_QUEUE_WORKERS=1",
     integer(1),
-    "number of queue workers: tasks that run at once. Their songs are planned in one batch",
+    "number of queue workers: tasks that run at once. Their songs are planned in one batch, with those of waiting tasks",
   ),
   averageJobSeconds: setting(
     "SVC_AVG_JOB_SECONDS=5.0",

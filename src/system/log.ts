@@ -18,7 +18,7 @@ class StderrLines {
   readonly #pipe = isPipe(STDERR) ? process.stderr : null;
 
   constructor() {
-    // Failures are counted per line.
+    // Errors are ignored here, because `write` counts each lost line.
     this.#pipe?.on("error", () => {});
   }
 
@@ -44,7 +44,7 @@ class StderrLines {
       this.#isLineOpen = false;
     } catch {
       this.#dropped++;
-      // A full disk may have taken part of the line.
+      // If the disk became full, only part of the line may have been written.
       if (written > 0) this.#isLineOpen = true;
     }
   }

@@ -4,7 +4,7 @@ import type { Logger } from "./log.js";
 
 /** Time to close after the grace period; then the process exits anyway. */
 const CLOSING_SECONDS = 2.5;
-/** Time to close after a failure; running jobs get none of it. */
+/** Time to close after a failure, without waiting for running jobs. */
 const FAILURE_SECONDS = 4;
 /** Time for a normal exit before the process is killed. */
 const EXIT_SECONDS = 0.8;

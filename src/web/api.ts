@@ -156,7 +156,7 @@ export interface LayerData {
 }
 
 /** Reads the terrain, which is constant while a city is loaded. */
-export async function readLand() {
+export async function readTerrain() {
   return { terrain: await readIfOffered<TerrainGrid>("/state/terrain/grid") };
 }
 

@@ -26,7 +26,7 @@ const TOOLS: Readonly<Record<ToolName, { label: string; clicks: number; hint: st
     hint: "Click near a road. The building takes the nearest free place.",
   },
 };
-/** Zone names of the bridge, in the order of ZONE_NAMES. */
+/** Zones as the bridge names them, in the order of the displayed names ZONE_NAMES. */
 const ZONES = [
   "ResidentialLow",
   "ResidentialHigh",

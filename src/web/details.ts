@@ -44,7 +44,7 @@ const SEGMENT_FACTS: Readonly<Record<string, string>> = {
   crossesWithoutNode: "Crosses segments without a junction",
 };
 
-/** Facts that are shown only if another one is above zero. */
+/** Maps a fact to the fact that must be above zero for it to be shown. */
 const NEEDED: Readonly<Record<string, string>> = {
   residents: "homes",
   households: "homes",

@@ -51,7 +51,7 @@ export function drawLand(
   context.drawImage(land, from, from, size, size);
 }
 
-/** Height that a quarter of the samples are below. */
+/** Lower quartile of the heights. */
 function lowGround(heights: readonly number[]): number {
   return [...heights].sort((a, b) => a - b)[Math.floor(heights.length / 4)] ?? 0;
 }

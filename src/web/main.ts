@@ -11,9 +11,9 @@ import {
   read,
   readBuildings,
   readIfOffered,
-  readLand,
   readNetworkProblems,
   readSegments,
+  readTerrain,
   readTraffic,
   readZones,
   type Summary,
@@ -112,7 +112,7 @@ async function showTraffic(): Promise<void> {
 
 async function showLand(): Promise<void> {
   landIsStale = false;
-  show({ ...picture, ...(await readLand()) });
+  show({ ...picture, ...(await readTerrain()) });
 }
 
 async function showLayer(): Promise<void> {

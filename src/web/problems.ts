@@ -33,12 +33,12 @@ const ICONS: Readonly<Record<string, Icon>> = {
   Abandoned: { color: "#6d4c41", shape: HOUSE },
 };
 const OTHER: Icon = { color: "#b3261e", shape: MARK };
-/** Severity markers are not problems of their own. */
+/** Flags in problem lists that mark severity and are not shown as problems. */
 const SEVERITIES = ["MajorProblem", "FatalProblem"];
 /** An icon is as large as a building, within limits for legibility. */
 const RADIUS_METERS = 5;
 const RADIUS_PIXELS = { least: 2, most: 10, withSymbol: 6 };
-/** Radius for which the shapes of the icons are drawn. */
+/** Radius of an icon in the units of its SVG path. */
 const SHAPE_RADIUS = 9;
 
 export function drawProblems(

@@ -125,7 +125,7 @@ describe("advance", () => {
     const before = fingerprint(city);
     for (const [body, words] of [
       [{}, "weeks, days or until"],
-      [{ weeks: 1, days: 1 }, "exclude"],
+      [{ weeks: 1, days: 1 }, "cannot both be set"],
       [{ weeks: 0 }, "weeks"],
       [{ weeks: 523 }, "522"],
       [{ days: -1 }, "days"],
@@ -178,7 +178,7 @@ describe("an opId", () => {
     expect(await client.refusal("save", { opId: 7 })).to.include("opId");
   });
 
-  it("is remembered after a restart, and after load-city if the save contains its command", async () => {
+  it("is remembered after a restart, and after load-city if it was used before the save", async () => {
     const { client, game, savesDirectory } = bridge;
     const road = { start: { x: 0, z: 0 }, end: { x: 80, z: 0 }, opId: "road" };
     const other = { start: { x: 0, z: 200 }, end: { x: 80, z: 200 }, opId: "other" };

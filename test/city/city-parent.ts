@@ -1,4 +1,7 @@
-/** Starts the city as a child process, like `carillon serve`, and sends the city's address to the test that forked this one. */
+/**
+ * Starts the city as a child process, like `carillon serve`, and sends the city's address to the test that forked this
+ * process.
+ */
 import { fileURLToPath } from "node:url";
 import { startCityProcess } from "../../src/city/process.js";
 import { createLogger } from "../../src/system/log.js";

@@ -1,4 +1,6 @@
-/** Sends the requests of public clients of the bridge, and checks the published results of its starter script. */
+/**
+ * Sends the requests of public clients of the bridge, and checks the results published for the public starter script.
+ */
 import { expect } from "chai";
 import { type Answer, bridgeForEach } from "./bridge.js";
 

@@ -122,7 +122,7 @@ describe("the city bridge over HTTP", () => {
     }
   });
 
-  it("answers 409 on every city route while none is loaded", async () => {
+  it("answers 409 on every city route while no city is loaded", async () => {
     bridge.game.unloadCity();
     const answers = await Promise.all([
       ...READ_ROUTES.map(({ path }) => bridge.client.get(path)),

@@ -28,7 +28,7 @@ describe("the city page", function () {
   let page: Page;
   let complaints: string[];
 
-  // Registered before the bridge's hooks, because a page that is open after its bridge closed reports refused connections.
+  // Registered before the bridge's hooks, so that the page closes first: without its bridge it would log errors.
   afterEach(async () => {
     await page.close();
     expect(complaints).to.deep.equal([]);

@@ -14,7 +14,7 @@ describe("planning reads", () => {
     advance(bridge.city, 3 * WEEK);
   });
 
-  it("return a budget whose lines sum to the balance and to each week", async () => {
+  it("return a budget whose lines sum to the balance and to the last week's totals", async () => {
     const { income, expenses, balance, history } = await bridge.client.state("/state/budget");
     const sum = (lines: Record<string, number>[], key: string) =>
       lines.reduce((all, line) => all + (line[key] as number), 0);
@@ -184,8 +184,8 @@ describe("planning reads", () => {
       .to.equal(bought.price)
       .and.be.above(0);
     for (const [body, error] of [
-      [{ tileX: 1, tileZ: 2 }, /owned already/],
-      [{ tileX: 4, tileZ: 4 }, /not beside/],
+      [{ tileX: 1, tileZ: 2 }, /already owned/],
+      [{ tileX: 4, tileZ: 4 }, /does not border/],
       [{ tileX: 5, tileZ: 0 }, /tileX must be 0 to 4/],
       [{ tileX: 1.5, tileZ: 0 }, /whole number/],
       [{ x: 8000, z: 0 }, /tileX/],

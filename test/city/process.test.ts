@@ -22,7 +22,7 @@ describe("the city in its own process", function () {
   let directory: string;
   let city: BridgeServer | undefined;
 
-  // The child would load tsx, which the compiled city does not need.
+  // Otherwise the child would inherit the tsx loader, which the compiled city does not need.
   before(() => {
     process.execArgv = [];
   });

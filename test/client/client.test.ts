@@ -75,7 +75,7 @@ describe("the client", () => {
     expect(second).to.deep.equal(first);
   });
 
-  it("cancels its task, and reports a task that someone else cancelled", async () => {
+  it("cancels its task on abort, and reports a task that another request cancelled", async () => {
     const giveUp = new AbortController();
     const given = carillon.make(shortSong, {
       signal: giveUp.signal,

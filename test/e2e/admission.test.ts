@@ -32,7 +32,7 @@ describe("recordings that take long to check", () => {
     startLiveServer(join(directory, name), { SVC_SOURCE_MAX_SECONDS: "1000000" });
 
   before(async () => {
-    // Six days of 8-bit audio at 8 kHz, so decoding outlasts any test. All but the header is a hole of a sparse file.
+    // Six days of 8-bit audio at 8 kHz, so decoding outlasts any test. The file is sparse: only its header takes space.
     writeFileSync(long, Buffer.concat([Buffer.from(".snd"), auHeader(24, 0xffffffff, 2, 8000, 1)]));
     truncateSync(long, 4e9);
     writeRecording(short, { seconds: 1 });
@@ -141,7 +141,7 @@ describe("recordings that take long to check", () => {
     await decodersAre(0);
   });
 
-  it("do not delay a server that stops", async () => {
+  it("do not delay the stop of the server", async () => {
     const other = await start("other");
     const sent = send(other.url).catch(() => "cut");
     await decodersAre(1);

@@ -30,7 +30,7 @@ describe("tasks that only analyse", () => {
   const analyse = async (parameters: object) =>
     recordOf(await client.finished(await client.submit({ prompt: "calm piano", ...parameters })));
 
-  it("convert a recording to audio codes that requests accept", async () => {
+  it("convert a recording to audio codes that a cover task accepts as its source", async () => {
     const byUpload = await analyse({ extract_codes_only: true, src_audio: uploadOf(recording) });
     expect(byUpload).to.include({
       status_message: "Audio Codes Extraction Success",

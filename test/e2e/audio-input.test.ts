@@ -48,7 +48,7 @@ describe("recordings sent with a task", () => {
 
   const cancel = (id: string) => client.post("/cancel_task", { task_id: id });
 
-  it("are kept while the task waits and runs, and with its songs; a failed task keeps none", async () => {
+  it("are kept until their task ends, then with its songs; those of a failed task are deleted", async () => {
     const damaged = writeRecording(join(directory, "damaged.wav"), { seconds: 3 });
     const running = await client.submit(longSong);
     await client.untilStarted(running);
@@ -109,7 +109,7 @@ describe("recordings sent with a task", () => {
     await cancel(ignored);
   });
 
-  it("come from the file if a path is sent too; an empty file input is ignored", async () => {
+  it("are taken from the file if the request has both a file and a path; an empty file input is ignored", async () => {
     const both = { ...cover, src_audio_path: "/no/such/file.wav", ctx_audio: uploadOf(recording) };
     await cancel(await client.submit(both));
     const untouched = await fetch(`${client.url}/release_task`, {
@@ -225,7 +225,7 @@ describe("recordings sent with a task", () => {
       [parameter]: path,
     });
 
-    it(`may be named by ${parameter} in every kind of body; unusable paths are rejected`, async () => {
+    it(`may be given as a path in ${parameter}, in every kind of body; unusable paths are rejected`, async () => {
       for (const { status, body } of await sendEach(fieldsOf(recording))) {
         expect(status, body.detail).to.equal(200);
         await cancel(body.data.task_id);
@@ -246,7 +246,7 @@ describe("recordings sent with a task", () => {
   }
 });
 
-describe("recordings that another machine names by path", () => {
+describe("recordings given as a path by another machine", () => {
   const directory = temporaryDirectory();
   let server: LiveServer;
 
@@ -279,7 +279,7 @@ describe("recordings that another machine names by path", () => {
     expect(await statusOf("/v1/audio?path=%2Fetc%2Fpasswd")).to.equal(400);
   });
 
-  it("may be in the folders of SVC_AUDIO_ROOTS", async () => {
+  it("are also accepted from the folders in SVC_AUDIO_ROOTS", async () => {
     const settings = { SVC_AUDIO_ROOTS: join(directory, "music") };
     server = await startLiveServer(join(directory, "rooted"), settings);
     expect(await statusOf(join(directory, "music", "a.wav"))).to.equal(200);

@@ -26,7 +26,7 @@ describe("a task with a callback_url", function () {
 
   const withCallback = (path: string) => ({ ...shortSong, callback_url: receiver.url + path });
 
-  /** Callback state of the task once it is delivered or has failed. */
+  /** Waits until the task's callback is delivered or has failed. Returns its record. */
   async function settled(client: Client, id: string, headers: Record<string, string> = {}) {
     for (;;) {
       const { callback } = (await client.get(`/v1/tasks/${id}`, headers)).body.data;
@@ -95,7 +95,7 @@ describe("a task with a callback_url", function () {
     expect(receiver.received.slice(count).map(({ path }) => path)).to.deep.equal(["/next"]);
   });
 
-  it("is rejected if the URL is neither listed nor public, and stores nothing", async () => {
+  it("is rejected and not stored if its URL is not public and its host is not in SVC_CALLBACK_HOSTS", async () => {
     const { client } = await ServedProcess.startStub(temporaryDirectory(), 0);
     for (const callback_url of [
       receiver.url,

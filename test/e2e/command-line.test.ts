@@ -29,7 +29,7 @@ async function carillon(args: readonly string[], settings: Record<string, string
   return { code, stdout, stderr };
 }
 
-/** URL of a process that serves only music, once it listens. */
+/** Waits until a process that serves only music listens. Returns its URL. */
 async function servedUrl(child: ChildProcess): Promise<string> {
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
   for await (const line of lines) {
@@ -142,7 +142,7 @@ describe("the command line", () => {
     ["SVC_LM_DEVICE", "cuda:99"],
     ["SVC_OFFLOAD_TO_CPU", "perhaps"],
   ] as const) {
-    it(`fails to start with ${variable}=${value}, with one line that names the setting @slow`, async () => {
+    it(`fails to start with ${variable}=${value}, and prints one line that names the setting @slow`, async () => {
       const home = temporaryDirectory();
       const settings = { SVC_HOME: home, SVC_LOG_LEVEL: "warn", [variable]: value };
       const { code, stdout, stderr } = await carillon(["serve", "--port", "0"], settings);
@@ -154,7 +154,7 @@ describe("the command line", () => {
     });
   }
 
-  it("serves twice on one machine with separate homes and ports @slow", async () => {
+  it("runs two servers on one machine if their homes and ports differ @slow", async () => {
     const [one, two] = [temporaryDirectory(), temporaryDirectory()];
     const serve = (home: string) => ["serve", "--music", "--port", "0", "--home", home];
     const first = server(serve(one));
@@ -284,7 +284,7 @@ describe("the command line", () => {
     expect(stderr).to.include("SVC_API_PORT").and.include("many");
   });
 
-  it("does not touch a running server's tasks when started a second time @slow", async () => {
+  it("rejects a second server that uses the first one's directory or port, without affecting the first one's task @slow", async () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.startWithCity(directory, { OMP_NUM_THREADS: "1" });
     const running = await server.client.submit(longSong);

@@ -206,7 +206,7 @@ describe("a fleet of processes", function () {
     expect(near.log + far.log).to.not.match(/the-first-key|the-second-key/);
   });
 
-  it("starts with `carillon gateway`, which loads no addon, and `carillon worker`, which serves no songs", async () => {
+  it("can consist of `carillon gateway`, which loads no addon, and `carillon worker`, which serves no songs", async () => {
     const settings = { ...shared(), SVC_INIT_LLM: "false" };
     const [gateway, worker] = await Promise.all([
       ServedProcess.start(temporaryDirectory(), settings, {}, ["gateway"]),
@@ -227,7 +227,7 @@ describe("a fleet of processes", function () {
     }
   });
 
-  it("survives kill -9 of Redis: no task is lost, and tasks that ran meanwhile are recorded @slow", async () => {
+  it("survives kill -9 of Redis: no task is lost, and tasks that ran during the outage are recorded @slow", async () => {
     const [gateway, worker] = await Promise.all([start("gateway"), start("worker", 300)]);
     await untilWorkers(gateway, 1);
     const { client } = gateway;
@@ -281,7 +281,7 @@ describe("a fleet of processes", function () {
     expect(startCount([next], returned)).to.equal(1);
   });
 
-  it("cleans up songs by size and age in one gateway at a time, and in another after that one is killed @slow", async () => {
+  it("cleans up songs by size and age in one gateway at a time; another gateway takes over after a kill @slow", async () => {
     const small = { SVC_AUDIO_MAX_TOTAL_MB: "4" };
     const [near, far] = await Promise.all([
       start("gateway", 0, small),

@@ -17,7 +17,7 @@ const symlinkTo =
 const fifo = (path: string) => void execFileSync("mkfifo", [path]);
 const socket = (path: string) => void sockets.push(createServer().listen(path));
 
-/** Functions that put something other than a readable file at a path. */
+/** For each kind of unreadable file, a function that creates it at a path. */
 const KINDS: Readonly<Record<string, (path: string) => void>> = {
   "a FIFO": fifo,
   "a socket": socket,
@@ -38,11 +38,11 @@ const KINDS: Readonly<Record<string, (path: string) => void>> = {
 };
 
 interface Endpoint {
-  /** Names of files in the client's folder. The test creates the kind of file under test at each of them. */
+  /** Names of files that the endpoint reads. The test replaces all of them by one kind of unreadable file. */
   files: readonly string[];
-  /** Sends a request with the folder, or with the first file. */
+  /** Sends a request that names the folder, or the first of `files`. */
   ask: (client: Client, folder: string, file: string) => ReturnType<Client["post"]>;
-  /** Other files in the folder, by name. */
+  /** Contents of valid files in the same folder, by name. */
   beside?: Readonly<Record<string, string>>;
   /** Range of expected HTTP statuses; by default the request must be rejected. */
   statuses?: readonly [from: number, to: number];
@@ -124,7 +124,7 @@ const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
   },
   "an adapter to export": {
     files: ["final/adapter/adapter_config.json", "final/adapter/adapter_model.safetensors"],
-    // The export copies folders and empty files unchanged.
+    // Succeeds for folders and empty files, because the export copies them unchanged.
     statuses: [200, 500],
     ask: (client, folder) =>
       client.post("/v1/training/export", { lora_output_dir: folder, export_path: join(folder, "mine") }),
@@ -156,7 +156,7 @@ describe("paths in requests", () => {
   });
 
   for (const [what, { files, beside = {}, ask, statuses = [400, 500] }] of Object.entries(ENDPOINTS)) {
-    it(`block nothing if ${what} is not a readable file`, async () => {
+    it(`do not block the server if ${what} is not a readable file`, async () => {
       // More concurrent requests than the server has threads that could block.
       const answers = await Promise.all(
         Object.entries(KINDS).map(async ([kind, make]) => {

@@ -78,7 +78,8 @@ describe("a server with a small disk", () => {
     });
     expect(body.detail).to.match(/ cannot be written: No space left on device$/);
     expect(status).to.equal(500);
-    // The first sample is kept. The third is not written, although it would fit. Without a manifest it is no data set.
+    // Only the first sample was written: preprocessing stopped at the second, although the third would have fitted.
+    // There is no manifest, so training does not take the folder for a complete data set.
     expect(onDisk("tensors")).to.have.length(1);
     expect(onDisk("tensors")[0]).to.match(/\.pt$/);
   });
@@ -90,7 +91,7 @@ describe("songs on a small disk", () => {
   });
   afterEach(endServed);
 
-  it("wait while they do not fit, and leave no partial files @slow", async () => {
+  it("wait until there is room for them, and leave no partial files @slow", async () => {
     const directory = realpathSync(temporaryDirectory());
     const songs = join(directory, "api_audio");
     mkdirSync(songs);

@@ -18,7 +18,7 @@ describe("a machine with GPUs", () => {
   const report = join(directory, "report.txt");
 
   before(function () {
-    // A libtorch with CUDA support cannot load a second CUDA library.
+    // Not built for a libtorch with CUDA support, which cannot load a second CUDA library.
     if (!existsSync(library)) this.skip();
   });
   afterEach(endServed);
@@ -36,7 +36,7 @@ describe("a machine with GPUs", () => {
       text(child.stderr as NodeJS.ReadableStream),
       once(child, "exit"),
     ]);
-    // Node warns that a thread has no room for the thread-local variables of a preloaded libtorch.
+    // Ignore Node's warning that a thread's stack has no room for the thread-local variables of the preloaded libtorch.
     const lines = stderr.split("\n").filter((line) => !line.includes("pthread_create"));
     return {
       code,
@@ -79,7 +79,7 @@ describe("a machine with GPUs", () => {
     expect(report).to.match(/device 0: at most [1-9].*\ndevice 1: at most [1-9]/);
   });
 
-  it("uses the GPUs of CUDA_VISIBLE_DEVICES, with CUDA's numbering @slow", async () => {
+  it("selects and numbers the GPUs as in CUDA_VISIBLE_DEVICES @slow", async () => {
     const { report } = await generate({
       ...machineOfTwo(),
       SVC_INIT_LLM: "false",
@@ -88,7 +88,7 @@ describe("a machine with GPUs", () => {
     expect(report).to.match(/device 0: at most [1-9].*\ndevice 1: at most 0\.0/);
   });
 
-  it("warns that a GPU is not used, and makes the song on the CPU", async () => {
+  it("warns if libtorch does not detect the GPU, and makes the song on the CPU", async () => {
     const { code, stderr } = await generate({ ...machineOfTwo(), LD_PRELOAD: "", SVC_INIT_LLM: "false" });
     expect(stderr).to.match(/^THE GPU IS NOT USED: libtorch \S+ does not detect Test GPU/);
     expect(code).to.equal(0);

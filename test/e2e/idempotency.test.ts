@@ -68,7 +68,7 @@ describe("a submission with an Idempotency-Key", () => {
     expect((await submit(3)).status).to.equal(422);
   });
 
-  it("leaves the key unused if the first submission was rejected", async () => {
+  it("can reuse the key of a submission that was rejected", async () => {
     const headers = key();
     expect((await server.client.post("/release_task", { task_type: "cover" }, headers)).status).to.equal(400);
     expect((await server.client.post("/release_task", shortSong, headers)).status).to.equal(200);

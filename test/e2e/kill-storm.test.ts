@@ -27,7 +27,7 @@ async function submitUntilGone(client: Client, accepted: string[]): Promise<void
   }
 }
 
-/** Starts servers, submits tasks and kills them, in turn. Returns the ids of all acknowledged tasks. */
+/** Repeatedly starts a server, submits tasks and kills the server. Returns the ids of all acknowledged tasks. */
 async function storm(directory: string, { kills, maxLifeMs, start }: Storm): Promise<string[]> {
   const accepted: string[] = [];
   for (let kill = 0; kill < kills; kill++) {
@@ -40,7 +40,7 @@ async function storm(directory: string, { kills, maxLifeMs, start }: Storm): Pro
   return accepted;
 }
 
-/** Checks that every task has ended once with its song, and that there are no leftover files. */
+/** Checks that every task has succeeded and has its song, and that there are no leftover files. */
 async function expectNothingLost(
   directory: string,
   ids: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Requests that public clients of the ACE-Step 1.5 API server send, as data, and the response fields that they read.
- * Only the lengths of songs differ from the originals.
+ * Requests that public clients of the ACE-Step 1.5 API server send, and the response fields that they read. Only the
+ * lengths of songs differ from the originals.
  */
 import { existsSync } from "node:fs";
 import { expect } from "chai";
@@ -97,7 +97,7 @@ const acestepShell: PublicClient = {
     const random = await client.post("/release_task", { sample_mode: true, thinking: true }, headers);
     expect(random.status).to.equal(200);
     await client.post("/cancel_task", { task_id: random.body.data.task_id }, headers);
-    // By default the client uses the first id of the list, or its own model name if the list is empty.
+    // By default the client selects the first model of the list, or a fixed name if the list is empty.
     const list = (await client.get("/v1/models", headers)).body.data;
     expect(Array.isArray(list)).to.equal(false);
     const { status, body } = await client.post(
@@ -276,7 +276,7 @@ const plugin: PublicClient = {
 const wrangler: PublicClient = {
   name: "Ace-Step-Wrangler",
   headers: {},
-  // The client puts its port setting at the end of the address, so it may include a path.
+  // The client appends its port setting to the address, so the setting may also contain a path.
   base: "/openrouter",
   encoding: "json",
   song: {
@@ -428,9 +428,9 @@ const hotStep: PublicClient = {
 };
 
 /**
- * An MCP server. Like several other back ends, it sends the whole `file` of a result as `path`. Another MCP server
- * reports a waiting task as failed, because its first record has no file yet. Clients that show waiting tasks need that
- * record.
+ * An MCP server. Like several other clients, it sends the whole `file` of a result as `path` to download it. A waiting
+ * task has one record without a file. Another MCP server reports such a task as failed, but clients that show waiting
+ * tasks need the record.
  */
 const mcpServer: PublicClient = {
   name: "an MCP server",

@@ -71,7 +71,7 @@ describe("a server that stops", () => {
     expect(await second.end("SIGINT")).to.equal(0);
   });
 
-  it("keeps the upload of a waiting task after kill -9, also with its song @slow", async () => {
+  it("keeps the upload of a waiting task after kill -9, and also once its song is finished @slow", async () => {
     const directory = temporaryDirectory();
     const recording = writeRecording(join(directory, "recording.mp3"), { seconds: 6 });
     const first = await ServedProcess.start(directory);

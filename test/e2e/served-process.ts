@@ -167,7 +167,7 @@ export class ServedProcess {
     return this.lines.join("");
   }
 
-  /** Path at which tests reach a file of the process, which may be on its private disk. */
+  /** Path for tests to access a file of the process, even if it is on the private disk of the process. */
   hostPath(path: string): string {
     return `/proc/${this.child.pid}/root${path}`;
   }

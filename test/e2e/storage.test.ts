@@ -167,7 +167,7 @@ describe("songs and uploads of a fleet", function () {
     await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
   });
 
-  it("need one storage for all servers: a server with a different one fails to start, with one line @slow", async () => {
+  it("require the same storage on all servers: a server with another one prints one line and exits @slow", async () => {
     const [shared, elsewhere] = [temporaryDirectory(), temporaryDirectory()].map(
       (path) => pathToFileURL(path).href,
     );
@@ -185,7 +185,7 @@ describe("songs and uploads of a fleet", function () {
     }
   });
 
-  it("need an existing bucket: a server without it fails to start, with one line @slow", async () => {
+  it("require an existing bucket: a server with a missing one prints one line and exits @slow", async () => {
     const settings = { ...s3.environment, SVC_STORAGE: "s3://no-such-bucket" };
     const child = spawnCli(["serve", "--port", "0", "--home", temporaryDirectory()], settings);
     let stderr = "";

@@ -176,7 +176,7 @@ describe("the six task types over HTTP", () => {
       original = await decodeAudio({ path: source, name: "source", maxSeconds: 600 });
     });
 
-    /** Largest sample difference in a part of the source; in the song, the part begins `later` seconds later. */
+    /** Largest sample difference between a part of the source and the same part of the song, `later` seconds later. */
     function difference(
       song: Float32Array,
       seconds: [from: number, to: number],
@@ -206,7 +206,7 @@ describe("the six task types over HTTP", () => {
       });
     }
 
-    it("aggressive: re-encodes the source outside its window, independent of the content inside", async () => {
+    it("aggressive: re-encodes the source outside its window, with the same result whatever it makes inside", async () => {
       const window = { repainting_start: 3, repainting_end: 4, repaint_mode: "aggressive" };
       const repaint = { task_type: "repaint", ...window, src_audio_path: source };
       const [one, two] = [await audioOf(repaint), await audioOf({ ...repaint, seed: 8 })];

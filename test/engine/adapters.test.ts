@@ -96,7 +96,7 @@ describe("the base model's song", () => {
   ];
 
   for (const [kind, weights, options] of cases) {
-    it(`has the same bytes before loading a ${kind}, without using it, and after unloading it, with weights ${weights}`, async () => {
+    it(`is not changed by a ${kind} that is unused, at scale 0 or unloaded, with weights ${weights}`, async () => {
       const engine = new Engine({ ...engineOptions, ...options }, () => {});
       const song = async (adapters?: SongAdapter[]) => {
         const { audio } = await engine.render({ ...shortSong, adapters }, {});
@@ -195,7 +195,7 @@ describe("several adapters", () => {
     expect((await song()).bytes).to.equal(alone.bytes);
   });
 
-  it("of a song replace the loaded ones, for that song only", async () => {
+  it("named in a song's request replace the loaded ones, for that song only", async () => {
     const [plain, dora] = sources as [(typeof sources)[0], (typeof sources)[0]];
     await engine.loadAdapter(plain);
     const loaded = await song();

@@ -1,12 +1,14 @@
 import { expect } from "chai";
-import { captionFault, lyricsFault } from "../../src/engine/answer-check.js";
+import { captionRejectionReason, lyricsRejectionReason } from "../../src/engine/answer-check.js";
 
 const own =
   "[Verse]\nI left the key beneath the stone\nwhere the ivy learned to climb\n\n[Chorus]\nLeave a light on";
 
 describe("check of language model output", () => {
   it("takes linear time for unclosed brackets", async () => {
-    expect(await lyricsFault(own, "[".repeat(400_000))).to.equal(await lyricsFault(own, ""));
+    expect(await lyricsRejectionReason(own, "[".repeat(400_000))).to.equal(
+      await lyricsRejectionReason(own, ""),
+    );
   });
 
   const goodCaptions: [asked: string, caption: string][] = [
@@ -29,7 +31,7 @@ describe("check of language model output", () => {
   ];
   for (const [asked, caption] of goodCaptions) {
     it(`accepts the caption "${caption.slice(0, 30)}..."`, async () => {
-      expect(await captionFault(caption, asked)).to.equal(null);
+      expect(await captionRejectionReason(caption, asked)).to.equal(null);
     });
   }
 
@@ -48,7 +50,7 @@ describe("check of language model output", () => {
   ];
   for (const [asked, caption, fault] of badCaptions) {
     it(`rejects a caption: ${fault.source}`, async () => {
-      expect(await captionFault(caption, asked)).to.match(fault);
+      expect(await captionRejectionReason(caption, asked)).to.match(fault);
     });
   }
 
@@ -74,7 +76,7 @@ describe("check of language model output", () => {
   ];
   for (const [what, before, after] of goodLyrics) {
     it(`accepts lyrics: ${what}`, async () => {
-      expect(await lyricsFault(after, before)).to.equal(null);
+      expect(await lyricsRejectionReason(after, before)).to.equal(null);
     });
   }
 
@@ -104,7 +106,7 @@ describe("check of language model output", () => {
   ];
   for (const [what, before, after, fault] of badLyrics) {
     it(`rejects lyrics: ${what}`, async () => {
-      expect(await lyricsFault(after, before)).to.match(fault);
+      expect(await lyricsRejectionReason(after, before)).to.match(fault);
     });
   }
 });

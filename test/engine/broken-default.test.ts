@@ -21,7 +21,7 @@ describe("a broken checkpoint under a default name", () => {
     writeFileSync(join(folder, "model.safetensors"), "not weights");
   }
 
-  it("is replaced by the built-in model, in the start checks and on loading", async () => {
+  it("passes the check of settings, and is replaced by the built-in model on loading", async () => {
     for (const folder of [model, languageModel, join(model, "vae"), join(model, "text_encoder")])
       write(folder);
     await checkMusicSettings(config);
@@ -40,7 +40,7 @@ describe("a broken checkpoint under a default name", () => {
     }
   });
 
-  it("is replaced if a part of it is missing", async () => {
+  it("is also replaced if a part of it is missing", async () => {
     rmSync(join(model, "text_encoder"), { recursive: true });
     await checkMusicSettings(config);
     const engine = createEngine(config);

@@ -119,7 +119,7 @@ describe("Checkpoints", () => {
     expect(refusal(() => checkpoints.languageModel("acestep-5Hz-lm-4B"))).to.contain("acestep-5Hz-lm-4B");
   });
 
-  it("names a model configured by path after its folder", async () => {
+  it("uses the folder's name for a model that is configured by path", async () => {
     const elsewhere = join(root, "elsewhere");
     for (const name of ["mine", "elsewhere/mine", "elsewhere/other", "further/other"]) {
       await write(`${name}/config.json`, { is_turbo: true });
@@ -145,7 +145,7 @@ describe("Checkpoints", () => {
       tokenizerDirectory: lm,
     });
     expect(configured.languageModelNames()).to.deep.equal(["lm", "carillon-nano/lm"]);
-    // If another model has the name, the path remains the name.
+    // A model whose folder name is taken by another model keeps its path as its name.
     expect(configured.renderer(mine)).to.deep.include({ name: mine, model: folder(mine) });
     expect(configured.renderer("mine").model.path).to.equal(join(root, "mine"));
     expect(configured.renderer(further)).to.deep.include({ name: further, model: folder(further) });

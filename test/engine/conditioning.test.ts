@@ -52,7 +52,7 @@ describe("task instructions", () => {
     expect(TEXT_TO_MUSIC_INSTRUCTION).to.equal(instructionOf(plain));
   });
 
-  it("come with a caption of labelled parts for checkpoints trained on stems", () => {
+  it("of lego come with a caption in labelled parts (Global, Local, Mask Control)", () => {
     expect(legoCaption("slap", "funk", "Generate the BASS track:", "explicit")).to.equal(
       "Global: funk\nLocal: slap\nMask Control: true",
     );

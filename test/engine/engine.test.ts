@@ -60,7 +60,7 @@ describe("engine on the built-in model", () => {
     expect(messages.join("\n")).to.not.contain("unused tensors");
   });
 
-  it("fills metadata that the client left open, and writes the right number of codes", async () => {
+  it("fills metadata that the client did not set, and writes the right number of codes", async () => {
     const progress: Progress[] = [];
     const plan = await engine.plan(
       { ...plainPlan, rewriteCaption: true },
@@ -283,7 +283,7 @@ describe("engine on the built-in model", () => {
     expect(await codeOf(engine.render({ ...plainSong, task: "cover" }, {}))).to.equal("BAD_ARGUMENT");
   });
 
-  it("makes the same songs with offloaded models, and reloads them", async () => {
+  it("makes the same plan and a song of the same length with offloaded models, and reloads them", async () => {
     const offloading = new Engine(
       { ...options, offload: true, offloadModel: true, offloadLanguageModel: true, flashAttention: false },
       () => {},
@@ -300,7 +300,7 @@ describe("engine on the built-in model", () => {
     }
   });
 
-  it("crops the audio codes of a batch to the shortest song's, and rejects codes outside the codebook", async () => {
+  it("crops the audio codes of a batch to the shortest list, and rejects codes outside the codebook", async () => {
     const render = (...second: number[]) =>
       engine.render(
         { ...plainSong, audioCodes: [Int32Array.of(1, 2, 3, 4, 5), Int32Array.from(second)], seeds: [7, 8] },
@@ -405,7 +405,7 @@ describe("engine on the built-in model", () => {
     await idle.close();
   });
 
-  it("keeps an idle model that has adapters", async () => {
+  it("does not unload an idle model that has adapters", async () => {
     const idle = new Engine({ ...options, idleSeconds: 0.2 }, () => undefined);
     await idle.loadSlot(1, null);
     const path = writeLora(join(directory, "style"));

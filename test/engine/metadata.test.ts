@@ -44,7 +44,7 @@ describe("metadata", () => {
     for (const [text, canonical] of forms) expect(canonicalTimeSignature(text), text).to.equal(canonical);
   });
 
-  it("forces the client's values only if the grammar allows them", () => {
+  it("clamps, normalises or drops client values that the think block's grammar does not allow", () => {
     const client = { bpm: 400.5, keyScale: "H minor", timeSignature: "4/4", durationSeconds: 5.5 };
     expect(toThinkFields(client, "EN")).to.deep.equal({
       bpm: 300,
@@ -69,7 +69,7 @@ describe("metadata", () => {
     expect(mergeMetadata(nothing, {})).to.deep.equal(nothing);
   });
 
-  it("is complete if no field is missing", () => {
+  it("is complete only if no field is missing", () => {
     const full = { bpm: 90, keyScale: "A minor", timeSignature: "4", durationSeconds: 30 };
     expect(isComplete(full)).to.equal(true);
     fc.assert(

@@ -223,7 +223,7 @@ describe("ComfyUI files", () => {
       ["a language model of another make", prefixed("model.", qwen3Shapes(151_936, 1024, 16, 2))],
       ["no known model (its first tensor is 'weight')", { weight: [4] }],
     ] as const) {
-      it(`are identified: ${what}`, () => {
+      it(`are rejected with an error that names the content: ${what}`, () => {
         expect(said(writeShapes(path(), shapes as unknown as Record<string, number[]>))).to.contain(
           `contains ${what}`,
         );
@@ -302,7 +302,7 @@ describe("ComfyUI files", () => {
     }
   });
 
-  it("of one part are rejected as another part", () => {
+  it("of one part, such as a VAE, are rejected in place of another part", () => {
     const { vae } = writeSplit(join(folder, "parts"));
     const error = refusal(() => new Checkpoints(join(folder, "absent")).renderer(vae));
     expect(error.message).to.contain(
@@ -397,7 +397,7 @@ describe("ComfyUI files", () => {
       expect((await song("nano_turbo", other)).bytes.equals(expected)).to.equal(true);
     });
 
-    it("with the same plan from a language model file", async () => {
+    it("and the same plan, from a separate language model file or from the file with all parts", async () => {
       const engine = new Engine({ ...engineOptions, checkpointsDirectory: root }, () => {});
       const plans = [];
       for (const languageModel of ["carillon-nano/lm", "nano_turbo_aio/lm", "nano_lm"]) {
@@ -409,7 +409,7 @@ describe("ComfyUI files", () => {
       expect(plans[2]?.audioCodes).to.deep.equal(plans[0]?.audioCodes);
     });
 
-    it("except for silence, which the VAE computes if the silence table is missing", async () => {
+    it("with another silence if the silence table is missing, because the VAE then computes it", async () => {
       const other = join(folder, "without-silence");
       writeAllInOne(join(other, "nano.safetensors"));
       mkdirSync(join(other, "nano"), { recursive: true });

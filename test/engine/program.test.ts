@@ -62,7 +62,7 @@ describe("sampling program of a think block", () => {
     );
   });
 
-  it("encodes forced values with the token ids of natural text", async () => {
+  it("encodes forced values like ordinary text", async () => {
     const forced = { bpm: 120, duration: 30, keyscale: "F# minor", language: "yue", timesignature: "4" };
     const [segment, ...rest] = await thinkProgram(tokenizer, {
       ...everything,

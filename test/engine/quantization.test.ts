@@ -44,7 +44,7 @@ describe("quantized weights", () => {
     expect(likeness[1]).to.be.within(0.9, likeness[0] as number);
   });
 
-  it("are the same from a .gguf file as when the engine quantizes the source", async () => {
+  it("give the same plan from a .gguf file as from weights that the engine quantizes", async () => {
     const { path: nano } = new Checkpoints(directory).languageModel("carillon-nano/lm").model;
     const copy = join(directory, "acestep-5Hz-lm-gguf");
     await cp(nano, copy, { recursive: true });

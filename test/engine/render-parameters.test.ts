@@ -51,7 +51,7 @@ describe("render parameters", () => {
     });
   }
 
-  it("reach the core as complete groups", async () => {
+  it("are accepted by the core if all groups are complete", async () => {
     expect((await renderer.render(job, {})).samplesPerChannel).to.equal(25 * 1920);
   });
 

@@ -18,7 +18,7 @@ const bare = { ...song, lyrics: "[Instrumental]", metadata: NOTHING_KNOWN, langu
 
 const textOf = (parts: PromptPart[]) => parts.map((part) => ("text" in part ? part.text : "")).join("");
 
-/** Fake model: words get `likelihood`, and every metadata token the rank `rank`. */
+/** Fake model: texts have the log probability `likelihood`, and metadata tokens have the rank `rank`. */
 function modelOf(likelihood: (text: string, isHeard: boolean) => number, rank = 1, writesText = true) {
   const asked: string[] = [];
   const score = async (prompt: PromptPart[], texts: PromptPart[][]): Promise<TokenScores[]> => {

@@ -69,7 +69,7 @@ describe("tasks on the built-in model", () => {
     });
   }
 
-  it("keeps the source outside a window, and extends it if the window exceeds it", async () => {
+  it("keeps the source outside the repaint window, and extends it if the window begins before it", async () => {
     const inner = await song({ task: "repaint", source: windowed(0.8, 1.2) });
     expect(same(part(inner, 0, 0.75), part(source, 0, 0.75))).to.equal(true);
     expect(same(part(inner, 1.25, 2), part(source, 1.25, 2))).to.equal(true);
@@ -93,7 +93,7 @@ describe("tasks on the built-in model", () => {
     expect(same(coded, covered)).to.equal(true);
   });
 
-  it("takes timbre from a reference, and splits steps between cover and text", async () => {
+  it("changes a cover with a timbre reference, audioCoverStrength and coverNoiseStrength", async () => {
     const plain = await song({ task: "cover" });
     expect(same(await song({ task: "cover", referenceAudio: recording(1) }), plain)).to.equal(false);
     expect(

@@ -126,7 +126,7 @@ describe("tokenizer", () => {
     );
   });
 
-  it("gives constrained decoding the bytes of ordinary tokens only", async () => {
+  it("gives constrained decoding the bytes of ordinary tokens, and none for control tokens and audio codes", async () => {
     const { bytes, offsets, endTokenIds, firstAudioCodeId, audioCodeCount } = nano.vocabulary(6150, 64000);
     const bytesOf = (id: number): string =>
       Buffer.from(bytes.subarray(offsets[id], offsets[id + 1])).toString("utf8");

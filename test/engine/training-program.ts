@@ -1,6 +1,6 @@
 /**
- * Program with an endless training run that it does not await: `training-program.ts SAMPLE OUTPUT WAY`. At the
- * first step it ends by WAY: `exit`, or `return` after closing the engine.
+ * Program that ends during an endless training run: `training-program.ts SAMPLE OUTPUT WAY`. At the first step it calls
+ * process.exit if WAY is `exit`, and closes the engine if WAY is `return`.
  */
 import { Engine } from "../../src/engine/engine.js";
 import { engineOptions, trainingRequest } from "./embedded.js";

@@ -11,7 +11,8 @@
 | oscillators of the VAE's decoder                                | a sum of cosines in float64, below            |
 | spectral encoder                                                | scripts/nano/training/latent_space.py         |
 
-Run it after a change of the weights in models/carillon-nano. Inputs are drawn from fixed seeds and stored in bfloat16, which the implementations read back."""
+Run it after a change of the weights in models/carillon-nano. Inputs are drawn from fixed seeds and rounded to bfloat16, in which
+they are stored without loss."""
 import json
 import math
 import sys

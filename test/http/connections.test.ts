@@ -10,9 +10,7 @@ describe("connections", () => {
   let server: Server;
   const sockets: Socket[] = [];
 
-  /**
-   * Starts the server. Requests for /slow wait: for each of them, the returned list gets a function that answers it.
-   */
+  /** Starts the server. It holds requests for /slow; each adds a function that answers it to the returned list. */
   async function start(limits: ConnectionLimits): Promise<(() => void)[]> {
     const waiting: (() => void)[] = [];
     server = createServer((request, response) => {
@@ -52,7 +50,7 @@ describe("connections", () => {
     server.close();
   });
 
-  it("are closed if idle when a new request needs a connection", async () => {
+  it("are closed if idle and a new client would exceed the limit", async () => {
     await start({ total: 8, perAddress: 4 });
     const idle = Array.from({ length: 40 }, () => open("GET /hea"));
     await Promise.all(idle.slice(0, 36).map(({ reply }) => reply));
@@ -60,7 +58,7 @@ describe("connections", () => {
     expect(await connections()).to.be.at.most(4);
   });
 
-  it("of one address cannot take all, so that other addresses can connect", async () => {
+  it("are limited per address, so that one address cannot block others", async () => {
     await start({ total: 8, perAddress: 4 });
     for (let i = 0; i < 10; i++) open();
     const friend = open("", "127.0.0.2");

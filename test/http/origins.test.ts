@@ -1,4 +1,4 @@
-/** Loopback names, by which origins of this machine are recognised. */
+/** Tests the recognition of loopback host names, which mark an origin as local. */
 import { expect } from "chai";
 import { isLoopbackName, isLoopbackOrigin } from "../../src/http/origins.js";
 

@@ -42,7 +42,7 @@ describe("GPUs", () => {
     ]);
   });
 
-  it("keep idle models loaded if large, and unload them after 600 seconds if small", () => {
+  it("keep idle models loaded if they have much memory, and unload them after 600 seconds otherwise", () => {
     const card = (gib: number) => ({
       ...{ device: "cuda:0", name: "card", freeBytes: 0 },
       totalBytes: gib * 1024 * MEBIBYTE,

@@ -29,11 +29,11 @@ export class FakeHub {
   /** Repositories that require this token. */
   readonly private = new Set<string>();
   readonly token = "hf_reader";
-  /** Files whose connection is cut after this many bytes, or hangs until `resume`. */
+  /** Files whose download is cut off after `afterBytes`, or with `hangs` pauses there until `resume`. */
   readonly cuts: Record<string, { afterBytes: number; hangs?: boolean }> = {};
   /** Files sent with a wrong byte. */
   readonly corrupted = new Set<string>();
-  /** Extra bytes sent after a file, without its size in the headers. */
+  /** Number of extra bytes sent after a file. The response then has no Content-Length. */
   readonly surplus: Record<string, number> = {};
   /** Replaces the storage host in redirects. */
   storageHost: string | null = null;
@@ -75,7 +75,7 @@ export class FakeHub {
     this.hanging();
   }
 
-  /** Resets all faults and records. */
+  /** Removes all repositories, faults and recorded requests. */
   reset(): void {
     this.downloads.length = 0;
     this.private.clear();

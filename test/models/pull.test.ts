@@ -82,7 +82,7 @@ describe("pulling a model", () => {
     }
   });
 
-  it("downloads the parts missing in a model's own repository, once", async () => {
+  it("downloads parts that a model's own repository lacks from the main one, once for all models", async () => {
     server.repositories[MAIN] = mainRepository();
     for (const name of ["acestep-v15-base", "acestep-v15-sft"]) {
       server.repositories[`ACE-Step/${name}`] = {
@@ -105,7 +105,7 @@ describe("pulling a model", () => {
     expect(await pull("someone/mirror")).to.deep.equal([]);
   });
 
-  it("keeps repositories of others from taking the name of a published model", async () => {
+  it("does not use a third-party repository for the name of a published model", async () => {
     server.repositories["someone/acestep-v15-turbo"] = {
       "config.json": Buffer.from("{}"),
       [WEIGHTS]: Buffer.from("w"),
@@ -148,7 +148,7 @@ describe("pulling a model", () => {
     expect(await refusal(pull("someone/small"), "HUB")).to.include("redirects to http://pages.example.org");
   });
 
-  it("keeps the folders of a repository in the diffusers layout", async () => {
+  it("keeps the folder structure of a repository in the diffusers layout", async () => {
     server.repositories["someone/pipeline"] = {
       "model_index.json": Buffer.from("{}"),
       "transformer/config.json": Buffer.from("{}"),

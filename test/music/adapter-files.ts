@@ -62,8 +62,8 @@ export function writeSafetensors(
 }
 
 /**
- * Writes a PEFT folder of rank 4. `inputs`: input width, other than the model's for an adapter of another model. `dora`:
- * sets the norm of every row of a changed weight to 1.
+ * Writes a PEFT folder of rank 4. `inputs`: input width, by default the model's; another width gives an adapter that does
+ * not fit the model. `dora`: sets the norm of every row of a changed weight to 1.
  */
 export function writeLora(folder: string, { seed = 1, inputs = 0, dora = false } = {}): string {
   mkdirSync(folder, { recursive: true });

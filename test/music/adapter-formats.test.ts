@@ -114,7 +114,7 @@ describe("common formats of adapters and models", () => {
     }
   });
 
-  it("names the model of an adapter that does not fit", async () => {
+  it("rejects an adapter of another model, and names that model if it is known", async () => {
     const path = join(folder, "foreign.safetensors");
     const part = someValues([4, 4], 1);
     const files: [module: string, what: string][] = [

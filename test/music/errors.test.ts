@@ -8,7 +8,7 @@ import { listenLocally } from "../local-server.js";
 describe("messages to clients of a server with a key", () => {
   const shown = detailFor(loadConfig({ SVC_API_KEY: "key", SVC_TMPDIR: "/data/t+m", SVC_HOME: "/data" }));
 
-  it("replace each server path by the name of its setting, and leave longer paths unchanged", () => {
+  it("replace the server's directories by the names of their settings, but not other paths that begin with the same letters", () => {
     const names: [message: string, shown: string][] = [
       ["/data/t+m/songs/1.wav: gone", "SVC_TMPDIR/songs/1.wav: gone"],
       ["cannot write to /data/t+m. Free some space.", "cannot write to SVC_TMPDIR. Free some space."],

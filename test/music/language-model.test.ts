@@ -32,7 +32,7 @@ describe("songs without a loaded language model", () => {
     expect(record.metas).to.include({ duration: 30 });
   });
 
-  it("load one with thinking", async () => {
+  it("load one for thinking=true", async () => {
     const record = await client.makeOne({ ...shortSong, thinking: true });
     expect(record).to.include({ lm_model: languageModel });
     expect((await client.get("/health")).body.data.loaded_lm_model).to.equal(languageModel);
@@ -54,7 +54,7 @@ describe("songs with the language model", () => {
 
   const seeded = { ...shortSong, use_random_seed: false, seed: 11 };
 
-  it("get metadata from the model where the client set none", async () => {
+  it("get metadata from the model if the client set none", async () => {
     const record = await client.makeOne({ ...seeded, bpm: 123 });
     expect(record.lm_model).to.equal(languageModel);
     expect(record.metas).to.include({ bpm: 123, duration: 10 });
@@ -81,7 +81,7 @@ describe("songs with the language model", () => {
     expect((await debugLines(free))[0]).to.match(/metadata: unconstrained, wrote "/);
   });
 
-  it("are planned with thinking as audio codes of the requested length, equal for equal seeds", async () => {
+  it("are made from a plan with thinking=true: the requested length, and the same song for the same seed", async () => {
     const wav = { ...seeded, thinking: true, audio_format: "wav" };
     const one = await client.makeOne(wav);
     const two = await client.makeOne(wav);
@@ -174,7 +174,7 @@ describe("songs with the language model", () => {
     expect(record.warnings.join()).to.match(/use_format: .*does not write text/);
   });
 
-  it("warn that use_cot_caption has no effect if the model does not write text, but not by default", async () => {
+  it("warn that a requested use_cot_caption has no effect if the model does not write text", async () => {
     const asked = await client.makeOne({ ...seeded, use_cot_caption: true });
     expect(asked.caption).to.equal(shortSong.prompt);
     expect(asked.warnings.join()).to.match(
@@ -295,7 +295,7 @@ describe("POST /format_input", () => {
     expect((await server.client.post("/format_input", fields)).status).to.equal(200);
   });
 
-  it("does not keep a song waiting behind queued texts, and answers 429 if too many wait", async () => {
+  it("does not let a song wait for all queued requests, and answers 429 if too many requests wait", async () => {
     const client = new AbortController();
     let answered = 0;
     const ask = async (): Promise<number | null> => {
@@ -319,7 +319,7 @@ describe("POST /format_input", () => {
     await server.client.finished(song, ({ event, data }) => {
       if (event === "stage" && /music|inputs|Decoding/.test(data.stage)) answeredBefore.push(answered);
     });
-    // The song called the language model between texts that were queued before it.
+    // The song used the language model before all texts that were queued earlier were answered.
     expect(answeredBefore[0]).to.be.lessThan(64);
     client.abort();
     const refused = (await Promise.all(asked)).filter((status) => status === 429);

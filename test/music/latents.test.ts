@@ -151,7 +151,7 @@ describe("latents of songs", function () {
       silentFrame: silentFrame?.map((value) => value + 1),
     }));
     expect(await failure(foreign)).to.include(
-      "src_latents was made with another VAE than that of carillon-nano",
+      "src_latents was made with a different VAE than carillon-nano uses",
     );
   });
 });

@@ -165,8 +165,8 @@ export interface LiveServer extends MusicServer {
 }
 
 /**
- * Starts a server before the tests of the enclosing suite, and closes it afterwards. The returned object gets its
- * properties when the server starts, but `client` is usable by name at once.
+ * Starts a server before the tests of the enclosing suite, and closes it afterwards. The returned object gets its other
+ * properties when the server starts; `client` exists at once, so that suites can store it in a variable.
  */
 export function serverForAll(settings: Record<string, string> = {}, directory?: string): LiveServer {
   const client = new Client("");

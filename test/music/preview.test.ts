@@ -58,7 +58,7 @@ describe("GET /v1/tasks/:id/preview", function () {
     expect(Math.max(...peaks(differences))).to.be.lessThan(4 * Math.max(1, gain));
   });
 
-  /** Peaks of chunks, because a call of Math.max cannot take as many arguments as a song has samples. */
+  /** Peak of every 4096 samples, because Math.max cannot take all samples of a song as arguments. */
   function peaks(samples: Int16Array): number[] {
     const found: number[] = [];
     for (let begin = 0; begin < samples.length; begin += 4096)

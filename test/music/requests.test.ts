@@ -124,7 +124,7 @@ describe("exact values in requests", () => {
   it("estimates the length from the lyrics if none is set, with a warning", async () => {
     const lyrics = "[Verse]\nla la la la\nle le le le\n[Chorus]\nlo lo lo lo\nlu lu lu lu";
     const song = await make({ audio_duration: undefined, lyrics, bpm: 120 });
-    // Four lines of two bars, and eight bars for intro and outro, two seconds each.
+    // Two bars for each of the four lines, and eight bars for intro and outro. A bar takes two seconds.
     expect(song.metas.duration).to.equal(32);
     expect(song.warnings).to.include(
       "audio_duration was not set: using 32 s, estimated from 4 lines of lyrics at 120 bpm",
@@ -150,7 +150,7 @@ describe("exact values in requests", () => {
     }
   });
 
-  it("plans a batch once with one lm_seed, and differently with several", async () => {
+  it("plans a batch once with a single lm_seed; its songs then have the same audio codes", async () => {
     const plan = { thinking: true, batch_size: 2, seed: "7,8" };
     const codesOf = async (parameters: object) =>
       (await client.make({ ...quick, ...plan, ...parameters })).map((song) => song.audio_codes);

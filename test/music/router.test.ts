@@ -32,7 +32,7 @@ describe("router", () => {
     await Promise.all(engines.map((engine) => engine.close()));
   });
 
-  it("serves below a path of a host application, and two routers in one application", async () => {
+  it("works below a path of a host application, also twice in one application", async () => {
     const [quiet, loud] = [routerAt("quiet"), routerAt("loud")];
     const app = express();
     app.use("/quiet", quiet).use("/loud", loud);
@@ -87,7 +87,7 @@ describe("router", () => {
     }
   });
 
-  it("reports a body that was already read, and a directory in use", async () => {
+  it("reports a body that another parser has read before it, and a directory in use", async () => {
     const first = routerAt("one");
     const { url } = await listen(express().use(express.json()).use("/music", first));
     const answer = await fetch(`${url}/music/release_task`, {

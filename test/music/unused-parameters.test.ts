@@ -21,7 +21,7 @@ const BASE_MODEL = "nano-base";
 const SECONDS = 1;
 const LATENT_CHANNELS = 100;
 
-/** Values that change a song of one second and four diffusion steps. */
+/** Parameter values that change a song of one second and four diffusion steps. */
 const VALUES: Fields = {
   audio_format: "flac",
   audio_duration: 11,
@@ -55,7 +55,7 @@ const SHOWN_NAMES: Readonly<Record<string, string>> = {
   ref_latents_path: "ref_latents",
 };
 
-/** For each kind of song, its common fields and the parameters to test with it, by default all. */
+/** For each kind of song: the fields that all its requests have, and the parameters to test, by default all. */
 const KINDS: Record<string, { common: Fields; about?: RegExp }> = {
   "an instrumental of a turbo model without a language model": { common: {} },
   "a base model": {
@@ -176,7 +176,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
           VALUES[name] ?? (LATENTS.has(name) ? latents : /_path$/.test(name) ? source : SAMPLES[name]?.value);
         if (name in base || (/analysis|extract_codes/.test(name) && !("task_type" in common))) continue;
         const { print, warnings } = await make({ ...base, [name]: value });
-        // Language model steps report their own progress.
+        // A language model step warned that this parameter had no effect.
         if (warnings.some((line) => line.startsWith(`${name}: `))) continue;
         const hasEffect = print !== plain;
         const lines = warnings.filter((line) => namesIgnored(line).includes(SHOWN_NAMES[name] ?? name));

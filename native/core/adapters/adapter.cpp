@@ -124,7 +124,7 @@ void merge(const std::vector<Projection>& projections, const Weights& decoder,
     if (found == changes.end()) continue;
     const at::Tensor base = decoder.get(projection.name + ".weight", {projection.rows, depth});
     const at::Tensor weight = changed(base, found->second);
-    // LoKr files also contain modules that were not trained.
+    // LoKr files also contain untrained modules, which change nothing.
     if (!weight.equal(base)) merged.back() = weight;
   }
   const kernels::Matrix base = nn::Linear::read_weight(decoder, names, depth, rows);

@@ -12,9 +12,9 @@ namespace carillon {
 class Dit;
 class Weights;
 
-/// Added to a norm before dividing by it. LyCORIS adds the machine epsilon of the adapter's type: that of float32 in
-/// training, that of bfloat16 in programs that cast adapters before rendering. PEFT adds nothing; its value here, the
-/// smallest float, changes no norm except 0.
+/// Epsilon that DoRA adds to a norm before dividing by it. LyCORIS adds the machine epsilon of the adapter's dtype:
+/// float32 in training, bfloat16 in programs that cast adapters before rendering. PEFT adds nothing; kLoraNormEpsilon
+/// is the smallest normal float32, which only avoids a division by 0.
 constexpr double kLokrNormEpsilon = 1.1920928955078125e-07, kLokrNormEpsilonBfloat16 = 0.0078125,
                  kLoraNormEpsilon = 1.1754943508222875e-38;
 
@@ -26,7 +26,7 @@ struct AdapterTarget {
 
 std::vector<AdapterTarget> adapter_targets(const Dit& dit);
 
-/// A matrix of an adapter, whole or as a product; on the CPU in the type of its file.
+/// A matrix of an adapter, stored whole or as a product of two. On the CPU, in the dtype of its file.
 struct AdapterMatrix {
   at::Tensor left;   // [m, n], or [m, r] of a product
   at::Tensor right;  // [r, n] of a product, else undefined
@@ -59,8 +59,8 @@ struct AdapterModule {
   /// Change of `weight` [out, in] float32, before DoRA.
   at::Tensor delta(const at::Tensor& weight) const;
 
-  /// `weight` W [out, in] with the change: strength 0 returns W, 1 the weight as trained, others are linear between or
-  /// beyond these. float32 on the weight's device.
+  /// Applies the change to `weight` W [out, in]. Strength 0 returns W and 1 the trained weight; other values
+  /// interpolate or extrapolate linearly. float32 on the weight's device.
   at::Tensor adapt(const at::Tensor& weight, double strength) const;
 };
 
@@ -74,12 +74,15 @@ struct Adapter {
 };
 
 /// Reads an adapter for a DiT with these projections. Formats: LoRA of PEFT, ComfyUI, diffusers and kohya, LoKr of
-/// LyCORIS, both with or without DoRA; LoHa and IA3 of PEFT and LyCORIS. `path` is a .safetensors or .bin file, with or
-/// without adapter_config.json beside it, or a folder. A folder contains a PEFT adapter, itself or in `adapter/`; or
-/// lokr_weights.safetensors; or exactly one file of these types; or several, one of which has lokr_config in its
-/// metadata. Ranks come from tensor shapes. `dora_epsilon` is added to the norms of DoRA by LyCORIS. Throws
-/// kBadCheckpoint, which names file and tensor of a damaged adapter, the model or kind of a foreign file, or the paths
-/// that were tried.
+/// LyCORIS, both with or without DoRA; LoHa and IA3 of PEFT and LyCORIS. Ranks come from tensor shapes. `dora_epsilon`
+/// is the norm epsilon for DoRA by LyCORIS.
+///
+/// `path` is a .safetensors, .bin, .pt or .pth file, optionally with adapter_config.json beside it, or a folder. In a
+/// folder the first of these is read: a PEFT adapter in the folder or its `adapter/`, lokr_weights.safetensors, the
+/// only .safetensors file, the only .safetensors file with lokr_config in its metadata.
+///
+/// Throws kBadCheckpoint. The message names file and tensor of a damaged adapter, the model or kind of a foreign file,
+/// or the files that were looked for.
 Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& targets,
                      double dora_epsilon = kLokrNormEpsilon);
 
@@ -91,10 +94,10 @@ struct ActiveAdapter {
   bool operator==(const ActiveAdapter&) const = default;
 };
 
-/// Replaces the adapters of `dit` by these. A weight becomes W plus the sum of the changes that each adapter alone
-/// makes to W, in this order in float32 and rounded once to its type. W are the weights of `decoder`, from which `dit`
-/// was loaded; they never change. Unchanged weights have the same bytes and storage type as loaded. After a failure
-/// `dit` is the base model.
+/// Replaces the adapters merged into `dit` by `active`. Each weight becomes W plus the sum of the changes that each
+/// adapter alone makes to W. The sum is computed in float32, in the order of `active`, and rounded once to the dtype of
+/// W. W comes from `decoder`, the weights that `dit` was loaded from, which never change. Weights without a change keep
+/// the bytes and storage type as loaded. After a failure `dit` is the base model.
 void merge_adapters(Dit& dit, const Weights& decoder, const std::vector<ActiveAdapter>& active);
 
 // Formulas of training and merging for a weight W [out, in]. They use the dtype of their arguments (callers give
@@ -106,8 +109,8 @@ at::Tensor lokr_delta(const at::Tensor& w1, const at::Tensor& w2, double scale);
 /// Initial magnitudes of DoRA: the norms of the rows of W, [out, 1].
 at::Tensor row_norms(const at::Tensor& weight);
 
-/// DoRA: scales `changed`, W plus its delta, to norms `magnitude` of its rows ([out, 1]) or, as in LyCORIS before 3.2,
-/// of its columns ([1, in]).
+/// DoRA: scales the rows of `changed`, which is W plus its delta, to the norms `magnitude` [out, 1]. With `magnitude`
+/// [1, in], as in LyCORIS before 3.2, scales the columns instead.
 at::Tensor dora_weight(const at::Tensor& changed, const at::Tensor& magnitude, double norm_epsilon);
 
 /// Factors of a dimension, small <= large.
@@ -116,8 +119,8 @@ struct Split {
   bool operator==(const Split&) const = default;
 };
 
-/// Factors of `dimension` by the rule of LyCORIS: `factor` if it divides the dimension, else the largest divisor up to
-/// `factor`; a negative factor gives the factors nearest to a square.
+/// Splits `dimension` into two factors as LyCORIS does. One of them is `factor` if it divides the dimension, else the
+/// largest divisor up to `factor`. A negative `factor` gives the two factors that are nearest to each other.
 Split split_dimension(int64_t dimension, int64_t factor);
 
 /// Shapes of a LoKr adapter of a weight [out, in]. Its change is kron(w1, w2); each of w1 and w2 is whole, or a product
@@ -128,7 +131,8 @@ struct LokrShape {
 
   static LokrShape of(int64_t out, int64_t in, int64_t rank, int64_t factor, bool decompose_both);
 
-  /// Stored value of `alpha`: the rank if both factors are whole, so that the scale is 1.
+  /// Value of `alpha` to store in a file. It is the rank if `alpha` is 0 or both factors are whole, so that the scale
+  /// is 1.
   double effective_alpha(double alpha, int64_t rank) const;
 };
 

@@ -27,7 +27,7 @@ AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& targe
   return module;
 }
 
-/// alpha / rank; 1 without an alpha or with alpha 0, which means the rank in LyCORIS.
+/// alpha / rank. An alpha that is missing or 0 stands for the rank, as in LyCORIS, so the scale is 1.
 double lycoris_scale(std::optional<double> alpha, int64_t rank) {
   return !alpha || *alpha == 0 ? 1.0 : *alpha / static_cast<double>(rank);
 }

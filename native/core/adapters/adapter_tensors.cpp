@@ -22,7 +22,7 @@ constexpr std::pair<std::string_view, std::string_view> kParts[] = {
     {".hada_w2_b", "hada_w2_b"}, {".hada_t1", "hada_t1"},       {".hada_t2", "hada_t2"},
     {".ia3_l", "ia3_l"},         {".on_input", "on_input"}};
 
-/// LyCORIS names IA3 factors `.weight`, as any layer does; the flag beside them distinguishes them.
+/// LyCORIS names IA3 factors `.weight`, like the weight of any layer. The flag `.on_input` beside them identifies them.
 constexpr std::string_view kWeight = ".weight", kIa3Flag = ".on_input";
 
 /// Prefixes of part names that identify the kind of adapter.
@@ -36,7 +36,7 @@ constexpr std::pair<std::string_view, AdapterKind> kKinds[] = {{"lora_", Adapter
 constexpr std::string_view kPrefixes[] = {"base_model_model_", "diffusion_model_", "transformer_", "decoder_",
                                           "lycoris_",          "lora_unet_",       "model_"};
 
-/// The diffusers names of projections.
+/// Endings of projection names in diffusers, and in the original layout.
 constexpr std::pair<std::string_view, std::string_view> kEndings[] = {
     {"_to_q", "_q_proj"}, {"_to_k", "_k_proj"}, {"_to_v", "_v_proj"}, {"_to_out_0", "_o_proj"}};
 
@@ -174,7 +174,7 @@ at::Tensor ModuleTensors::magnitude(const std::string& part, const AdapterTarget
 
 at::Tensor ModuleTensors::gains(const std::string& part, const AdapterTarget& target) const {
   const at::Tensor stored = get(part).to(at::kFloat);
-  // Whether factors are for inputs or outputs follows from the shape in PEFT, from a flag in LyCORIS.
+  // The shape (PEFT) or a flag (LyCORIS) shows whether the factors are for inputs or outputs.
   const bool is_peft = part == "ia3_l";
   const bool on_input =
       is_peft ? stored.dim() == 2 && stored.size(0) == 1 && target.out != 1 : number("on_input") != 0.0;

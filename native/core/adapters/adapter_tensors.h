@@ -17,8 +17,8 @@ struct AdapterTensorName {
   std::string part;    // lora_A, lora_B, magnitude, alpha, dora_scale, lokr_w1, hada_w1_a, ...; one word per meaning
 };
 
-/// nullopt if a tensor of `file` is not part of an adapter. Suffixes `.weight`, `.NAME` and `.NAME.weight` (NAME is the
-/// adapter's name) are equivalent, as are lora_A and lora_down, lora_B and lora_up.
+/// Parses the name of a tensor of `file`; nullopt if the tensor is not part of an adapter. Suffixes `.weight`, `.NAME`
+/// and `.NAME.weight` (NAME is the adapter's name) are equivalent, as are lora_A and lora_down, lora_B and lora_up.
 std::optional<AdapterTensorName> parse_adapter_tensor(const TensorFile& file, const std::string& name);
 
 /// Finds the projection that a module name in an adapter file refers to. Names may have the prefixes of PEFT, ComfyUI,
@@ -34,8 +34,9 @@ class ProjectionIndex {
   std::map<std::string, AdapterTarget> by_flat_name_;
 };
 
-/// Tensors of one module of an adapter file, by part (AdapterTensorName::part). They are floating-point, finite and
-/// owned copies, so the file may be closed; otherwise throws kBadCheckpoint naming file and tensor.
+/// Tensors of one module of an adapter file, by part (AdapterTensorName::part). The getters return copies, so the
+/// tensors outlive the file. They throw kBadCheckpoint naming file and tensor if a tensor is not floating-point or not
+/// finite.
 class ModuleTensors {
  public:
   ModuleTensors(const TensorFile& file, std::string module) : file_(file), module_(std::move(module)) {}
@@ -54,8 +55,7 @@ class ModuleTensors {
   AdapterMatrix product(const std::string& left, const std::string& right) const;
   /// A factor of LoKr: `name` whole, or `name`_a times `name`_b.
   AdapterMatrix factor(const std::string& name) const;
-  /// A factor of LoHa, "1" or "2": hada_wN_a times hada_wN_b, or with a Tucker core the transpose of hada_wN_a times
-  /// hada_tN times hada_wN_b.
+  /// Factor N of LoHa, "1" or "2": hada_wN_a hada_wN_b, or hada_wN_a^T hada_tN hada_wN_b with a Tucker core hada_tN.
   AdapterMatrix hadamard_factor(const std::string& number) const;
   /// Norms of rows (stored as [out] or [out, 1]) as [out, 1], or of columns as [1, in].
   at::Tensor magnitude(const std::string& part, const AdapterTarget& target) const;

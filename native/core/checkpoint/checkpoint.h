@@ -19,14 +19,14 @@ class Weights;
 inline constexpr const char* kDiffusersParts[] = {"transformer", "condition_encoder", "audio_tokenizer",
                                                   "audio_token_detokenizer"};
 
-/// Tensors of one model by canonical name: the name in the original ACE-Step layout
-/// (`decoder.layers.0.self_attn.q_proj.weight`), for language models without the leading `model.`.
+/// Tensors of one model by canonical name. That is the name in the original ACE-Step layout
+/// (`decoder.layers.0.self_attn.q_proj.weight`) or, for language models, the name without the leading `model.`.
 ///
-/// In a directory it reads the first of these that exists: model.safetensors, model.safetensors.index.json,
+/// A directory is searched for the first of these: model.safetensors, model.safetensors.index.json,
 /// diffusion_pytorch_model.safetensors or its index, one .gguf file, the sub-folders of the diffusers layout
-/// (transformer, condition_encoder, audio_tokenizer, audio_token_detokenizer). Names of the diffusers layout are
-/// converted, as are those of an autoencoder by stable-audio-tools, which ComfyUI keeps. Files are mapped once and stay
-/// mapped as long as a tensor uses them. Copies of a Checkpoint share their state.
+/// (transformer, condition_encoder, audio_tokenizer, audio_token_detokenizer). Tensor names of the diffusers layout are
+/// converted, and so are the autoencoder names of stable-audio-tools, which ComfyUI files use. Files are mapped once
+/// and stay mapped as long as a tensor uses them. Copies of a Checkpoint share their state.
 class Checkpoint {
  public:
   /// Throws kBadCheckpoint if weights are missing, a shard is missing or damaged, or an indexed tensor is absent.
@@ -48,7 +48,7 @@ class Checkpoint {
   std::shared_ptr<State> state_;
 };
 
-/// Tensors below a prefix on a placement, for a module's `load`. Cheap to copy.
+/// Tensors whose names start with a prefix, for a module's `load`. Reads them to a placement. Cheap to copy.
 class Weights {
  public:
   /// The tensors below `name.`.
@@ -57,9 +57,9 @@ class Weights {
   Weights as(at::ScalarType dtype) const;
   /// The same tensors with 8-bit instead of 4-bit codes, for tables whose rounding affects every token.
   Weights finer() const;
-  /// The same tensors for a language model. A decoding step reads every weight for few rows, which is up to 1.6 times
-  /// slower from 4 KiB pages, as many file systems map, than from huge pages, as new memory has. So fused projections are
-  /// copied to new memory.
+  /// The same tensors for a language model. Fused projections are copied to new memory, which has huge pages, whereas
+  /// many file systems map 4 KiB pages. A decoding step reads every weight for only a few rows, which is up to 1.6
+  /// times slower from 4 KiB pages.
   Weights for_decoding() const;
   bool copies_fused() const { return copies_fused_; }
   bool has(const std::string& name) const;

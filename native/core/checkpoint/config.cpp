@@ -239,8 +239,8 @@ VaeConfig VaeConfig::read(const ModelSource& source) {
     out.oscillators.floor = oscillators.get_double("floor", 3e-4);
     out.oscillators.subtracted = oscillators.get_double("subtracted", 0);
     out.oscillators.loudest = oscillators.get_double("loudest", 2.3);
-    file.require(out.oscillators.floor > 0, "floor of oscillators is not positive");
-    file.require(out.oscillators.subtracted >= 0, "subtracted of oscillators is negative");
+    file.require(out.oscillators.floor > 0, "oscillators.floor is not positive");
+    file.require(out.oscillators.subtracted >= 0, "oscillators.subtracted is negative");
     const size_t count = out.oscillators.mean.size();
     file.require(count == out.oscillators.deviation.size() &&
                      count <= static_cast<size_t>(out.decoder_input_channels),

@@ -34,8 +34,8 @@ struct DitConfig {
   bool is_lego_sft;       // captions have three parts: song, stem, mask
   double timestep_mu;     // logit-normal distribution of training timesteps: mean
   double timestep_sigma;  // standard deviation of that distribution
-  /// Cross-attention heads that follow the lyrics as they are sung, by layer (`lyric_alignment_layers_config`); empty
-  /// if none are known.
+  /// Cross-attention heads whose attention follows the sung lyrics, sorted by layer (`lyric_alignment_layers_config`).
+  /// Empty if none are known.
   std::vector<AttentionHead> lyric_heads;
 
   // condition encoder, audio tokenizer, detokenizer
@@ -46,8 +46,8 @@ struct DitConfig {
   int64_t text_hidden_dim;
   int64_t timbre_hidden_dim;
   int64_t timbre_fix_frame;
-  /// True for the XL family, whose config has encoder_hidden_size: the timbre encoder prepends special_token and pools
-  /// there; otherwise it pools the first frame.
+  /// True for the XL family, whose config has encoder_hidden_size. Its timbre encoder prepends special_token and
+  /// returns the output at that token; other families return the output at the first frame.
   bool timbre_prepends_special_token;
   int64_t num_lyric_encoder_hidden_layers;
   int64_t num_timbre_encoder_hidden_layers;
@@ -63,8 +63,9 @@ struct DitConfig {
   int64_t sliding_window;  // in tokens; 0: all layers have full attention
   std::vector<bool> layer_slides;  // per layer: has a sliding window
 
-  /// Whether windows limit only how far attention looks back: all later tokens are visible. Set only for the goldens of
-  /// a fork of the reference whose base models do this; published models have two-sided windows (false).
+  /// Whether windows only limit how far attention looks back, so that all later tokens are visible. Published models
+  /// have two-sided windows (false). Parity tests set it, because a fork of the reference computed their goldens of
+  /// base models this way.
   bool one_sided_windows = false;
 
   /// Attention window of layer `index` of any stack (DiT or encoder): |i - j| <= window, 0 for full attention.
@@ -90,13 +91,13 @@ struct VaeConfig {
   struct Oscillators {
     std::vector<double> mean, deviation;  // of each channel's log amplitude
     double floor = 0;       // amplitude that the encoder adds to every semitone
-    double subtracted = 0;  // amplitude that playing subtracts: silence and errors around the floor must not sound
-    double loudest = 0;     // upper limit of played channel values: one wrong latent would drown out a song
+    double subtracted = 0;  // subtracted in playback, so that silence and errors near the floor are inaudible
+    double loudest = 0;     // upper limit of channel values in playback, as one wrong latent would drown out a song
   };
   Oscillators oscillators;
 
-  /// For carillon-nano: an encoder without a network (vae/spectral_encoder.h). Its channels follow those of the
-  /// oscillators. nullopt without `spectral_encoder` in the file.
+  /// For carillon-nano: an encoder that uses formulas instead of a network (vae/spectral_encoder.h). Its latent
+  /// channels come after those of the oscillators. nullopt without `spectral_encoder` in the file.
   struct SpectralEncoder {
     int64_t clock_channels, timbre_channels, pitch_classes;
   };

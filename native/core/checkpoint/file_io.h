@@ -24,8 +24,8 @@ class MappedFile {
   size_t size_;
 };
 
-/// Writes a file atomically: temporary file, fsync, rename. Throws kStorage with path and reason of the system; the old
-/// file then stays.
+/// Writes a file atomically: temporary file, fsync, rename. On failure throws kStorage with the path and the system's
+/// error message, and leaves an existing file unchanged.
 class AtomicFile {
  public:
   /// The folder of `path` must exist.

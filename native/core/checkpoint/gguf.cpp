@@ -133,7 +133,7 @@ void read_q6_k(const uint8_t* block, float* out) {
   }
 }
 
-/// Codes of one block of Q4_0, Q8_0 or Q4_K in their order, and the scales of kernels::Matrix.
+/// Reads the codes of one block of Q4_0, Q8_0 or Q4_K in order, and their scales as kernels::Matrix stores them.
 void read_codes(uint32_t type, const uint8_t* block, uint8_t* codes, c10::Half* scales) {
   if (type == kQ8_0) {
     std::memcpy(scales, block, sizeof *scales);

@@ -110,7 +110,7 @@ at::Tensor Safetensors::tensor(const std::string& name) const {
   const auto dtype = static_cast<at::ScalarType>(found.type);
   const auto options = at::TensorOptions().dtype(dtype);
   if (reinterpret_cast<uintptr_t>(data) % c10::elementSize(dtype) != 0) {
-    // Files may be unaligned, elements must not be.
+    // Tensors in a file may be unaligned, but libtorch needs aligned elements.
     at::Tensor aligned = at::empty(found.shape, options);
     // memcpy does not accept the null pointer of an empty tensor.
     if (found.size > 0) std::memcpy(aligned.data_ptr(), data, found.size);

@@ -31,7 +31,7 @@ class TensorFile {
   /// A CPU tensor: a view of the mapped file unless its type must be converted. The view keeps the file mapped and must
   /// not be written to (a write faults). Throws kBadCheckpoint if there is no tensor of that name.
   virtual at::Tensor tensor(const std::string& name) const = 0;
-  /// The codes of a quantized matrix, with the stored or more bits; nullopt if it is stored as floating point.
+  /// The codes of a quantized matrix, with at least as many bits as stored; nullopt if it is stored as floating point.
   virtual std::optional<kernels::Matrix> codes(const std::string&) const { return std::nullopt; }
   /// Whether the format drops leading dimensions of 1.
   virtual bool drops_leading_ones() const { return false; }
@@ -64,13 +64,13 @@ class Safetensors : public TensorFile {
   void read_header();
 };
 
-/// Writes a .safetensors file atomically: offsets without gaps, every element aligned, tensors of any device and
-/// layout. Throws kStorage naming the path if writing fails.
+/// Writes a .safetensors file atomically, without gaps between tensors and with aligned elements. The tensors may be on
+/// any device and have any layout. Throws kStorage naming the path if writing fails.
 void save_safetensors(const std::string& path, const std::map<std::string, at::Tensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 
-/// A GGUF file (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), as acestep.cpp publishes the models: the
-/// original tensor names, in F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K.
+/// A GGUF file (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), as published by acestep.cpp: with original
+/// tensor names, in the types F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K.
 class Gguf : public TensorFile {
  public:
   static Gguf open(const std::string& path);

@@ -14,8 +14,9 @@ std::string canonical_name_from_diffusers(const std::string& part, const std::st
 /// A tensor that identifies an autoencoder in the layout of stable-audio-tools.
 inline constexpr const char* kStableAudioSign = "decoder.layers.1.layers.0.alpha";
 
-/// Converts a name by stable-audio-tools, which numbers the layers of an Oobleck autoencoder: a convolution, blocks, a
-/// snake and a convolution. A block has three units before (encoder) or after (decoder) its snake and resampling.
+/// Converts a name of stable-audio-tools, which numbers the layers of an Oobleck autoencoder: a convolution, blocks, a
+/// snake and a convolution. Within a block, the three residual units come before (encoder) or after (decoder) the snake
+/// and the resampling convolution.
 std::string canonical_name_from_stable_audio(const std::string& name);
 
 }  // namespace carillon

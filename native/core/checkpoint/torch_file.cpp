@@ -160,7 +160,8 @@ at::Tensor TorchFile::tensor(const std::string& key) const {
   if (extent < 0 || extent > stored || count < 0 || count > stored) {
     bad("key '" + key + "' is empty or exceeds its storage of " + std::to_string(stored) + " elements");
   }
-  // Copied, because files may be unaligned; only the range of the view, as thousands may share a storage.
+  // Copies, because files may be unaligned. Copies only the range of the view, because thousands of views may share a
+  // storage.
   const bool is_bool = storage.dtype == at::kBool;
   const at::Tensor flat = at::empty({extent - offset}, is_bool ? at::kByte : storage.dtype);
   std::memcpy(flat.data_ptr(), bytes.data() + static_cast<size_t>(offset) * element_size, flat.nbytes());

@@ -40,7 +40,7 @@ class TorchFile : public TensorFile {
   /// A contiguous copy in the stored dtype. Throws kBadCheckpoint if the key is missing, is not a tensor or exceeds its
   /// storage.
   at::Tensor tensor(const std::string& key) const override;
-  /// Scalars and texts of the dictionary at `key`, other types omitted; empty if there is none.
+  /// Scalars and strings of the dictionary at `key`, without values of other types. Empty if there is no dictionary.
   TorchNotes notes(const std::string& key) const;
 
  private:
@@ -53,10 +53,11 @@ class TorchFile : public TensorFile {
   PickleValue::Dictionary values_;
 };
 
-/// Writes tensors in order, and a dictionary of notes. Python's `torch.load(weights_only=True)` reads the file, and so
-/// do simpler loaders, because opcodes are basic and entries are aligned to 64 bytes for mapping. Tensors keep their
-/// dtypes and become contiguous. An existing file is replaced once the new one is complete. Throws kBadArgument for an
-/// integer beyond 32 bits, which old loaders reject, or a file beyond 4 GiB; kStorage if writing fails.
+/// Writes tensors in order, and the dictionary `notes` at `notes_key`. Python's `torch.load(weights_only=True)` reads
+/// the file. Simpler loaders also read it, because it uses basic opcodes only and aligns entries to 64 bytes for
+/// mapping. Tensors keep their dtypes and become contiguous. An existing file is replaced once the new one is complete.
+/// Throws kBadArgument for an integer beyond 32 bits, which old loaders reject, or a file beyond 4 GiB; kStorage if
+/// writing fails.
 void write_torch_file(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
                       const std::string& notes_key, const TorchNotes& notes);
 

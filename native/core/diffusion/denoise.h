@@ -18,8 +18,8 @@ namespace carillon {
 struct Repaint {
   at::Tensor mask;   // [B, T] bool, true inside the window
   at::Tensor clean;  // [B, T, C] float32, latents of the whole source
-  /// Share of the steps, counted from the first, after which the outside is reset to the source at the noise level of
-  /// the step. Turbo models skip this after the last step.
+  /// Share of the steps, counted from the first. After each of these steps the state outside the window is reset to the
+  /// source, with noise for the time that the step reached. Turbo models skip the reset after the last step.
   double injection_ratio = 0;
   /// Length of the cross-fade outside each edge of the window, applied to the finished latents; 0: none.
   int64_t crossfade_frames = 0;
@@ -49,16 +49,16 @@ struct Denoise {
   double cover_noise_strength;  // 0 .. 1; above 0: denoising starts near the source
 };
 
-/// Classifier-free guidance. Turbo models were distilled with guidance and ignore these values. Steps outside the
-/// interval compute only the conditional half.
+/// Classifier-free guidance. Turbo models ignore these values, because they were distilled with guidance. Steps outside
+/// the interval are not guided and evaluate the model with the conditions only.
 struct Guidance {
   double scale;                         // at or below 1: off
   bool by_angle;                        // angle-based (ADG), else projected (APG)
   double interval_start, interval_end;  // flow times, both inclusive
 };
 
-/// Flow times of a run. Turbo models use the shift-3 formula with any number of steps, and snap custom times to those
-/// of their distillation. Other models use the shift, and custom times unchanged. Throws kBadArgument.
+/// Flow times of a run. Turbo models use turbo_schedule, or snap_to_turbo_times for custom times. Other models use
+/// `denoise.shift`, or the custom times unchanged. Throws kBadArgument.
 Schedule schedule_of(const Denoise& denoise, bool is_turbo);
 
 /// Inputs of the model besides its state.
@@ -74,17 +74,17 @@ struct DenoiseJob {
   at::Tensor null_condition;  // [1, 1, E]; read only if guidance is on
   Denoise denoise;
   Guidance guidance;
-  /// Conditions of the steps beyond denoise.cover_strength; required if that is below 1.
+  /// Conditions of the steps after the share denoise.cover_strength; required if that is below 1.
   std::optional<Conditions> conditions_after_cover;
-  /// Latents [B, T, C] of the source. If denoise.cover_noise_strength is above 0, the run starts from them with noise,
-  /// at the time of the schedule nearest to 1 - cover_noise_strength.
+  /// Latents [B, T, C] of the source. If denoise.cover_noise_strength is above 0, the run starts from these latents
+  /// mixed with noise, at the scheduled time nearest to 1 - cover_noise_strength.
   at::Tensor cover_source;
   std::optional<Repaint> repaint;
 };
 
-/// Denoises noise to latents [B, T, C] float32. The state stays float32 between steps; only the model's input and
-/// output have its type. Reports Stage::kDenoise after each step and checks for cancellation.
-/// Throws kNotFinite if a state is not finite or the result is all zero.
+/// Denoises noise to latents [B, T, C] float32. The state stays float32 between steps; only input and output of the
+/// model have the model's dtype. Reports Stage::kDenoise after each step and checks for cancellation. Throws kNotFinite
+/// if a state is not finite or the result is all zero.
 at::Tensor denoise(const Dit& dit, const DenoiseJob& job, Noise& noise, const Control& control);
 
 }  // namespace carillon

@@ -18,7 +18,8 @@ double next_time(const Schedule& schedule, size_t step);
 /// Throws kBadArgument for steps < 1 or a shift that is not a positive number.
 Schedule shifted_schedule(int steps, double shift);
 
-/// Schedule of turbo checkpoints: the shift-3 formula with any number of steps. They were distilled with 8.
+/// Schedule of turbo checkpoints: shifted_schedule with shift 3. They were distilled with 8 steps, but `steps` may be
+/// any number.
 Schedule turbo_schedule(int steps);
 
 /// The 8-step table that turbo checkpoints were distilled on, with the shift rounded to 1, 2 or 3 (ties round down).
@@ -29,11 +30,11 @@ Schedule turbo_table(double shift);
 /// first invalid value, or if none is left.
 Schedule custom_schedule(const std::vector<double>& timesteps);
 
-/// Replaces each of the first 20 times by the nearest time of the turbo tables (ties round up), because distilled
-/// models only support those. Zeros at the end are dropped.
+/// Replaces each time by the nearest time of the turbo tables (ties round up), because distilled models only support
+/// those. Zeros at the end and times after the first 20 are dropped.
 Schedule snap_to_turbo_times(const std::vector<double>& timesteps);
 
-/// Index of the evaluation nearest to `time`; the earlier one of a tie.
+/// Index of the scheduled time nearest to `time`; of two equally near ones the earlier.
 size_t nearest_step(const Schedule& schedule, double time);
 
 /// Flow matching (Lipman et al., 2023): the state on the straight line between data (time 0) and noise (time 1).
@@ -49,7 +50,7 @@ struct FlowMatchingBatch {
   at::Tensor encoder_mask = {};  // [B, L] bool, false for padding; undefined: no padding
 };
 
-/// The plain LayerRunner: returns layer(x).
+/// The default LayerRunner: returns layer(x).
 at::Tensor run_layer(const LayerFunction& layer, const at::Tensor& x);
 
 /// Training loss, a float32 scalar: mean squared error between the velocity that the model predicts at `times` and

@@ -9,8 +9,8 @@
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
 
-// Uses no libm function except sqrt, because their last bits differ between machines. For the same reason this library
-// is compiled without contraction (fused a * b + c).
+// Uses no libm function except sqrt, because the last bits of the others differ between machines. For the same reason
+// this library is compiled without contraction (fused a * b + c).
 
 namespace carillon {
 namespace {
@@ -31,7 +31,8 @@ Block philox(uint64_t seed, uint64_t subsequence, uint64_t offset) {
   return x;
 }
 
-/// ln u of a normal float in (0, 1]: 2 atanh((m - 1) / (m + 1)) of its mantissa m within [1/sqrt 2, sqrt 2).
+/// ln u for a normal float u in (0, 1]. The logarithm of its mantissa m, within [1/sqrt 2, sqrt 2), is 2 atanh((m - 1)
+/// / (m + 1)).
 double natural_log(float u) {
   constexpr double kLn2 = 0.6931471805599453, kRootHalf = 0.7071067811865476;
   int exponent;
@@ -46,7 +47,8 @@ double natural_log(float u) {
   return exponent * kLn2 + 2.0 * ratio * series;
 }
 
-/// sin v for 0 <= v <= 2 pi (1 + 1e-7). Subtracts the nearest multiple of pi / 2; Taylor's series of the rest.
+/// sin v for 0 <= v <= 2 pi (1 + 1e-7). Subtracts the nearest multiple of pi / 2 and uses the Taylor series of the
+/// remainder.
 double sine(float v) {
   constexpr double kHalfPi = 1.5707963267341256, kHalfPiRest = 6.077100506506192e-11, kPerHalfPi = 0.6366197723675814;
   const int quarter = static_cast<int>(v * kPerHalfPi + 0.5);

@@ -13,8 +13,9 @@ class PhiloxStream {
   explicit PhiloxStream(uint64_t seed) : seed_(seed) {}
 
   /// Standard normal numbers, float32 on the CPU. The first call equals `torch.randn(shape,
-  /// generator=torch.Generator("cuda").manual_seed(seed))` up to the rounding of the GPU, later calls equal later
-  /// draws. Element k in row-major order has subsequence k, even for sizes at which a GPU reuses threads.
+  /// generator=torch.Generator("cuda").manual_seed(seed))` up to the rounding of the GPU, and later calls equal later
+  /// draws from that generator. Element k in row-major order always uses Philox subsequence k, also for large sizes,
+  /// for which torch reuses GPU threads.
   at::Tensor normal(at::IntArrayRef shape);
 
   /// A number in (0, 1) from 32 random bits.

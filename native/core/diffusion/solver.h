@@ -9,17 +9,17 @@ namespace carillon {
 /// Solver of the flow ODE or SDE; each is in a file solver_*.cpp.
 enum class InferMethod { kOde, kSde, kHeun, kDpm3m, kStork4 };
 
-/// A step from flow time `time` down to `next`, which is 0 in the last step. The sde of the reference uses
-/// 1 - (k + 1) / N as `next` on base models, regardless of the shift.
+/// A step from flow time `time` down to `next`, which is 0 in the last step. Unlike this engine, the reference's SDE
+/// solver uses 1 - (k + 1) / N as `next` on base models, regardless of the shift.
 struct SolverStep {
   double time, next;
-  /// Evaluates the velocity of a state at `next`, which must be above 0. Overwrites earlier velocities.
+  /// Evaluates the model at time `next`, which must be above 0. The result overwrites the memory of earlier velocities.
   std::function<at::Tensor(const at::Tensor& state)> velocity_at_next;
   /// Fresh noise in the shape of the state.
   std::function<at::Tensor()> noise;
 };
 
-/// One run of a solver, which may keep earlier velocities.
+/// A solver for one run. It may store velocities of earlier steps.
 class Solver {
  public:
   virtual ~Solver() = default;

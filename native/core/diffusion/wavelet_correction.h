@@ -6,8 +6,9 @@ namespace carillon {
 /// Bands of the state that a wavelet correction changes; kPixel: all frequencies, without a wavelet.
 enum class WaveletBand { kLow, kHigh, kDouble, kPixel };
 
-/// Correction of a step in the wavelet domain (DCW): moves the state away from the data that the step predicted, by
-/// `time * low` in the low band and `(1 - time) * high` in the high band of a one-level Haar transform over time.
+/// Correction of a step in the wavelet domain (DCW): moves the state away from the data that the step predicted. In a
+/// one-level Haar transform over time, the difference is scaled by `time * low` in the low band and by `(1 - time) *
+/// high` in the high band.
 struct WaveletCorrection {
   WaveletBand band;
   double low, high;

@@ -33,7 +33,7 @@ struct AceStep {
   static AceStep load(const ModelSource& source, const DitConfig& config, const Placement& placement,
                       const Control& control);
 
-  /// First `frames` frames of the silence table. Throws kBadArgument beyond the table.
+  /// First `frames` frames of the silence table. Throws kBadArgument if the table is shorter.
   at::Tensor silence_of(int64_t frames) const;
   int64_t max_frames() const { return silence.size(1); }
 };

@@ -12,8 +12,8 @@
 namespace carillon {
 
 /// Finite scalar quantisation (Mentzer et al., 2023) with the symmetric soft clamp of the reference tokenizer:
-/// dimension d has levels[d] evenly spaced values in [-1, 1], an index counts them with dimension 0 fastest.
-/// Always computed in float32.
+/// dimension d has levels[d] evenly spaced values in [-1, 1]. An index numbers the combinations, with dimension 0
+/// varying fastest. Always computed in float32.
 class Fsq {
  public:
   /// Throws kBadArgument unless every level is at least 2.
@@ -51,7 +51,7 @@ class AudioTokenizer {
   /// with the first frames of `silence` [1, F, C].
   Tokens tokenize(const at::Tensor& latents, const at::Tensor& silence) const;
 
-  /// Indices [B, N] int64 -> [B, N, E] in the model's dtype. Throws kBadArgument outside the codebook.
+  /// Indices [B, N] int64 -> [B, N, E] in the model's dtype. Throws kBadArgument for an index outside the codebook.
   at::Tensor embed(const at::Tensor& indices) const;
 
   int64_t codebook_size() const { return fsq_.codebook_size(); }

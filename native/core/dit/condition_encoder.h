@@ -9,8 +9,8 @@
 
 namespace carillon {
 
-/// The transformer inside the lyric encoder, the timbre encoder, the audio tokenizer and the detokenizer:
-/// bidirectional pre-norm layers of the encoder's width, with windows by `layer_types`, then a norm.
+/// The transformer inside the lyric encoder, the timbre encoder, the audio tokenizer and the detokenizer: bidirectional
+/// pre-norm layers of the encoder's width, with attention windows by `layer_types`, followed by a norm.
 struct EncoderStack {
   std::vector<nn::EncoderLayer> layers;
   std::vector<int64_t> windows;  // per layer; 0: full attention

@@ -13,7 +13,8 @@
 
 namespace carillon {
 
-/// Shifts, scales and gates for N flow times. Scales are stored as 1 + scale. Float32 for any type of the model.
+/// Shifts, scales and gates for N flow times. Scales are stored as 1 + scale. Sums are computed in float32, then
+/// rounded to the model's dtype.
 struct Modulation {
   at::Tensor layers;  // [layers, N, 6, H]: shift, scale, gate of attention, then of the MLP
   at::Tensor output;  // [N, 2, H]: shift, scale
@@ -37,8 +38,9 @@ struct CrossCache {
   std::vector<Layer> layers;
 };
 
-/// A layer as a function of its input. A LayerRunner calls it directly or, to save memory, again in the backward pass.
-/// Apart from its input a layer depends only on leaves of the graph, so gradients can be taken layer by layer.
+/// A layer as a function of its input. A LayerRunner calls it once or, to save memory, again in the backward pass.
+/// Apart from its input, a layer depends only on leaves of the autograd graph, so gradients can be computed layer by
+/// layer.
 using LayerFunction = std::function<at::Tensor(const at::Tensor&)>;
 using LayerRunner = std::function<at::Tensor(const LayerFunction& layer, const at::Tensor& x)>;
 
@@ -60,7 +62,8 @@ struct DitLayer {
                         const CrossCache::Layer& cross) const;
 };
 
-/// A dense projection of the checkpoint: a range of rows of a Linear. The name is relative to the decoder.
+/// A dense projection of the checkpoint: a range of rows of a Linear, which may fuse several projections. The name is
+/// relative to the decoder.
 struct Projection {
   std::string name;  // for example layers.0.self_attn.q_proj
   nn::Linear* linear;
@@ -85,33 +88,34 @@ class Dit {
   bool is_turbo() const { return is_turbo_; }
   int64_t latent_channels() const { return latent_channels_; }
 
-  /// Modulation at `times` [N] float32 with r = t, as always in inference; the second time embedding is then constant.
+  /// Modulation at `times` [N] float32 where the second time r of mean flow equals t, as always in inference. The
+  /// second time embedding is then constant.
   Modulation modulate(const at::Tensor& times) const;
-  /// Modulation with `reference_times` [N], the r of mean flow.
+  /// Modulation with `reference_times` [N], the second time r of mean flow.
   Modulation modulate(const at::Tensor& times, const at::Tensor& reference_times) const;
 
   /// context [B, T, context channels]: source latents, then the chunk mask.
   ContextTokens embed_context(const at::Tensor& context) const;
 
-  /// Keys and values of encoder states [B, L, E]; with `null_condition` [1, 1, E] also the output of an unconditional
-  /// row: all its keys are equal, so attention over them is one constant vector. `encoder_mask` [B, L] bool hides
+  /// Keys and values of encoder states [B, L, E]. With `null_condition` [1, 1, E] also computes the attention output of
+  /// unconditional rows, which is a constant vector because all their keys are equal. `encoder_mask` [B, L] bool hides
   /// padding; undefined hides nothing, as in the reference.
   CrossCache attend_to(const at::Tensor& encoder_states, const at::Tensor& null_condition = {},
                        const at::Tensor& encoder_mask = {}) const;
 
-  /// state [B, T, C], context of the same rows, modulation of 1 or B times -> velocity [B, T, C].
-  /// The first rows read the R rows of `cross`; rows beyond R are unconditional.
+  /// state [B, T, C], context of the same rows, modulation of 1 or B times -> velocity [B, T, C]. The first R rows
+  /// attend to the R rows of `cross`; further rows are unconditional.
   at::Tensor velocity(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
                       const CrossCache& cross) const;
 
-  /// Calls back with the cross-attention weights [B, S, L] of each of `heads`, which are ascending by layer, during the
-  /// same forward pass. Layers after the last of them are not run.
+  /// Runs a forward pass and calls `on_weights` with the cross-attention weights [B, S, L] of each of `heads`, which
+  /// must be sorted by layer. Layers after the last of these heads are not run.
   void visit_attention(const std::vector<AttentionHead>& heads, const at::Tensor& state, const ContextTokens& context,
              const Modulation& modulation, const CrossCache& cross,
              const std::function<void(const at::Tensor& weights)>& on_weights) const;
 
-  /// Velocity for training an adapter of the attention. `run` runs each layer, which also computes the keys and values
-  /// of the encoder states [B, L, E]. `encoder_mask` as in attend_to.
+  /// Velocity for training an adapter of the attention. `run` runs each layer. A layer computes the keys and values of
+  /// the encoder states [B, L, E] itself, because they depend on the adapter. `encoder_mask` as in attend_to.
   at::Tensor velocity_by_layer(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
                                const at::Tensor& encoder_states, const at::Tensor& encoder_mask,
                                const LayerRunner& run) const;

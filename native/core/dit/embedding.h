@@ -8,8 +8,8 @@
 namespace carillon {
 
 /// Turns latent frames into DiT tokens, one per patch of frames. The checkpoint's strided convolution over [context |
-/// state] channels is split into two linear layers. A token is embed_context + embed_state; the context part is the same
-/// in all steps. Lengths are padded with zero frames to a multiple of the patch.
+/// state] channels is split into two linear layers: a token is embed_context + embed_state. The context part is the
+/// same in all steps. Inputs are padded with zero frames to a multiple of the patch.
 struct PatchEmbedding {
   int64_t patch_size = 0;
   nn::Linear context;  // [H, patch * context channels], with bias

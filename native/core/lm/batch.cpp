@@ -80,7 +80,7 @@ std::shared_ptr<LanguageRequest> Batch::next_request() {
   return queue_.take([this](const LanguageRequest& request) { return can_join(request); });
 }
 
-/// Chooses the first token of each row of a request.
+/// Adds a request to the batch: feeds its prompts and chooses the first token of each of its rows.
 void Batch::admit(std::shared_ptr<LanguageRequest> request) {
   Member& member = members_.emplace_back(Member{std::move(request), {}});
   try {
@@ -241,8 +241,7 @@ bool Batch::run_ahead() {
   return true;
 }
 
-/// Appends one id to each unfinished row. A request with a negative id, which stands for logits that are not finite,
-/// fails.
+/// Appends one id to each unfinished row. A negative id stands for logits that are not finite; its request fails.
 void Batch::take(const std::vector<int64_t>& ids, KvCache& cache) {
   std::set<Member*> broken;
   for (Row* row : rows_) {
@@ -286,7 +285,7 @@ Batch::Member& Batch::member_of(const Row& row) {
   });
 }
 
-/// Reports progress. Finished and cancelled requests leave.
+/// Reports progress, and removes finished and cancelled requests.
 void Batch::settle() {
   for (auto next = members_.begin(); next != members_.end();) {
     Member& member = *next++;

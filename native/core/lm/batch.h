@@ -12,7 +12,7 @@
 
 namespace carillon {
 
-/// Sizes of a batch. The decoder has `songs` rows, followed by as many unconditional rows with guidance.
+/// Sizes of a batch. The decoder has `songs` rows and, with guidance, as many unconditional rows after them.
 struct BatchLimits {
   int64_t songs;
   int64_t row_tokens;      // maximum tokens of a row of the decoder
@@ -27,7 +27,8 @@ class Batch {
   Batch(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& options,
         BatchLimits limits, RequestQueue& queue);
 
-  /// Runs `first`, which has passed check_jobs, and all requests of the queue that can join it until none is left.
+  /// Runs `first`, which must have passed check_jobs, and requests of the queue that can join. Returns when all of them
+  /// are finished.
   void run(std::shared_ptr<LanguageRequest> first);
 
  private:

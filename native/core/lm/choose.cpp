@@ -33,8 +33,8 @@ void TokenChooser::choose(const Hidden& hidden) {
   for (const auto& [window, lines] : by_window(hidden)) choose_within(window, hidden.of(lines));
 }
 
-/// Hidden states grouped by the range of token ids that may follow them: only these logits are computed. On a GPU one
-/// range for all is faster.
+/// Groups hidden states by the range of token ids that may follow, because only the logits of that range are computed.
+/// On a GPU one range for all is faster.
 std::map<TokenChooser::Window, std::vector<int64_t>> TokenChooser::by_window(const Hidden& hidden) const {
   std::map<Window, std::vector<int64_t>> groups;
   for (size_t line = 0; line < hidden.rows.size(); ++line) {
@@ -120,8 +120,8 @@ std::vector<int64_t> TokenChooser::sample(const at::Tensor& scores, const std::v
   return columns;
 }
 
-/// On the CPU row by row, because libtorch rounds exponentials differently at the ends of its work ranges, which
-/// depend on the number of rows.
+/// Computes row by row on the CPU, because libtorch rounds exponentials differently at the ends of its work ranges,
+/// which depend on the number of rows.
 at::Tensor TokenChooser::weights_of(const at::Tensor& scores) const {
   const auto weigh = [&](const at::Tensor& rows) {
     return candidate_weights(rows, options_.temperature, options_.top_k, options_.min_p);

@@ -24,7 +24,7 @@ struct Row {
   size_t unfed() const { return cursor.ids().size() - fed; }
 };
 
-/// Last hidden states of rows that choose next; unconditional ones only with guidance.
+/// Hidden states at the last token of rows that choose their next token. Unconditional states exist only with guidance.
 struct Hidden {
   std::vector<Row*> rows;
   at::Tensor conditional, unconditional;  // [rows.size(), H]
@@ -33,7 +33,7 @@ struct Hidden {
   Hidden of(const std::vector<int64_t>& lines) const;
 };
 
-/// Logits of a window of ids, one line per row of Hidden.
+/// Logits of a range of token ids, one line per row of Hidden.
 struct Logits {
   int64_t first;
   at::Tensor conditional, unconditional;  // float32 [n, window]
@@ -42,11 +42,12 @@ struct Logits {
 /// Chooses the next token of each row from hidden states. The constructor's arguments must outlive the chooser.
 class TokenChooser {
  public:
-  /// `options`: a job whose stage and sampling options hold for all rows.
+  /// `options`: a job whose stage and sampling options apply to all rows.
   TokenChooser(Decoder& decoder, const Vocabulary& vocabulary, const LanguageJob& options)
       : decoder_(decoder), vocabulary_(vocabulary), options_(options), guided_(options.cfg_scale > 1.0) {}
 
-  /// Appends the next id to each row, or decides its boundary. Throws kNotFinite.
+  /// Appends the next id to each row. At a boundary (program.h) first decides whether the pattern continues. Throws
+  /// kNotFinite.
   void choose(const Hidden& hidden);
 
  private:

@@ -34,8 +34,8 @@ class CausalDecoder : public Decoder {
  private:
   bool is_on_gpu() const { return model_.placement().device.is_cuda(); }
 
-  /// Feeds one id to each of `rows`, by a graph from the second call on. The graph also feeds id 0 to the other rows,
-  /// at the position that their next id will overwrite.
+  /// Feeds one id to each of `rows`; from the second call on it replays a graph. Other rows of the cache get id 0, at
+  /// the position that their next id will overwrite.
   at::Tensor step(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) {
     const at::AutoDispatchBelowADInplaceOrView inference;
     const at::Device device = model_.placement().device;

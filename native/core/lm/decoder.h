@@ -9,7 +9,8 @@
 
 namespace carillon {
 
-/// A causal model with the KV cache of one generation: rows of tokens that grow, and logits of the next token.
+/// A causal model with the KV cache of one batch. Token ids are appended to rows; hidden states yield the logits of the
+/// next token.
 class Decoder {
  public:
   virtual ~Decoder() = default;

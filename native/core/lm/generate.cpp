@@ -12,9 +12,10 @@
 namespace carillon {
 namespace {
 
-/// Maximum rows of a batch that requests may join. Up to this number CPU kernels compute a row the same as alone.
+/// Maximum rows of a batch that requests may join. Up to this number of rows, CPU kernels give a row the same bits as
+/// if it were alone.
 constexpr int64_t kMostRows = 16;
-/// A batch that requests may join takes at most the free memory divided by this.
+/// The cache of a batch that requests may join takes at most the free memory divided by this.
 constexpr int64_t kSpareShare = 4;
 /// Rows of such a batch are a quarter longer than the first request needs, plus this many tokens.
 constexpr int64_t kSpareTokens = 128;
@@ -72,8 +73,8 @@ void check_cache(int64_t rows, int64_t rows_per_song, int64_t row_bytes, int64_t
     return std::string(text);
   };
   const int64_t songs = rows / rows_per_song, fitting = free_bytes / (row_bytes * rows_per_song);
-  fail(ErrorCode::kOutOfMemory, "planning " + std::to_string(songs) + (songs == 1 ? " song" : " songs") + " takes " +
-                                    gigabytes(rows * row_bytes) + " for keys and values, but " + gigabytes(free_bytes) +
+  fail(ErrorCode::kOutOfMemory, "the KV cache of " + std::to_string(songs) + (songs == 1 ? " song" : " songs") +
+                                    " takes " + gigabytes(rows * row_bytes) + ", but " + gigabytes(free_bytes) +
                                     " are free: " +
                                     (fitting > 0 ? "SVC_BATCH_MAX=" + std::to_string(fitting) + " fits"
                                                  : std::string("shorten the song or the lyrics")));

@@ -17,16 +17,18 @@ namespace carillon {
 /// and leave between tokens. A step reads each weight once for all rows: one row per seed of each job. Jobs may differ
 /// in prompts, program, seeds and max_new_tokens.
 ///
-/// On the CPU a row does not depend on the other rows, bit for bit: products of up to 16 rows sum every row in the same
-/// order, prompts and runs of forced ids are fed alone, and each row gets the logits of only the ids that it needs. On
-/// a GPU, kernels depend on the number of rows, so another batch size may round differently and change a plan.
+/// On the CPU the results of a row do not depend on the other rows, bit for bit: products of up to 16 rows sum every
+/// row in the same order, prompts and runs of forced ids are fed alone, and each row gets the logits of only the ids
+/// that it needs. On a GPU, kernels depend on the number of rows, so another batch size may round differently and
+/// change the chosen tokens.
 ///
-/// `max_context_tokens`: positions of a row, prompt and new tokens. `max_songs`: seeds at once, unless `first` has
-/// more; fewer if the rows for requests that may join would take much of the free memory.
+/// `max_context_tokens` limits a row: prompt plus new tokens. `max_songs` limits the seeds that are decoded at once,
+/// unless `first` alone has more. The limit is lower if a batch of that size would take more than a quarter of the free
+/// memory.
 ///
-/// Each request gets progress for its own rows: kPrefill, then the stage for each token of its longest row; the total
-/// is known if every program has a fixed length. It is rejected with kBadArgument if it cannot run (check_job),
-/// kOutOfMemory if the cache does not fit (check_cache), kCancelled, kNotFinite.
+/// Each request gets progress reports for its own rows: kPrefill, then the job's stage for each token of its longest
+/// row. The total is known if every program has a fixed length. A request is rejected with kBadArgument if it cannot
+/// run (check_job), with kOutOfMemory if the cache does not fit (check_cache), or with kCancelled or kNotFinite.
 void generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks,
               std::shared_ptr<LanguageRequest> first, RequestQueue& queue, int64_t max_context_tokens,
               int64_t max_songs);

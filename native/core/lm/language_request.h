@@ -15,8 +15,8 @@ struct LanguageResult {
   std::vector<FinishReason> finished;           // per row
 };
 
-/// Jobs of one call with equal stage and sampling options, its control, and where its results go. Either `resolve` or
-/// `reject` is called, once.
+/// The jobs of one call, which have equal stage and sampling options, with the control and the result callbacks of the
+/// call. Exactly one of `resolve` and `reject` is called, once.
 struct LanguageRequest {
   std::vector<LanguageJob> jobs;
   Control control;

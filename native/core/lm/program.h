@@ -10,10 +10,10 @@
 
 namespace carillon {
 
-/// Executes a job's program for one row. The row is at a choice among `mask()`, at a boundary (a pattern that is
-/// complete but could continue), or done. Ids are appended without a choice for token segments, for states with one
-/// allowed token, and for the completion of a pattern that has reached max_tokens. The program, vocabulary and cache
-/// must outlive the cursor.
+/// Executes a job's program for one row. The row is always in one of three states: at a choice among the ids of
+/// `mask()`, at a boundary (a pattern is complete but could continue), or done. The cursor itself appends the ids that
+/// need no choice: token segments, the only allowed token, and the completion of a pattern that has reached max_tokens.
+/// The program, vocabulary and cache must outlive the cursor.
 class ProgramCursor {
  public:
   ProgramCursor(const std::vector<Segment>& program, int64_t max_new_tokens, const Vocabulary& vocabulary,
@@ -26,14 +26,15 @@ class ProgramCursor {
   const std::vector<int32_t>& ids() const { return ids_; }
 
   bool at_boundary() const { return at_boundary_; }
-  /// At a boundary: takes the most likely of all ids by raw logits. If the pattern allows it, the pattern continues
-  /// with a choice; otherwise the segment ends.
+  /// At a boundary: decides by `most_likely`, the id with the highest raw logit of the whole vocabulary. If the pattern
+  /// allows this id, the pattern continues with a choice; otherwise the segment ends.
   void decide(int32_t most_likely);
 
   /// At a choice: the allowed ids, and whether the most likely one is taken instead of a sample.
   const TokenMask& mask() const { return *mask_; }
   bool greedy() const { return greedy_; }
-  /// At a choice: number of choices from the same mask, including this one, unless an end token is chosen.
+  /// At a choice: number of consecutive choices from the same mask, including this one, provided that no end token is
+  /// chosen.
   int64_t choices_from_same_mask() const;
   /// At a choice: appends an id of `mask()`.
   void push(int32_t id);

@@ -96,7 +96,7 @@ void RunAhead::step() {
                                  ? most_likely_columns(scores)
                                  : draw_columns(candidate_weights(scores, job_.temperature, job_.top_k, job_.min_p),
                                                 job_.top_p, uniforms_.index_select(1, count_).squeeze(1));
-  // A row with non-finite logits continues with id 0; the host reads -1.
+  // A row with non-finite logits continues with the first id of the mask; the host reads -1.
   const at::Tensor column = columns.clamp_min(0);
   const at::Tensor ids = mask_.id_tensor.defined() ? mask_.id_tensor.index_select(0, column) : column + mask_.first;
   if (is_used_.defined()) is_used_.scatter_(1, (ids - mask_.first).unsqueeze(1), true);

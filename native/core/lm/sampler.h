@@ -12,8 +12,8 @@ namespace carillon {
 /// function of counter and key.
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-/// A number in [0, 1) with 53 random bits for token `index` of a row in a phase. Depends on nothing else: not on the
-/// batch, other rows or how earlier ids were chosen.
+/// A number in [0, 1) with 53 random bits for token `index` of a row. Depends only on the arguments, not on the batch,
+/// on other rows or on how earlier ids were chosen.
 double uniform_draw(uint64_t seed, uint32_t phase, uint64_t index);
 
 // The steps from logits to a token, in order: penalize (conditional logits), guide (over the allowed columns), mask,
@@ -35,9 +35,9 @@ at::Tensor guide(const at::Tensor& conditional, const at::Tensor& unconditional,
 /// Column of the highest score of each row; the lowest column of ties. Throws kNotFinite for NaN or infinity.
 std::vector<int64_t> most_likely(const at::Tensor& scores);
 
-/// exp((z - max z) / temperature) of the `top_k` highest scores of each row, including ties with the lowest of them,
-/// and 0 for the others and for weights below `min_p` (the most likely has 1). float32 [n, K]. top_k at most 0 or above
-/// K: all.
+/// Unnormalised probabilities exp((z - max z) / temperature) of the scores z of each row: float32 [n, K]; the most
+/// likely column has 1. The weight is 0 for scores that are not among the `top_k` highest (ties with the lowest of
+/// these count) and for weights below `min_p`. top_k at most 0 or above K: all.
 at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64_t top_k, double min_p);
 
 /// Draws a column with probability proportional to its weight, from the smallest set of highest weights that contains
@@ -46,7 +46,8 @@ at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64
 /// positive.
 int64_t draw(std::span<const float> weights, double top_p, double uniform);
 
-// most_likely and draw on the device of the scores, without waiting for it. The result is -1 instead of kNotFinite.
+// Variants of most_likely and draw that run on the device of the scores without waiting for it. Where the originals
+// throw kNotFinite, these return -1.
 
 /// Like most_likely, but returns a tensor, int64 [n].
 at::Tensor most_likely_columns(const at::Tensor& scores);

@@ -14,7 +14,8 @@ struct TokenScores {
 };
 
 /// Scores each of `targets` as the continuation of the prompt, by teacher forcing. Throws kBadArgument for an empty
-/// prompt or target, an id outside the vocabulary and a text beyond `max_context_tokens`; kCancelled, kNotFinite.
+/// prompt or target, an id outside the vocabulary, or prompt and target longer than `max_context_tokens` together;
+/// kCancelled, kNotFinite.
 std::vector<TokenScores> score(const CausalLm& model, const std::vector<int32_t>& prompt,
                                const std::vector<std::vector<int32_t>>& targets, int64_t max_context_tokens,
                                const Control& control);

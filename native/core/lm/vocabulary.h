@@ -18,9 +18,9 @@ namespace carillon {
 /// have none, so no pattern allows them. Immutable.
 class Vocabulary {
  public:
-  /// A node of the byte trie over the ordinary tokens. Nodes are in depth-first order, so adding `subtree` skips a
-  /// subtree. The tokens of node i are sorted_ids[nodes[i].first_token .. nodes[i + 1].first_token); the last node is a
-  /// sentinel.
+  /// A node of the byte trie over the ordinary tokens. Nodes are in depth-first order, so adding `subtree` to an index
+  /// skips that subtree. The tokens of node i are sorted_ids[nodes[i].first_token .. nodes[i + 1].first_token); the
+  /// last node is a sentinel.
   struct Node {
     uint32_t subtree;      // nodes of the subtree, including this one
     uint32_t first_token;  // index into sorted_ids()
@@ -68,15 +68,15 @@ class Vocabulary {
 struct TokenMask {
   int64_t count = 0;
   int64_t first = 0, last = -1;
-  /// The ids, ascending: [count] int64, on the host and on the model's device. Empty if there are more than 4096; `blocked`
-  /// then describes them.
+  /// The ids, ascending: [count] int64, on the host and on the model's device. Empty if every id in first .. last is
+  /// allowed, or if there are more than 4096 (`blocked` then describes them).
   std::vector<int64_t> ids;
   at::Tensor id_tensor;
-  /// bool [last - first + 1] on the model's device, true for ids that are not allowed. Only defined if the ids are many
-  /// and have gaps. If `ids` is empty and `blocked` undefined, every id in first .. last is allowed.
+  /// bool [last - first + 1] on the model's device, true for ids that are not allowed. Only defined if there are more
+  /// than 4096 ids, with gaps between them.
   at::Tensor blocked;
 
-  /// Allowed columns of logits [n, C] that start at id `window_first`: [n, K].
+  /// Selects the columns for the mask from logits [n, C], whose first column is id `window_first`: [n, K].
   at::Tensor columns(const at::Tensor& logits, int64_t window_first) const;
   /// Sets scores [n, K] of columns() to minus infinity for ids that are not allowed.
   at::Tensor block(const at::Tensor& scores) const;
@@ -91,7 +91,7 @@ class PatternMasks {
       : pattern_(text), vocabulary_(vocabulary), device_(device) {}
 
   Pattern& pattern() { return pattern_; }
-  /// Ordinary tokens whose bytes the automaton accepts and after which a complete string is still reachable.
+  /// Tokens that may follow in `state`: ordinary tokens after whose bytes a complete string is still reachable.
   const TokenMask& mask(int32_t state);
 
  private:

@@ -26,7 +26,7 @@ struct VisibleKeys {
   at::Tensor query_starts, key_starts;  // int32 [B + 1], first query and key of each row; only for the flash kernel
   at::Tensor mask;                      // [B, 1, 1, S], added to the scores; undefined for the flash kernel
 
-  /// `counts` [B] of `keys` [B, Nkv, S, D], for queries of `num_heads` heads.
+  /// Row b sees the first counts[b] of `keys` [B, Nkv, S, D]. Queries have `num_heads` heads.
   static VisibleKeys of(const at::Tensor& counts, const at::Tensor& keys, int64_t num_heads);
 };
 

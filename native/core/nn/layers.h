@@ -26,12 +26,13 @@ struct Linear {
   /// Reads `weight` [out, in] and, with `has_bias`, `bias` [out].
   static Linear load(const Weights& weights, int64_t in, int64_t out, bool has_bias);
 
-  /// Fuses projections of one input: `rows[i]` rows of each of `names`, as a view of the mapped file if they are
-  /// neighbours in it, otherwise in new memory.
+  /// Fuses projections of the same input; projection names[i] has rows[i] rows. The weight is a view of the mapped file
+  /// if the projections are neighbours in it, otherwise new memory.
   static Linear load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                            const std::vector<int64_t>& rows, bool has_bias);
 
-  /// Reads the weight as `load` (one name) or `load_fused` (several): the same bytes and storage type each time.
+  /// Reads the weight as `load` (one name) or `load_fused` (several names) does. Every call returns the same bytes and
+  /// storage type.
   static kernels::Matrix read_weight(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                                      const std::vector<int64_t>& rows);
 

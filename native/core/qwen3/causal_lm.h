@@ -28,7 +28,7 @@ class KvCache {
   /// Keys and values of one layer: [rows, kv_heads, max_tokens, head_dim].
   at::Tensor keys(int64_t layer) const { return data_.select(0, layer).select(0, 0); }
   at::Tensor values(int64_t layer) const { return data_.select(0, layer).select(0, 1); }
-  /// Called once all layers wrote `tokens` more positions of `row`.
+  /// Adds `tokens` to the length of `row`. Call it after all layers have written these positions.
   void extend(int64_t row, int64_t tokens);
 
  private:

@@ -30,8 +30,8 @@ class Control {
   void check() const;
   /// check(), then reports progress. Called on the working thread.
   void report(Stage stage, int64_t done, int64_t total) const;
-  /// A control for part `index` of `count` equal parts of a stage, whose progress counts as its share of the whole.
-  /// This object must outlive the returned one.
+  /// A control for part `index` of `count` equal parts of a stage. It converts the progress of the part to progress of
+  /// the whole stage. This object must outlive the returned one.
   Control part(Stage stage, int64_t index, int64_t count) const;
 
  private:

@@ -9,8 +9,8 @@
 
 namespace carillon {
 
-/// How the weights of projections are stored: in the placement's type; in the type of the file if products with it are
-/// as fast; or as 8-bit or 4-bit codes (kernels/matrix.h).
+/// How the weights of projections are stored. kDense: in the placement's dtype. kStored: in the type of the file if
+/// products with it are as fast, else as kDense. kInt8 and kInt4: as 8-bit or 4-bit codes (kernels/matrix.h).
 enum class WeightForm { kDense, kStored, kInt8, kInt4 };
 
 /// Device of a model, and type of its weights and activations. Schedules, sampler state, normalisation statistics and
@@ -35,8 +35,9 @@ const char* dtype_name(at::ScalarType dtype);
 /// priority. Once per thread and device; no effect on a CPU.
 void use_own_stream(const at::Device& device, bool is_urgent);
 
-/// Copies a host tensor to `device`; returns one that is there already. Copies to a GPU use two pinned buffers of the
-/// thread alternately, so that filling and transfer overlap and nothing waits for running kernels.
+/// Copies a host tensor to `device`; a tensor that is already there is returned unchanged. Copies to a GPU use two
+/// pinned buffers of the thread alternately, so that filling and transfer overlap and nothing waits for running
+/// kernels.
 at::Tensor upload(const at::Tensor& host, const at::Device& device);
 
 struct DeviceInfo {
@@ -48,7 +49,8 @@ struct DeviceInfo {
 /// The devices of this machine that libtorch can use, the CPU first. Takes no memory on a GPU that is not in use.
 std::vector<DeviceInfo> list_devices();
 
-/// Available memory of `device`: free memory of a GPU, or the limit of the machine or container for a process.
+/// Bytes available on `device`: the free memory of a GPU, or for the CPU the memory of the machine or the limit of the
+/// container.
 int64_t available_memory(const at::Device& device);
 
 /// Releases libtorch's cache of freed GPU memory.

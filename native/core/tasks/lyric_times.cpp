@@ -12,7 +12,8 @@ namespace {
 /// Attention weights below this many times the median of their row or column are ignored.
 constexpr double kTimesMedian = 2.0;
 
-/// Attention weights of a head that exceed the medians of both their row and their column; 0 elsewhere.
+/// Normalised attention weights of a head that are above kTimesMedian times the medians of their row and their column;
+/// 0 elsewhere.
 at::Tensor salient_weights(const at::Tensor& weights) {
   at::Tensor kept = weights.softmax(1) * weights.softmax(0);
   for (const int64_t along : {1, 0}) {
@@ -30,7 +31,8 @@ std::vector<int64_t> first_columns(const at::Tensor& gain) {
   const float* const gains = gain.const_data_ptr<float>();
   std::vector<uint8_t> moves(static_cast<size_t>(rows * columns));
   constexpr double kNowhere = -std::numeric_limits<double>::infinity();
-  // Highest sum of a path to each cell. Element 0 is a border that only the start of the path touches.
+  // Highest sum of a path to each cell of the row above and of this row. Element 0 is a border left of the first
+  // column, from which the path starts.
   std::vector<double> above(static_cast<size_t>(columns) + 1, kNowhere), here(above.size());
   above[0] = 0;
   for (int64_t row = 0; row < rows; ++row) {

@@ -16,8 +16,8 @@ namespace carillon {
 class LyricAlignment {
  public:
   void add(const at::Tensor& weights);
-  /// For each token the first patch of its part of the path, preferably one with a salient weight. Ascending; empty if
-  /// no weight is salient.
+  /// For each token, the first patch that the alignment assigns to it, preferably one with a salient weight. Ascending;
+  /// empty if no weight is salient.
   std::vector<int64_t> first_patches() const;
 
  private:
@@ -26,8 +26,8 @@ class LyricAlignment {
 };
 
 /// DiT patch (of the first `patches`) at which each token of the span is sung; empty if the alignment finds none.
-/// Evaluates the model once on the finished `latents` [1, T, C] float32 with the `noise` level of the last of `steps`
-/// steps, under the song's conditions. The model must have lyric heads. Checks for cancellation after each head.
+/// Evaluates the model once, under the song's conditions, on the finished `latents` [1, T, C] float32 mixed with
+/// `noise` at time 1 / `steps`. The model must have lyric heads. Checks for cancellation after each head.
 std::vector<int64_t> sung_patches(const AceStep& model, const at::Tensor& latents, const at::Tensor& noise,
                                   const Conditions& conditions, const LyricSpan& lyrics, int steps, int64_t patches,
                                   const Control& control);

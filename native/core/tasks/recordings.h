@@ -37,13 +37,13 @@ struct Recordings {
   at::Tensor timbre_latents;     // [1, frames, C] float32 on the CPU; undefined without a reference
 };
 
-/// Whether the peak of the audio is below 1e-6; such audio is replaced by the silence table.
+/// Whether the peak of the audio is below 1e-6. Callers use the silence table instead of encoding such audio.
 bool is_silent(const at::Tensor& audio);
 
 /// Mean of the VAE's posterior for audio [channels, samples]: [1, frames, C] float32 on the CPU.
 at::Tensor encode_latents(const Vae& vae, const at::Tensor& audio, const Control& control);
 
-/// Encodes each recording of the job once. Acquires the VAE only if there is one.
+/// Encodes the source and the reference of the job, each once. Acquires the VAE only if there is audio to encode.
 Recordings encode_recordings(const Resident<Vae>& vae, const RenderJob& job, const RendererInfo& info,
                              const Control& control);
 

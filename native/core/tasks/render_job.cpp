@@ -115,12 +115,12 @@ void check_length(const std::string& what, int64_t samples, const RendererInfo& 
 void check_codes(const RenderJob& job, const RendererInfo& info) {
   const std::string task = task_name(job.task);
   require(job.task == Task::kText2Music || job.task == Task::kCover,
-          "audio codes cannot be combined with the source that " + task + " works on");
+          task + " works on source audio and does not accept audio codes");
   const std::string items = std::to_string(job.audio_codes.size()), seeds = std::to_string(job.seeds.size());
-  require(items == seeds, "there are audio codes for " + items + " items and seeds for " + seeds);
+  require(items == seeds, "the job has audio codes for " + items + " songs, but " + seeds + " seeds");
   for (const auto& codes : job.audio_codes) {
-    require(!codes.empty(), "an item's audio codes are empty");
-    require(codes.size() == job.audio_codes[0].size(), "audio codes of the items differ in length");
+    require(!codes.empty(), "the audio codes of a song are empty");
+    require(codes.size() == job.audio_codes[0].size(), "the audio codes of the songs differ in length");
     for (const int32_t code : codes) {
       require(code >= 0 && code < info.codebook_size, "audio code " + std::to_string(code) + " is outside 0 .. " +
                                                           std::to_string(info.codebook_size - 1) + " of this model");
@@ -135,7 +135,7 @@ void check_window(const RenderJob& job, const RendererInfo& info) {
   const int64_t samples = source_samples(job);
   const double seconds = static_cast<double>(samples) / static_cast<double>(info.sample_rate);
   const std::string window = "the window of " + text_of(start) + " to " + text_of(end) + " seconds";
-  require(std::isfinite(start) && std::isfinite(end), window + " has an end that is not finite");
+  require(std::isfinite(start) && std::isfinite(end), window + " must have a finite start and end");
   require(start < end, window + " ends before it begins");
   require(start <= seconds && end >= 0.0,
           window + " does not touch the source, which has " + text_of(seconds) + " seconds");
@@ -160,8 +160,8 @@ void check_source(const RenderJob& job, const RendererInfo& info) {
 
 void check_prompts(const RenderJob& job) {
   require(job.prompts.size() == 1 || job.prompts.size() == job.seeds.size(),
-          "there are prompts for " + std::to_string(job.prompts.size()) + " items and seeds for " +
-              std::to_string(job.seeds.size()));
+          "the job has prompts for " + std::to_string(job.prompts.size()) + " songs, but " +
+              std::to_string(job.seeds.size()) + " seeds");
   for (const PromptIds& prompt : job.prompts) {
     require(!prompt.text.empty(), "the text prompt has no tokens");
     require(!prompt.lyrics.empty(), "the lyric prompt has no tokens");
@@ -170,7 +170,7 @@ void check_prompts(const RenderJob& job) {
     if (!prompt.timed_lyrics) continue;
     const auto [first, count] = *prompt.timed_lyrics;
     const auto tokens = static_cast<int64_t>(prompt.lyrics.size());
-    require(first >= 0 && count >= 1 && count <= tokens - first, "the timed lyrics are outside the lyric prompt");
+    require(first >= 0 && count >= 1 && count <= tokens - first, "timed lyric tokens are outside the lyric prompt");
   }
 }
 

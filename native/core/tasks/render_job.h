@@ -25,7 +25,7 @@ struct Window {
 enum class RepaintMode { kConservative, kBalanced, kAggressive };
 
 /// Chunk mask that the model reads: 1 in the window only (kExplicit), or in all frames (kAuto). For kAuto the reference
-/// writes a 2 into a boolean mask, so its models have seen only 0 and 1.
+/// assigns 2 to a boolean mask, which stores 1, so its models have only seen 0 and 1.
 enum class ChunkMask { kExplicit, kAuto };
 
 /// The group `edit` of src/engine/render-parameters.ts, which holds its defaults and ranges.
@@ -48,12 +48,12 @@ struct PromptIds {
   std::optional<LyricSpan> timed_lyrics = {};  // request timestamps for these, if the model supports it
 };
 
-/// A batch of songs of one task, source and length. Seeds, audio codes and prompts are per item; only the seeds are
-/// random. On the CPU the bytes of an item do not depend on the others.
+/// A batch of songs of one task, source and length. Seeds, audio codes and prompts are per item; the seeds are the only
+/// source of randomness. On the CPU the bytes of an item do not depend on the other items.
 struct RenderJob {
   Task task;
   std::vector<PromptIds> prompts;  // one for all items, or one per item
-  int64_t samples;  // length without a source; with audio codes at most their length, 0 for their whole length
+  int64_t samples;  // length without a source; with audio codes at most their length, or 0 for all of it
   /// text2music, cover: one list per item, all of one length; or empty. Codes outside the codebook are rejected; codes
   /// beyond the length of the song are cut.
   std::vector<std::vector<int32_t>> audio_codes = {};
@@ -101,10 +101,11 @@ struct RendererInfo {
 /// Whether the task reads a source; text2music and jobs with audio codes ignore it.
 bool reads_source(const RenderJob& job);
 
-/// Length of the job's source.
+/// Length of the job's source in samples.
 int64_t source_samples(const RenderJob& job);
 
-/// Length of the song in samples: of its source, extended by the window; else job.samples; else of its audio codes.
+/// Length of the song in samples. With a source: the length of the source, extended if the window exceeds it. Otherwise
+/// job.samples or, if that is 0, the length of the audio codes.
 int64_t song_samples(const RenderJob& job, const RendererInfo& info);
 
 /// Latent frames of the song before padding. The last frame is rendered whole and cut to the sample after decoding.
@@ -121,7 +122,7 @@ struct WindowPlace {
 /// Rounds each time to the nearest sample. Without a window: all of the source.
 WindowPlace place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate);
 
-/// The job's window on its source. Padding before source_latents is a whole number of frames.
+/// The job's window on its source. With source_latents, the padding before the source is rounded up to whole frames.
 WindowPlace place_window(const RenderJob& job, const RendererInfo& info);
 
 /// Frames [begin, end) of `frames` that a window of samples covers: both ends rounded down, at least one frame.

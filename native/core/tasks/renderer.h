@@ -38,8 +38,8 @@ class Renderer {
   const RendererInfo& info() const { return info_; }
 
   /// Renders all items as one batch, except that text encoder, condition encoder and VAE process one item after the
-  /// other. Reports Stage::kConditions, kDenoise and kDecode and checks for cancellation between their parts. The caller
-  /// owns the buffers of the result. Only the adapters of this job are active; earlier jobs have no effect. The
+  /// other. Reports Stage::kConditions, kDenoise and kDecode and checks for cancellation between their parts. The
+  /// caller owns the buffers of the result. Only the adapters of this job are active; earlier jobs have no effect. The
   /// listener gets each tile as it is decoded, before normalisation and before samples of the source are restored.
   /// Throws kBadArgument, kSongTooLong, kNotFinite, kCancelled.
   RenderResult render(const RenderJob& job, const Control& control, const Vae::Listener& listener = {});
@@ -50,14 +50,14 @@ class Renderer {
 
   // Steps of the preparation of a training sample.
 
-  /// The VAE's posterior of audio [channels, samples] float32, an incomplete last frame dropped: [1, C, T] float32 on
-  /// the CPU. Reports Stage::kConditions; throws kBadArgument below one frame.
+  /// The VAE's posterior of audio [channels, samples] float32 without an incomplete last frame: [1, C, T] float32 on
+  /// the CPU. Reports Stage::kConditions; throws kBadArgument for less than one frame.
   Vae::Posterior encode_posterior(const at::Tensor& audio, const Control& control);
   /// Encoder states of one song, [1, L, E] on the model's device; see encode_conditions in task_inputs.h. Checks for
   /// cancellation; throws kBadArgument for a token id outside the vocabulary.
   PackedStates encode_conditions(const PromptIds& prompts, const at::Tensor& timbre_latents, const Control& control);
-  /// Context of text2music without codes, [1, T, 2C] on the model's device: silence, with a chunk mask of 1.
-  /// Throws kBadArgument beyond the silence table.
+  /// Context of text2music without codes, [1, T, 2C] on the model's device: silence, with a chunk mask of 1. Throws
+  /// kBadArgument if the silence table is shorter.
   at::Tensor silent_context(int64_t frames, const Control& control);
 
   /// Reads an adapter for this DiT, as read_adapter does. It is active only in jobs that list it. Throws

@@ -35,8 +35,8 @@ struct ContextInputs {
   at::Tensor hints = {};     // [B, at least T, C]: latents of given audio codes; undefined: encode the source
 };
 
-/// Frames to render for a song of `frames`: at least 128, the shortest songs in training, or the whole silence table if
-/// it is shorter. The rest is cut before decoding.
+/// Frames to render for a song of `frames`. At least 128, the length of the shortest songs in training, or the length
+/// of the silence table if that is shorter. Frames after the song are cut before decoding.
 int64_t rendered_frames(const AceStep& model, int64_t frames);
 
 /// The context [B, T, 2C], in the model's dtype: source or hints, then the chunk mask.
@@ -57,16 +57,16 @@ ContextInputs recorded_source(const at::Tensor& latents, const at::Tensor& chunk
 
 /// How repainting keeps the source outside the window.
 struct RepaintHold {
-  double injection_ratio;    // share of the steps after which the source is restored outside the window
+  double injection_ratio;    // share of the steps that restore the source outside the window
   int64_t crossfade_frames;  // fade of the finished latents outside each edge; 0: a cut, which the decoder smooths
   double crossfade_seconds;  // fade of the waveforms outside each edge
   bool keeps_waveform;       // outside the window: true: samples of the source; false: its decoded latents
 };
 
-/// balanced: a higher strength restores the source in fewer steps and fades over less of it. conservative: balanced
-/// with strength 0. aggressive: does not restore the source during denoising (as the reference), only in the finished
-/// latents; its fade of the waveform changes only the level. conservative and balanced keep samples of the source bit
-/// for bit, beyond a fade of at most 50 ms.
+/// balanced: a higher strength restores the source in fewer steps and shortens the fades. conservative: as balanced
+/// with strength 0. aggressive: restores the source only in the finished latents, not during denoising, as in the
+/// reference; its fade of the waveform changes only the level. Outside the window and a fade of at most 50 ms,
+/// conservative and balanced keep the samples of the source bit for bit.
 RepaintHold repaint_hold(const Edit& edit);
 
 /// Keeps `latents` [B, T, C] float32 outside of `inside` [B, T] bool; nullopt if all frames are inside.
@@ -79,8 +79,8 @@ struct TaskInputs {
 };
 
 /// Inputs for the job's task, padded with silence to rendered_frames. `source` comes from encode_recordings. The
-/// silence table replaces a silent source and its padding, as in the reference. Throws kBadArgument beyond the silence
-/// table.
+/// silence table replaces a silent source and its padding, as in the reference. Throws kBadArgument if the silence
+/// table is too short.
 TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::optional<Source>& source,
                        const RendererInfo& info);
 
@@ -89,8 +89,8 @@ TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::op
 PackedStates stack_states(const std::vector<at::Tensor>& songs);
 
 /// A denoising run for `batch` items. `states` [1 or batch, L, E] are of the task's prompts; its mask may be undefined.
-/// `plain_states`, of the text2music prompts, are for the steps beyond the cover strength, with the same chunk mask
-/// over silence; undefined if there are none.
+/// `plain_states` are of the text2music prompts and condition the steps after the share cover_strength, with silence as
+/// source and the same chunk mask. They are undefined if there are no such steps.
 DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const Denoise& denoise, const Guidance& guidance,
                        const PackedStates& states, const PackedStates& plain_states, int64_t batch);
 

@@ -82,7 +82,8 @@ void save_lora(const TrainableAdapter& adapter, const LoraDesign& design, const 
 }
 
 /// Config from which LyCORIS rebuilds its network. decompose_both and use_scalar are false, because the stored w1 is
-/// whole and includes the scalar: with `use_scalar`, LyCORIS would give modules missing in the file a random change.
+/// whole and includes the scalar. With use_scalar, LyCORIS would also give a random change to modules that are not in
+/// the file.
 std::string lycoris_config(const LokrDesign& design) {
   const double alpha = design.alpha == 0 ? static_cast<double>(design.dimension) : design.alpha;
   Members members = {{"linear_dim", std::to_string(design.dimension)},

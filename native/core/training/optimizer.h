@@ -28,10 +28,11 @@ struct GradientNorm {
   int64_t not_finite;  // how many parameters have a gradient whose norm is not finite
 };
 
-/// Clips the common norm of the gradients to `limit` unless one is not finite; returns the norm before.
+/// Scales the gradients down to a common norm of `limit`, unless one of them is not finite. Returns the norm before
+/// scaling.
 GradientNorm clip_gradients(const std::vector<at::Tensor>& parameters, double limit);
 
-/// Learning rate: warm-up from a tenth of the peak, then half a cosine down to a hundredth.
+/// Learning rate: linear warm-up from a tenth of the peak, then cosine decay to a hundredth of the peak.
 struct LearningRate {
   double peak;
   int64_t warmup_steps;
@@ -40,7 +41,7 @@ struct LearningRate {
   /// For a run of `total_steps`: a tenth of it is warm-up, at most 100 steps.
   static LearningRate plan(double peak, int64_t total_steps);
 
-  /// Rate of optimiser step `step`, 0 for the first. After the planned steps it restarts at the peak.
+  /// Rate of optimiser step `step`, counted from 0. After the planned steps the decay restarts at the peak.
   double at(int64_t step) const;
 };
 

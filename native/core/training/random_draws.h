@@ -19,7 +19,7 @@ enum class Stream : uint64_t { kInitialWeights, kOrder, kSample, kDropout };
 /// state, and a layer that runs twice for its gradient drops the same inputs.
 uint64_t stream_seed(uint64_t run_seed, Stream stream, std::initializer_list<int64_t> counters);
 
-/// A new generator on `device`. The numbers of a seed differ between kinds of devices.
+/// A new generator on `device`. The same seed gives other numbers on another kind of device.
 at::Generator seeded_generator(uint64_t seed, at::Device device);
 
 /// Whether a model was distilled to the eight timesteps of the turbo schedule, by its config or name.
@@ -30,10 +30,10 @@ class FlowTimeDistribution {
  public:
   /// Uniform over the timesteps of an eight-step schedule; shift 0 means 3, as for turbo models.
   static FlowTimeDistribution discrete(double shift);
-  /// The larger of two draws of sigmoid(mean + deviation * normal): the model's training drew both ends of an interval
-  /// and used the upper.
+  /// The larger of two draws of sigmoid(mean + deviation * normal): the original training of the model drew both ends
+  /// of an interval and used the upper one.
   static FlowTimeDistribution logit_normal(double mean, double deviation);
-  /// Distribution by the options. Throws kBadArgument for an invalid shift.
+  /// Chooses the distribution by the options. Throws kBadArgument for an invalid shift.
   static FlowTimeDistribution choose(const TrainingOptions& options, const DitConfig& model);
 
   double draw(PhiloxStream& stream) const;

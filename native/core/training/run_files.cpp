@@ -87,7 +87,7 @@ void RunFiles::log(const std::string& json) {
   const off_t end = ::lseek(log_, 0, SEEK_END);
   const int error = write_all(log_, line.data(), line.size());
   if (error == 0) return;
-  // A partial line would corrupt the next one, which a resumed run appends.
+  // Removes a partial line, which would corrupt the next line that a resumed run appends.
   std::error_code ignored;  // the first error is the one to report
   fs::resize_file(path, static_cast<uintmax_t>(end), ignored);
   fail(ErrorCode::kStorage, path + " cannot be written: " + std::strerror(error));

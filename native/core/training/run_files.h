@@ -53,7 +53,7 @@ struct TrainingIdentity {
 
 inline constexpr const char* kTrainingStateFile = "training_state.safetensors";
 
-/// Whether a checkpoint folder, or the parent of an adapter/, has a training state.
+/// Whether `folder`, a checkpoint folder or its adapter/ sub-folder, belongs to a checkpoint with a training state.
 bool has_training_state(const std::string& folder);
 
 /// Writes the state for an exact resume: position, parameters, moments. Throws kStorage.
@@ -65,8 +65,8 @@ struct RestoredTraining {
   bool is_exact;  // false: samples, batches or seed differ, so the current epoch restarts
 };
 
-/// Restores adapter and optimiser from a checkpoint folder with a state, or the adapter/ in one. Throws kBadArgument
-/// with the mismatch: another adapter, other weights; kBadCheckpoint for a damaged file.
+/// Restores adapter and optimiser from `folder`, which must have a training state (has_training_state). Throws
+/// kBadArgument with the mismatch: another adapter or other model weights; kBadCheckpoint for a damaged file.
 RestoredTraining restore_training(const std::string& folder, const TrainingIdentity& identity,
                                   const TrainableAdapter& adapter, torch::optim::AdamW& optimizer);
 

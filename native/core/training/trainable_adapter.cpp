@@ -95,13 +95,13 @@ at::Tensor TrainedLokr::apply(const at::Tensor& x, const at::Tensor& weight, con
   if (!dora_scale.defined()) return apply_factors(x);
   const at::Tensor base = weight.to(dora_scale.scalar_type());
   const at::Tensor changed = base + lokr_delta(scaled_w1(), w2.value(), scale);
-  // The difference is small compared with the weight, so it is taken before rounding to the type of x.
+  // Subtracts before rounding to the type of x, because the difference is small compared with the weight.
   const at::Tensor difference = dora_weight(changed, dora_scale, kLokrNormEpsilon) - base;
   return kernels::linear(x, difference.to(x.scalar_type()), {});
 }
 
-/// x kron(w1, w2)^T without computing kron: x of each position, as a matrix [b, d], is multiplied by w2 from one side
-/// and by w1 from the other.
+/// x kron(w1, w2)^T without computing kron. Views x at each position as a matrix [b, d], and multiplies it by w2 from
+/// one side and by w1 from the other.
 at::Tensor TrainedLokr::apply_factors(const at::Tensor& x) const {
   std::vector<int64_t> sizes = x.sizes().vec();
   const int64_t width = sizes.back();

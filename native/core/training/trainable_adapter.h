@@ -27,7 +27,7 @@ struct TrainedDelta {
   virtual NamedTensors parameters() const = 0;
 
   /// Output to add to x [..., in] weight [out, in]^T: [..., out]. Computed in the type of x from float32 parameters.
-  /// `dropout` is the generator of dropout; none if undefined.
+  /// `dropout` generates the dropout mask; undefined: no dropout.
   virtual at::Tensor apply(const at::Tensor& x, const at::Tensor& weight, const at::Generator& dropout) const = 0;
 };
 

@@ -48,7 +48,7 @@ SampleFile open_safetensors(const std::string& path) {
   return {
       [file](const char* key) {
         const at::Tensor stored = file.tensor(key);
-        // The file may contain bytes other than 0 and 1, with which a C++ bool is undefined behaviour.
+        // The file may contain bytes other than 0 and 1, which are undefined behaviour in a C++ bool.
         return stored.scalar_type() == at::kBool ? stored.view(at::kByte).ne(0) : stored.clone();
       },
       metadata == file.metadata().end() ? TorchNotes() : notes_of(Json::parse(metadata->second, path + " (metadata)"))};

@@ -53,11 +53,13 @@ struct PreparationJob {
   TorchNotes metadata;  // written unchanged
 };
 
-/// Makes the sample of a recording as inference would see it: condition of text2music, without padding and with the
-/// timbre of silence; context of silence; as target the latents of the audio, drawn from the VAE's posterior as in
-/// training of the model. The draw depends only on the audio, so equal audio gives equal files.
-/// Reports Stage::kConditions. Throws kBadArgument for audio below one frame or beyond the silence table and for a
-/// token outside the vocabulary, kNotFinite, kCancelled.
+/// Makes the sample of a recording with the inputs that inference would use. The condition is that of text2music,
+/// without padding and with the timbre of silence; the context is silence. The target is drawn from the VAE's posterior
+/// of the audio, as in the original training of the model. The draw depends only on the audio, so equal audio gives
+/// equal files.
+///
+/// Reports Stage::kConditions. Throws kBadArgument for audio that is shorter than one frame or longer than the silence
+/// table and for a token outside the vocabulary, kNotFinite, kCancelled.
 TrainingSample prepare_sample(Renderer& renderer, const PreparationJob& job, const Control& control);
 
 }  // namespace carillon

@@ -61,8 +61,8 @@ at::Tensor group_steps(const at::Tensor& matrix, const ConvolutionShape& shape, 
   return grouped.flatten(0, 1);
 }
 
-/// Consecutive outputs that one product computes, so that few output channels fill a panel. The last group may reach
-/// past the end of the signal, into the halo.
+/// Number of consecutive outputs that one row of the product computes, so that a layer with few output channels fills a
+/// panel. The last group may reach past the end of the signal, into the halo.
 int64_t steps_to_group(const ConvolutionShape& shape) {
   const bool is_plain = !shape.transposed && shape.stride == 1 && shape.dilation == 1 && !shape.bias;
   return is_plain && shape.out <= kernels::kFloatPanel / 2 ? kernels::kFloatPanel / shape.out : 1;

@@ -16,10 +16,10 @@ struct Signal {
   int64_t length = 0;  // T
 };
 
-/// Recycles buffers of time-major signals: new memory costs a page fault every 4 KiB.
+/// Recycles buffers of time-major signals, because new memory costs a page fault every 4 KiB.
 class SignalPool {
  public:
-  /// Uninitialised signal with a zeroed halo. Its memory returns to the pool once no tensor uses it.
+  /// Uninitialised signal; call clear_halo after writing to it. Its memory returns to the pool once no tensor uses it.
   Signal take(int64_t length, int64_t channels, at::ScalarType dtype);
 
  private:
@@ -53,12 +53,12 @@ struct Epilogue {
   bool keep = false;                 // also return the result itself
 };
 
-/// A one-dimensional convolution, plain or transposed, with fused epilogue. In time-major layout it is a matrix
-/// product over rows. A dilated convolution reads one row per tap, a strided one reads consecutive rows. A transposed one
-/// of kernel 2 s and stride s computes s outputs from two inputs.
+/// A one-dimensional convolution, plain or transposed, with fused epilogue. In time-major layout it is a matrix product
+/// over rows. A dilated convolution reads one row per tap, a strided one reads consecutive rows. A transposed one of
+/// kernel 2 s and stride s computes s outputs from two inputs.
 class Convolution {
  public:
-  /// Fuses weight-normalised pairs in float32; takes a plain `weight` as it is.
+  /// Computes weight-normalised weights from their two tensors in float32; uses a plain `weight` unchanged.
   static Convolution load(const Weights& weights, const ConvolutionShape& shape, bool time_major);
 
   struct Result {

@@ -237,7 +237,8 @@ int64_t group_size(const Oobleck& network, int64_t batch, int64_t frames, int64_
   return !network.time_major && batch * frames <= window ? batch : 1;
 }
 
-/// Tiles may differ in width only if tiling does not change the result.
+/// Width of the first tile. It is narrow only for time-major networks, whose results do not depend on the width of
+/// tiles.
 int64_t first_window(const Oobleck& network, int64_t window) {
   constexpr int64_t kFirstTile = 128;  // playback starts after this tile
   return network.time_major ? std::min(kFirstTile, window) : window;

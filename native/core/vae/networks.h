@@ -51,8 +51,8 @@ struct Oobleck {
 
  private:
   Signal enter(const at::Tensor& x, SignalPool& pool) const;
-  /// Runs the last block, if it has no units, and the last convolution in parts that fit the cache, because the
-  /// signal between them is the longest. Time-major; bit-equal to a single run.
+  /// Runs the last block and the last convolution in parts that fit the cache, because the signal between the two is the
+  /// longest of the network. The block must have no residual units. Time-major; bit-equal to a single run.
   at::Tensor end_in_parts(const Signal& x, SignalPool& pool) const;
 };
 
@@ -71,7 +71,8 @@ struct TileWidths {
   int64_t window;  // widest window
   /// Width of the first tile, narrow so that playback starts soon; each later one is twice as wide, up to `window`.
   int64_t first = window;
-  /// The last tile is as wide as the others and overlaps more, because a GPU plans each shape separately.
+  /// Whether the last tile is as wide as the others and overlaps more. GPUs need this, because they plan each shape
+  /// separately.
   bool is_whole = false;
 };
 
@@ -83,8 +84,8 @@ std::vector<Tile> plan_tiles(int64_t frames, int64_t overlap, const TileWidths& 
 /// a frame in bfloat16. Fixed per machine, so that output does not depend on its load.
 int64_t window_frames(const Placement& placement);
 
-/// Called with the next audio of some items, [items, audio channels, samples] float32 on their device, from `item` and
-/// `sample` on. It may modify the audio.
+/// Called with the next audio of one or more items: [items, audio channels, samples] float32 on the decoder's device.
+/// It begins at `sample` of `item`. The callback may modify the audio.
 using OnTile = std::function<void(int64_t item, int64_t sample, const at::Tensor& audio)>;
 
 /// latents [B, C, T] -> float32 [B, audio channels, samples_per_frame * T] on the CPU; a GPU copies once at the end.

@@ -118,8 +118,8 @@ at::Tensor SpectralEncoder::encode_frames(const at::Tensor& signal, int64_t firs
   return at::cat({semitones(windows), clock, timbre(signal, first, count), pitch_classes(signal, first, count)}, 1);
 }
 
-/// Windows of a quarter of a second also respond to neighbouring semitones. A multiplicative update finds
-/// amplitudes of at least 0 that explain all windows (Lee and Seung, 2001).
+/// Windows of a quarter of a second also respond to neighbouring semitones. A multiplicative update finds non-negative
+/// amplitudes that explain all windows (Lee and Seung, 2001).
 at::Tensor SpectralEncoder::semitones(const at::Tensor& windows) const {
   const at::Tensor energy = windows.matmul(cosine_).square() + windows.matmul(sine_).square();  // [frames, semitones]
   const at::Tensor target = energy.matmul(response_);

@@ -7,9 +7,9 @@
 
 namespace carillon {
 
-/// Encoder of carillon-nano. Its latents follow from formulas instead of training: loudness of semitones, bands and
-/// pitch classes around every frame, as in scripts/nano/training/latent_space.py. Only the components of timbre are
-/// stored.
+/// Encoder of carillon-nano. It computes latents by formulas instead of a trained network: loudness of semitones, bands
+/// and pitch classes around every frame, as in scripts/nano/training/latent_space.py. A checkpoint stores only the mean
+/// and components of timbre.
 class SpectralEncoder {
  public:
   /// Reads `timbre_mean` and `timbre_components`. Throws kBadCheckpoint.

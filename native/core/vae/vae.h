@@ -13,8 +13,8 @@ namespace carillon {
 
 /// The Oobleck autoencoder: waveforms to latents and back.
 ///
-/// Long signals are processed in overlapping tiles of a fixed size whose edges are discarded; the overlap is wider
-/// than the receptive field, so the result does not depend on the tiling.
+/// Long signals are processed in overlapping tiles whose edges are discarded. The overlap is wider than the receptive
+/// field, so the result does not depend on the tiling.
 class Vae {
  public:
   /// Throws kBadCheckpoint.

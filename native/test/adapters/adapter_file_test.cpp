@@ -171,7 +171,7 @@ TEST("adapter file: takes the rank from tensor shapes and ignores the config") {
   EXPECT_EQ(read(write_peft(tensors)).modules.at(0).scale, 0.5);
 }
 
-TEST("adapter file: reads a LoRA with magnitudes as DoRA without epsilon") {
+TEST("adapter file: reads a PEFT LoRA with magnitude vectors as DoRA") {
   const at::Tensor norms = at::arange(1, 33, at::kFloat), weight = exact_values({32, 32}, 9);
   const Tensors plain = lora_tensors({{kQ, 32, 32}}, peft_key);
   const at::Tensor expected =
@@ -185,7 +185,7 @@ TEST("adapter file: reads a LoRA with magnitudes as DoRA without epsilon") {
   EXPECT_THROWS(read(write_peft(plain, peft_config(R"(, "use_dora": true)"))), kQ + ".magnitude' is missing");
 }
 
-TEST("adapter file: scales LoKr by alpha / rank, and by 1 if both factors are whole") {
+TEST("adapter file: scales LoKr by alpha / rank, or by 1 if neither factor is decomposed") {
   const at::Tensor w1 = at::matmul(kW1Left, kW1Right), w2 = at::matmul(kW2Left, kW2Right);
   const Tensors whole_w1 = {{"lokr_w1", kW1}}, whole_w2 = {{"lokr_w2", kW2}};
   const Tensors product_w1 = {{"lokr_w1_a", kW1Left}, {"lokr_w1_b", kW1Right}};
@@ -203,14 +203,14 @@ TEST("adapter file: scales LoKr by alpha / rank, and by 1 if both factors are wh
   EXPECT(delta(product_w1, product_w2).equal(at::kron(w1, w2) * 4));
 }
 
-TEST("adapter file: takes LoKr alpha from the metadata if tensors have none, else the rank") {
+TEST("adapter file: takes alpha of a LoKr without alpha tensors from the metadata, else from the rank") {
   const Tensors parts = {{"lokr_w1", kW1}, {"lokr_w2_a", kW2Left}, {"lokr_w2_b", kW2Right}};
   EXPECT_EQ(read(write_lokr(kQ, parts, R"({\"linear_dim\": 2, \"linear_alpha\": 6})")).modules.at(0).scale, 3.0);
   EXPECT_EQ(read(write_lokr(kQ, parts)).modules.at(0).scale, 1.0);
   EXPECT_THROWS(read(write_lokr(kQ, parts, "{")), "lokr_config");
 }
 
-TEST("adapter file: applies DoRA of a LoKr along rows or columns by the shape of the magnitude") {
+TEST("adapter file: the shape of the magnitude decides whether DoRA of a LoKr scales rows or columns") {
   const at::Tensor weight = exact_values({32, 32}, 8), changed = weight + at::kron(kW1, kW2);
   const at::Tensor norms = at::arange(1, 33, at::kFloat);
   const auto adapted = [&](const at::Tensor& magnitude) {
@@ -222,7 +222,7 @@ TEST("adapter file: applies DoRA of a LoKr along rows or columns by the shape of
   EXPECT(distance(row_norms(adapted(norms.view({1, 32})).t()), norms.view({32, 1})) < 1e-4);
 }
 
-TEST("adapter file: uses the bfloat16 epsilon for LyCORIS DoRA on request, and none for PEFT DoRA") {
+TEST("adapter file: LyCORIS DoRA uses the given epsilon, PEFT DoRA ignores it") {
   const at::Tensor weight = exact_values({32, 32}, 8), norms = at::arange(1, 33, at::kFloat);
   const auto adapted = [&](const std::string& path, double epsilon) {
     return read_adapter(path, adapter_targets(model().dit), epsilon).modules.at(0).adapt(weight, 1);
@@ -251,7 +251,7 @@ TEST("adapter file: finds lokr_weights.safetensors in a folder") {
   EXPECT_EQ(read(folder).modules.at(0).projection, kQ);
 }
 
-TEST("adapter file: picks the file with lokr_config if a folder has several") {
+TEST("adapter file: of several files in a folder, picks the one with lokr_config in its metadata") {
   const std::string folder = fixture_directory();
   const Tensors tensors = {{lycoris_name(kQ) + ".lokr_w1", kW1}, {lycoris_name(kQ) + ".lokr_w2", kW2}};
   write_safetensors(folder + "/a.safetensors", {{"exp_avg", kW1}});
@@ -264,7 +264,7 @@ TEST("adapter file: picks the file with lokr_config if a folder has several") {
                                   folder + "/a.safetensors");
 }
 
-TEST("adapter file: lists unmatched tensors, except those that add nothing") {
+TEST("adapter file: lists tensors without a matching projection, except modules that add zero") {
   Tensors tensors = {{lycoris_name(kQ) + ".lokr_w1", kW1}, {lycoris_name(kQ) + ".lokr_w2", kW2}};
   tensors["lycoris_proj_in_1.lokr_w1"] = kW1;
   tensors["lycoris_proj_in_1.lokr_w2"] = at::zeros({8, 3, 2});

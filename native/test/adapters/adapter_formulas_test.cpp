@@ -24,7 +24,7 @@ double distance(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs()
 
 }  // namespace
 
-TEST("adapters: splits dimensions as LyCORIS does") {
+TEST("adapters: splits a dimension into two LoKr factors as LyCORIS does") {
   const int64_t factors[] = {-1, 1, 2, 3, 4, 5, 6, 7, 8};
   const std::pair<int64_t, std::array<int64_t, 9>> smaller_parts[] = {
       {256, {16, 1, 2, 2, 4, 4, 4, 4, 8}},   {1024, {32, 1, 2, 2, 4, 4, 4, 4, 8}}, {2048, {32, 1, 2, 2, 4, 4, 4, 4, 8}},
@@ -39,7 +39,7 @@ TEST("adapters: splits dimensions as LyCORIS does") {
   EXPECT((split_dimension(6, 3) == Split{2, 3}));
 }
 
-TEST("adapters: LoKr stores a factor whole unless the rank is below half its larger side") {
+TEST("adapters: LoKr decomposes a factor only if the rank is below half its larger side") {
   const LokrShape defaults = LokrShape::of(2048, 2048, 64, -1, false);
   EXPECT((defaults.out == Split{32, 64}) && (defaults.in == Split{32, 64}));
   EXPECT(defaults.w1_is_whole && defaults.w2_is_whole);
@@ -93,7 +93,7 @@ TEST("adapters: DoRA over columns equals DoRA over rows of the transpose") {
              .equal(dora_weight(changed.t().contiguous(), columns.t(), kLokrNormEpsilon).t()));
 }
 
-TEST("adapters: DoRA keeps zero rows finite, and the PEFT epsilon changes no other norm") {
+TEST("adapters: DoRA with the PEFT epsilon keeps zero rows finite and tiny rows unchanged") {
   const at::Tensor weight = at::cat({at::zeros({1, 6}), base_weight() * 1e-6});
   const at::Tensor adapted = dora_weight(weight, row_norms(weight), kLoraNormEpsilon);
   EXPECT(adapted.isfinite().all().item<bool>());

@@ -102,7 +102,7 @@ TEST("adapter kinds: LoHa with Tucker cores includes the cores in its products")
                 "hada_t1' has shape [2, 2, 3, 3], expected [2, 2]: the adapter changes a convolution");
 }
 
-TEST("adapter kinds: LoHa with magnitudes is DoRA") {
+TEST("adapter kinds: applies DoRA to a LoHa with magnitudes") {
   const at::Tensor norms = at::arange(1, 33, at::kFloat).view({32, 1});
   const at::Tensor weight = adapted(write_parts(with(kLoha, {{"dora_scale", norms}})));
   EXPECT(distance(row_norms(weight), norms) < 1e-4);

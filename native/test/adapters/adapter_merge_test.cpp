@@ -160,7 +160,7 @@ TEST("adapter merge: result does not depend on earlier merges") {
   EXPECT(equal(weights_of(model.dit), weights_of(fresh.dit)));
 }
 
-TEST("adapter merge: strength 0.5 is halfway, also with DoRA") {
+TEST("adapter merge: strength 0.5 gives the mean of base and adapted weights, also with DoRA") {
   AceStep model = load();
   const Adapters adapters(model.dit);
   const auto base = weights_of(model.dit);
@@ -175,7 +175,7 @@ TEST("adapter merge: strength 0.5 is halfway, also with DoRA") {
   }
 }
 
-TEST("adapter merge: bfloat16 weights are the float32 sum rounded once") {
+TEST("adapter merge: adds in float32 and rounds once to bfloat16") {
   AceStep model = load(at::kBFloat16);
   const Adapters adapters(model.dit);
   const auto base = weights_of(model.dit);
@@ -187,7 +187,7 @@ TEST("adapter merge: bfloat16 weights are the float32 sum rounded once") {
   }
 }
 
-TEST("adapter merge: changes only the named projections, in their rows of a fused weight") {
+TEST("adapter merge: an adapter of one projection changes only its rows of a fused weight") {
   AceStep model = load();
   const auto base = weights_of(model.dit);
   const std::string name = "layers.1.cross_attn.v_proj";
@@ -268,7 +268,7 @@ TEST("adapter merge: sums the scaled changes of several adapters (LoRA, LoKr, Do
   }
 }
 
-TEST("adapter merge: a failed merge leaves the base model") {
+TEST("adapter merge: a failed merge restores the base model") {
   AceStep model = load();
   Dit before = model.dit;
   const Adapters adapters(model.dit);
@@ -279,7 +279,7 @@ TEST("adapter merge: a failed merge leaves the base model") {
   expect_base(model.dit, before);
 }
 
-TEST("adapter merge: keeps weights of untrained modules as views of the mapped file") {
+TEST("adapter merge: a module that adds zero leaves its weight a view of the mapped file") {
   AceStep model = load();
   Dit before = model.dit;
   const std::string o = "layers.0.self_attn.o_proj";

@@ -67,7 +67,7 @@ TEST("checkpoint: reports directory, tensor and both shapes for a missing tensor
   EXPECT_THROWS(norm.get("bias", {4}), directory + ": tensor 'norm.bias' is missing");
 }
 
-TEST("checkpoint: lists unused tensors without rotary buffers") {
+TEST("checkpoint: lists unused tensors, except rotary buffers") {
   const std::string directory = test::fixture_directory();
   const at::Tensor one = at::zeros({1});
   test::write_safetensors(directory + "/model.safetensors", {{"a", one}, {"b", one}, {"x.rotary_emb.inv_freq", one}});
@@ -76,7 +76,7 @@ TEST("checkpoint: lists unused tensors without rotary buffers") {
   EXPECT(checkpoint.unused() == std::vector<std::string>{"b"});
 }
 
-TEST("checkpoint: drops one leading 'model.' and rejects duplicate names") {
+TEST("checkpoint: strips the prefix 'model.' from names and rejects names that are then equal") {
   const std::string directory = test::fixture_directory();
   test::write_safetensors(directory + "/model.safetensors",
                           {{"model.norm.weight", at::zeros({1})}, {"lm_head.weight", at::zeros({1})}});
@@ -183,7 +183,7 @@ TEST("silence latent: reads and transposes the archive with all its frames") {
   EXPECT(at::equal(read_silence(half, 3), stored.to(at::kBFloat16).to(at::kFloat).transpose(1, 2)));
 }
 
-TEST("silence latent: rejects an archive without exactly one readable tensor of whole frames") {
+TEST("silence latent: rejects an archive unless it has one uncompressed tensor of whole frames") {
   const std::string data(24, '\0');
   EXPECT_THROWS(read_silence(test::zip_bytes({{"x/data/0", data}}), 5),
                 "24 bytes are not a whole number of Float frames of 5 channels");

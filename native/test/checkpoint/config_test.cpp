@@ -52,7 +52,7 @@ TEST("config: an explicit encoder_hidden_size selects the XL family, even if equ
   EXPECT_EQ(config.encoder_num_attention_heads, 2);
 }
 
-TEST("config: layer types and use_sliding_window determine the windows") {
+TEST("config: layer_types and use_sliding_window determine the attention window of each layer") {
   const auto config =
       dit(R"(, "sliding_window": 4, "layer_types": ["full_attention", "sliding_attention", "full_attention"])");
   EXPECT_EQ(config.window_of_layer(0), 0);
@@ -60,7 +60,7 @@ TEST("config: layer types and use_sliding_window determine the windows") {
   EXPECT_EQ(dit(R"(, "use_sliding_window": false)").window_of_layer(0), 0);
 }
 
-TEST("config: reads lyric heads from the file in layer order, or uses those of the published model of this size") {
+TEST("config: reads lyric alignment heads in layer order, else uses those of the published model of this size") {
   const auto sized = [](const std::string& layers_and_heads, const std::string& followers) {
     return DitConfig::read(
                directory_with(R"({"hidden_size": 48, "intermediate_size": 96, "head_dim": 16, "in_channels": 24,
@@ -79,7 +79,7 @@ TEST("config: reads lyric heads from the file in layer order, or uses those of t
   }
 }
 
-TEST("config: names the key of an impossible DiT config") {
+TEST("config: rejects an invalid DiT config and names the key") {
   EXPECT_THROWS(dit(R"(, "layer_types": ["chunked_attention"])"), "unknown layer type 'chunked_attention'");
   EXPECT_THROWS(dit(R"(, "layer_types": ["full_attention"])"), "layer_types has fewer entries than num_hidden_layers");
   EXPECT_THROWS(dit(R"(, "encoder_num_key_value_heads": 3)"), "num_attention_heads is not a multiple");
@@ -135,7 +135,7 @@ TEST("config: rejects unsupported Qwen3 variants") {
   EXPECT_THROWS(qwen3(R"(, "rope_scaling": {"rope_type": "linear"})"), "asks for 'linear' rotary positions");
 }
 
-TEST("config: samples per frame of the VAE are the product of its ratios") {
+TEST("config: samples per frame of the VAE are the product of its downsampling ratios") {
   EXPECT_EQ(vae("{" + kVae + "}").samples_per_frame(), 80);
   EXPECT_THROWS(vae("{}"), "sampling_rate is missing");
   EXPECT_THROWS(vae("[]"), "expected an object");
@@ -152,8 +152,8 @@ TEST("config: samples per frame of the VAE are the product of its ratios") {
   EXPECT_NEAR(quiet.oscillators.subtracted, 0.004, 1e-9);
   EXPECT_NEAR(quiet.oscillators.floor, 0.002, 1e-9);
   EXPECT_NEAR(quiet.oscillators.loudest, 4, 1e-9);
-  EXPECT_THROWS(vae("{" + kVae + floored + "0}}"), "floor of oscillators is not positive");
-  EXPECT_THROWS(vae("{" + kVae + floored + R"(0.002, "subtracted": -1}})"), "subtracted of oscillators is negative");
+  EXPECT_THROWS(vae("{" + kVae + floored + "0}}"), "oscillators.floor is not positive");
+  EXPECT_THROWS(vae("{" + kVae + floored + R"(0.002, "subtracted": -1}})"), "oscillators.subtracted is negative");
   EXPECT_THROWS(vae("{" + kVae + R"(, "oscillators": {"mean": [-2], "deviation": [1, 2]}})"),
                 "oscillators needs one mean");
   const std::string two = R"(, "oscillators": {"mean": [-2, -3], "deviation": [1, 2]}, "spectral_encoder": )";

@@ -71,7 +71,7 @@ TEST("gguf: plain tensors are views of the file with dimensions reversed") {
   EXPECT(!file.codes("w"));
 }
 
-TEST("gguf: decodes every code type as the reference reader") {
+TEST("gguf: decodes every quantization type like the reference reader") {
   for (const auto& block : kBlocks) {
     const auto numbers = static_cast<uint64_t>(block.numbers);
     const auto file = Gguf::open(written(gguf_bytes({{"w", {numbers, 1}, block.type, from_hex(block.hex)}})));
@@ -89,7 +89,7 @@ TEST("gguf: decodes every code type as the reference reader") {
   }
 }
 
-TEST("gguf: opens a folder with one file as a checkpoint and restores leading dimensions of 1") {
+TEST("gguf: opens a folder with one .gguf file as a checkpoint and restores leading dimensions of 1") {
   const std::string directory = test::fixture_directory();
   const at::Tensor table = at::randn({1, 6, 4}), weight = at::randn({2, 32}).to(at::kBFloat16);
   test::write_file(directory + "/model-BF16.gguf", gguf_bytes({{"scale_shift_table", {4, 6}, 0, bytes_of(table)},

@@ -29,7 +29,7 @@ TEST("json: reads every type") {
   EXPECT(json.get_ints("e").empty());
 }
 
-TEST("json: keeps 64-bit integers and reads larger ones as reals") {
+TEST("json: reads 64-bit integers exactly and larger ones as floating point") {
   EXPECT_EQ(parse("9223372036854775807").as_int(), INT64_MAX);
   EXPECT_EQ(parse("-9223372036854775808").as_int(), INT64_MIN);
   EXPECT_EQ(parse("9223372036854775808").as_double(), std::ldexp(1.0, 63));

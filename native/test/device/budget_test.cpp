@@ -69,7 +69,7 @@ RenderJob song() {
           .seeds = {1}};
 }
 
-TEST("budget: launches and synchronisations of loading, a DiT evaluation and a VAE tile") {
+TEST("budget: loading, a DiT evaluation and a VAE tile stay within their limits of launches and synchronisations") {
   const DeviceMeter loading;
   Renderer renderer({kNano, kNano + "/vae", kNano + "/text_encoder"}, kOnDevice, {}, Control());
   expect_within(kLoading, loading.used(), false);
@@ -117,13 +117,13 @@ StageMeter metered(Segment segment) {
   return token;
 }
 
-TEST("budget: launches and synchronisations of an audio code") {
+TEST("budget: an audio code stays within its limits of launches and synchronisations") {
   const StageMeter code = metered(CodesSegment{40});
   expect_within(kFirstToken, code.largest());
   expect_within(kToken, code.usual());
 }
 
-TEST("budget: launches and synchronisations of a metadata token") {
+TEST("budget: a metadata token stays within its limits of launches and synchronisations") {
   expect_within(kPatternToken, metered(PatternSegment{"([a-m][n-z]){16}\n", false, 40}).usual());
 }
 

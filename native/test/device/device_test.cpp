@@ -99,7 +99,7 @@ TEST("device: rejects a checkpoint larger than free GPU memory with a one-line e
   EXPECT_EQ(available_memory(kDevice), free);
 }
 
-TEST("device: uploads large tensors correctly without waiting for transfers") {
+TEST("device: uploads large tensors intact and waits only before it reuses a buffer") {
   const at::Tensor large = at::randint(0, 1 << 30, {11 << 20}, at::kInt), odd = at::randn({3, 5}).t();
   DeviceMeter meter;
   const at::Tensor there = upload(large, kDevice), small = upload(odd, kDevice), none = upload(at::empty({0}), kDevice);

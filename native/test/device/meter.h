@@ -26,7 +26,7 @@ class DeviceMeter {
   Totals start_;
 };
 
-/// Counts device operations between two reports of a stage, that is for one token, step or tile.
+/// Counts device operations between two progress reports of a stage, that is for one token, step or tile.
 class StageMeter {
  public:
   explicit StageMeter(Stage stage) : stage_(stage) {}

@@ -77,7 +77,7 @@ void expect_same(const LanguageJob& job) {
   EXPECT(used.synchronisations < host.used().synchronisations / 4);  // it did run ahead
 }
 
-TEST("run_ahead: tokens kept on the device give the same step as tokens from the host, also at unequal lengths") {
+TEST("run_ahead: a step with ids on the device matches feeding the ids from the host, for rows of unequal length") {
   const CausalLm halves = CausalLm::load("models/carillon-nano/lm", choose_placement("cuda:0", "bfloat16"), Control());
   KvCache cache = halves.make_cache(2, 64), expected = halves.make_cache(2, 64);
   for (KvCache* each : {&cache, &expected}) {
@@ -90,7 +90,7 @@ TEST("run_ahead: tokens kept on the device give the same step as tokens from the
   EXPECT(((hidden - fed).norm() / fed.norm()).item<float>() < 0.03f);  // a few bfloat16 roundings
 }
 
-TEST("run_ahead: gives the host's tokens for a guided job with prompts of different length") {
+TEST("run_ahead: chooses the same tokens as the host for a guided job with prompts of different length") {
   LanguageJob job = job_of({CodesSegment{40}});
   job.cfg_scale = 2.0;
   expect_same(job);
@@ -105,14 +105,14 @@ TEST("run_ahead: supports top k, top p, min p and a repetition penalty that coun
   expect_same(job);
 }
 
-TEST("run_ahead: gives the host's tokens for greedy codes") {
+TEST("run_ahead: chooses the same tokens as the host for greedy codes") {
   LanguageJob job = job_of({CodesSegment{40}});
   job.temperature = 0.0;
   job.cfg_scale = 1.5;
   expect_same(job);
 }
 
-TEST("run_ahead: gives the host's tokens if rows end at different positions") {
+TEST("run_ahead: chooses the same tokens as the host if rows end at different positions") {
   LanguageJob job = job_of({CodesSegment{}});
   job.seeds = {1, 2, 3, 4, 5, 6};
   job.temperature = 1.0;
@@ -143,7 +143,7 @@ TEST("decoder: gives the same pattern tokens with and without CUDA graphs") {
          result.token_ids[0].size() != result.token_ids[2].size());
 }
 
-TEST("run_ahead: a request can join while the device runs ahead; all requests get the same ids as when run alone") {
+TEST("run_ahead: a request that joins while the device runs ahead changes no ids of any request") {
   class OneArrival : public RequestQueue {
    public:
     std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>& fits) override {
@@ -172,7 +172,7 @@ TEST("run_ahead: a request can join while the device runs ahead; all requests ge
   EXPECT(results[1].token_ids == generate(second, vocabulary(), masks, two, Control()).token_ids);
 }
 
-TEST("run_ahead: a full cache and a cancelled job leave the model intact") {
+TEST("run_ahead: a cancelled job does not affect the next job") {
   LanguageJob job = job_of({CodesSegment{60}});
   int tokens = 0;
   std::atomic<bool> cancelled{false};

@@ -124,7 +124,7 @@ TEST("denoise: repaint keeps the source outside its window") {
   EXPECT(largest_difference(painted.narrow(1, 4, 6), clean.narrow(1, 4, 6)) > 1e-2);
 }
 
-TEST("denoise: the mask of a window fades to 0 outside the window, up to the ends of the clip") {
+TEST("denoise: a soft mask fades from 1 inside the window to 0, and is cut off at the ends of the clip") {
   at::Tensor mask = at::zeros({2, 12}, at::kBool);
   mask[0].narrow(0, 2, 3).fill_(true);
   mask[1].fill_(true);
@@ -134,7 +134,7 @@ TEST("denoise: the mask of a window fades to 0 outside the window, up to the end
   EXPECT(soft[1].equal(at::ones({12})));
 }
 
-TEST("denoise: a broken checkpoint gives an error instead of latents") {
+TEST("denoise: weights that are not finite give an error") {
   const AceStep model = tiny_ace_step(
       {}, [](Tensors& tensors) { tensors["decoder.proj_out.1.bias"].fill_(std::numeric_limits<float>::quiet_NaN()); });
   EXPECT_THROWS(run(model, job_for(model, 1), {1}), "a value that is not finite");

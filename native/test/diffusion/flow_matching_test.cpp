@@ -25,7 +25,7 @@ TEST("schedule: turbo_table rounds the shift to 1, 2 or 3") {
   expect_times(turbo_table(9.0), kShift3);
 }
 
-TEST("schedule: shift formula of base models") {
+TEST("schedule: base models follow the shift formula") {
   const Schedule times = shifted_schedule(20, 3.0);
   EXPECT_EQ(times.size(), 20u);
   EXPECT_NEAR(times[1], 0.982759, 1e-6);

@@ -21,7 +21,7 @@ TEST("noise: equals torch.randn on CUDA") {
   EXPECT((first_numbers(1234, 8) - other).abs().max().item<double>() < 1e-4);
 }
 
-TEST("noise: same bits on every machine and for any number of threads") {
+TEST("noise: has the same bits on every machine and for any number of threads") {
   constexpr int64_t kCount = 1 << 20;
   const at::Tensor numbers = first_numbers(42, kCount);
   const auto* const words = static_cast<const uint32_t*>(numbers.const_data_ptr());
@@ -56,14 +56,14 @@ TEST("noise: an item does not depend on the batch, and successive draws differ")
   EXPECT_THROWS(NoiseStreams({}), "at least one seed");
 }
 
-TEST("noise: every bit of a seed matters") {
+TEST("noise: seeds that differ in any bit give different noise") {
   const auto of = [](uint64_t seed) { return first_numbers(seed, 32); };
   for (const uint64_t low : {uint64_t{0}, uint64_t{5}, uint64_t{0xffffffff}}) {
     for (int bit = 0; bit < 64; ++bit) EXPECT(!of(low ^ uint64_t{1} << bit).equal(of(low)));
   }
 }
 
-TEST("noise: uniform numbers are strictly between 0 and 1 and share the stream with normal ones") {
+TEST("noise: uniform numbers are strictly between 0 and 1 and advance the stream of normal numbers") {
   PhiloxStream stream(5), same(5);
   for (int i = 0; i < 1000; ++i) {
     const double drawn = stream.uniform();

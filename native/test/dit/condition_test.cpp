@@ -32,7 +32,7 @@ TEST("conditions: only the XL family uses the special timbre token") {
   EXPECT(!timbre_state(tiny_ace_step({.is_xl = true})).equal(timbre_state(tiny_ace_step({.is_xl = true}, doubled))));
 }
 
-TEST("conditions: groups reference clips by item") {
+TEST("conditions: assigns reference clips to the items of a batch") {
   const AceStep model = tiny_ace_step({});
   const at::Tensor clips = random_tensor({3, kTinyTimbreFrames, kTinyLatent}, 6);
   const auto timbre = model.encoder.encode_timbre(clips, at::tensor({0, 2, 2}, at::kLong), 3);
@@ -61,7 +61,7 @@ TEST("audio tokenizer: pads an incomplete last group with the start of silence")
   EXPECT_THROWS(model.silence_of(kTinySilence + 1), "supports at most 200");
 }
 
-TEST("context: covers read the source through audio codes, other tasks as latents") {
+TEST("context: a cover gets the source decoded from its audio codes, other tasks get the source latents") {
   const AceStep model = tiny_ace_step({});
   const at::Tensor source = random_tensor({2, 12, kTinyLatent}, 11), mask = at::ones_like(source);
   const at::Tensor is_cover = at::tensor({1, 0}, at::kLong).to(at::kBool);

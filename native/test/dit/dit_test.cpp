@@ -54,7 +54,7 @@ TEST("dit: the split patch embedding equals the strided convolution") {
   EXPECT(largest_difference(model.dit.embed_context(in.context).tokens, split.embed_context(in.context)) < 1e-6);
 }
 
-TEST("dit: an odd length equals the even length with a zero frame, cropped") {
+TEST("dit: an odd length gives the same as the even length with a zero frame, cropped") {
   for (const auto& size : kSizes) {
     const AceStep model = tiny_ace_step(size);
     Inputs odd(2, 13, 5), even = odd;
@@ -98,7 +98,7 @@ TEST("dit: items of a batch are independent") {
   }
 }
 
-TEST("dit: equal times use the constant second time embedding, different times do not") {
+TEST("dit: omitting the second time equals passing the first time twice") {
   const AceStep model = tiny_ace_step({});
   const at::Tensor times = at::tensor({1.0f, 0.3f});
   const Modulation constant = model.dit.modulate(times), computed = model.dit.modulate(times, times);

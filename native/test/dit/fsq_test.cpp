@@ -34,7 +34,7 @@ TEST("fsq: decodes an index to its values") {
 
 TEST("fsq: every code survives a round trip through its values") {
   const at::Tensor all = at::arange(64000, at::kLong);
-  // atanh of the soft clamp. The outermost levels are at the edge of the clamp, so values are moved slightly inside.
+  // Inverts the soft clamp soft * tanh(z / soft). `soft` is above 1, so the outermost values -1 and 1 have an inverse.
   const at::Tensor soft = 1.0 + 1.0 / (at::tensor({8.f, 8.f, 8.f, 5.f, 5.f, 5.f}) - 1.0);
   EXPECT(fsq().quantize(soft * (fsq().values(all) / soft).atanh()).equal(all));
 }

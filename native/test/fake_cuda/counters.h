@@ -16,14 +16,14 @@ struct Totals {
   int64_t bytes_to_host = 0;
 };
 
-/// While an instance lives on the thread, launches belong to a graph, which counts as one launch.
+/// While an instance exists on the thread, launches belong to a graph, and the whole graph counts as one launch.
 struct PartOfGraph {
   PartOfGraph();
   ~PartOfGraph();
 };
 
-/// These throw the error of a failed device. A synchronisation also throws during capture. Captured launches do not
-/// count until a replay.
+/// These functions count an operation. count_launch and count_synchronisation throw if the device has failed;
+/// count_synchronisation also throws during capture. Captured launches do not count until a replay.
 void count_launch(const std::string& operation);
 void count_synchronisation(const std::string& cause);
 void count_copy_to_device(const std::string& what, size_t bytes);

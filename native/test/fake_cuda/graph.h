@@ -5,8 +5,8 @@
 
 namespace fake_cuda {
 
-/// Whether the calling thread captures a graph. Launches are then recorded for replays. Their results have values until
-/// the capture ends; writes to older tensors are undone at the end.
+/// Whether the calling thread captures a graph. Launches are then recorded for replays. Results of captured launches
+/// have values until the capture ends; then writes to tensors from before the capture are undone.
 bool is_capturing();
 
 /// Throws during capture, because replays would read host memory that may have been freed.

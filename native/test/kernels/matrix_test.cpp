@@ -64,7 +64,7 @@ TEST("matrix: row slices and gathered rows match the dense matrix") {
   }
 }
 
-TEST("matrix: concatenates parts of different storage types in the type with the most bits") {
+TEST("matrix: concatenates parts of different storage types to the type with the most bits") {
   const c10::InferenceMode inference;
   const Matrix four = kernels::quantize(at::randn({2, 64}), Quantization::kInt4),
                eight = kernels::quantize(at::randn({3, 64}), Quantization::kInt8), plain = at::randn({1, 64});
@@ -76,7 +76,7 @@ TEST("matrix: concatenates parts of different storage types in the type with the
   EXPECT(at::equal(numbers.data, at::cat({four.dense(at::kFloat), plain.data})));
 }
 
-TEST("matrix: parts that follow one another in memory are joined in a view, others are not") {
+TEST("matrix: joins dense parts as a view only if they are adjacent in memory") {
   const Matrix whole = at::randn({5, 32});
   const Matrix view = kernels::joined({whole.rows(0, 2), whole.rows(2, 3)});
   EXPECT(view.data.data_ptr() == whole.data.data_ptr() && at::equal(view.data, whole.data));

@@ -111,7 +111,7 @@ TEST("batch: a request that joins a running batch gets the same ids as when run 
   }
 }
 
-TEST("batch: a request reuses the rows of one that has ended") {
+TEST("batch: a joining request reuses the cache rows of a request that has ended") {
   const LanguageJob long_job = codes_job({1, 2, 3}, 30, {1}), short_job = codes_job({5, 6}, 4, {2}),
                     next_job = codes_job({7, 7, 7, 7}, 6, {3});
   const auto first = ask({long_job}), second = ask({short_job}), third = ask({next_job});

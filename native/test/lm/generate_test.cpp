@@ -81,7 +81,7 @@ TEST("generate: rows that diverge stay in one batch and keep their own tokens") 
   EXPECT(decoder.feeds.back().first < 8);  // finished rows are dropped
 }
 
-TEST("generate: ids of a seed do not depend on the batch or the position in it") {
+TEST("generate: ids for a seed do not depend on the batch or the position in it") {
   auto job = job_of(kMixed, {11, 12, 13, 14, 15, 16, 17, 18});
   const auto all = run(job, varied);
   for (size_t row = 0; row < 8; ++row) {
@@ -143,7 +143,7 @@ TEST("generate: guidance uses the negative prompt; unconditional rows get the to
   EXPECT(generate(unguided, vocabulary(), cache, job, Control()).token_ids[0] == History(5, kFirstCode + 3));
 }
 
-TEST("generate: the codes phase computes only the columns of codes") {
+TEST("generate: a codes segment computes only the logits of audio codes") {
   MaskCache cache(vocabulary(), at::kCPU);
   ScriptedDecoder decoder(2, varied);
   generate(decoder, vocabulary(), cache, job_of({CodesSegment{4}}, {1, 2}), Control());
@@ -207,7 +207,7 @@ TEST("generate: rows end at the end token with different lengths") {
   EXPECT(*std::max_element(lengths.begin(), lengths.end()) > *std::min_element(lengths.begin(), lengths.end()));
 }
 
-TEST("generate: feeds a long prompt in chunks, and only once for all rows") {
+TEST("generate: feeds a long prompt in chunks, once for all rows") {
   auto job = job_of({CodesSegment{1}}, {1, 2, 3});
   job.prompt.assign(1100, 7);
   job.negative_prompt = {8, 8};
@@ -318,7 +318,7 @@ CausalLm tiny_model() {
   return CausalLm::load(directory, kFloat32, Control());
 }
 
-/// Feeds a real model one token at a time, even for longer runs.
+/// Feeds a real model one token at a time, also where several ids are given at once.
 class OneByOneDecoder : public Decoder {
  public:
   OneByOneDecoder(const CausalLm& model, int64_t rows) : model_(model), cache_(model.make_cache(rows, 400)) {}
@@ -340,7 +340,7 @@ class OneByOneDecoder : public Decoder {
 
 }  // namespace
 
-TEST("generate: a real model gives the same rows whether it is fed many or single tokens, with whole or sliced head") {
+TEST("generate: a real model gives the same ids if it is fed one token at a time and computes all logits") {
   const auto model = tiny_model();
   auto job = job_of(kMixed, {1, 2, 3, 4});
   job.negative_prompt = {5, 6};
@@ -354,7 +354,7 @@ TEST("generate: a real model gives the same rows whether it is fed many or singl
   for (const auto reason : result.finished) EXPECT(reason == FinishReason::kProgram);
 }
 
-TEST("generate: a real model gives the same ids of a seed in every batch") {
+TEST("generate: a real model gives the same ids for a seed in every batch") {
   const auto model = tiny_model();
   MaskCache cache(vocabulary(), at::kCPU);
   auto job = job_of(kMixed, {1, 2, 3, 4, 5, 6, 7, 8});
@@ -384,7 +384,7 @@ TEST("generate: unconstrained at temperature 0 matches the greedy sequence of th
   const auto prompt = golden.tensor("in.input_ids").to(at::kInt).flatten();
   const auto sequence = golden.tensor("out.sequence").to(at::kInt).flatten();
   const auto size = static_cast<int32_t>(model.config().vocab_size);
-  // No token of the sequence ends it, because the reference ran to its token count.
+  // The end token is one that the sequence does not contain, because the reference did not stop at end tokens.
   const Vocabulary plain({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {size - 1}, 0, 0);
   MaskCache cache(plain, at::kCPU);
   LanguageJob job;

@@ -26,7 +26,7 @@ std::string number_line(int number) { return std::string(" ").append(std::to_str
 
 }  // namespace
 
-TEST("pattern: literals, groups, alternatives and repetitions") {
+TEST("pattern: matches literals, groups, alternatives and repetitions") {
   EXPECT(matches("abc", "abc") && !matches("abc", "ab") && !matches("abc", "abcd"));
   EXPECT(matches("a|bc|", "") && matches("a|bc|", "bc") && !matches("a|bc", "b"));
   EXPECT(matches("x(ab)?y", "xy") && matches("x(ab)?y", "xaby") && !matches("x(ab)?y", "xay"));
@@ -65,11 +65,11 @@ TEST("pattern: a dot and a negated class match one well-formed character, except
   }
 }
 
-TEST("pattern: a repetition applies to the whole character before it") {
+TEST("pattern: a repetition applies to all bytes of the character before it") {
   EXPECT(matches("B♭*", "B") && matches("B♭*", "B♭♭") && !matches("B♭*", "B\xE2\x99"));
 }
 
-TEST("pattern: errors contain their position") {
+TEST("pattern: errors name the position") {
   EXPECT_THROWS(Pattern("ab("), "position 3: the pattern ends, expected ')'");
   EXPECT_THROWS(Pattern("ab)c"), "position 2: ')' without '('");
   EXPECT_THROWS(Pattern("*a"), "position 0: nothing to repeat");
@@ -89,7 +89,7 @@ TEST("pattern: errors contain their position") {
   EXPECT_THROWS(Pattern(std::string(100, '(')), "nested too deeply");
 }
 
-TEST("pattern: rejects too many states while walking") {
+TEST("pattern: fails when stepping builds too many states") {
   Pattern pattern("(a|b)*a(a|b){20}");
   std::mt19937 random(1);
   const auto walk = [&] {

@@ -167,7 +167,7 @@ TEST("program: a folded caption continues over indented lines and ends at the ne
   }
 }
 
-TEST("program: closes a caption of 512 tokens with a line feed without a choice") {
+TEST("program: forces a line feed after a caption of the maximum length, 512 tokens") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{kCaption, false, 512}};
   ProgramCursor cursor(program, 1024, vocabulary(), cache);
@@ -184,7 +184,7 @@ TEST("program: completing a pattern also completes a partial UTF-8 character") {
   EXPECT_EQ(text_of(vocabulary(), cursor.ids()), " a b\xE4\x80\x80\n");
 }
 
-TEST("program: takes the only allowed token without a choice") {
+TEST("program: takes a token without asking the model if it is the only one allowed") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{" [2346]\n", false, 8}};
   ProgramCursor cursor(program, 10, vocabulary(), cache);
@@ -268,7 +268,7 @@ TEST("program: reports a pattern that the vocabulary cannot spell") {
   EXPECT_THROWS(cursor.push(0), "no token that continues the pattern (a|b)c");
 }
 
-TEST("program: choices are greedy in patterns that are declared greedy, and nowhere else") {
+TEST("program: choices are greedy only in patterns declared greedy") {
   MaskCache cache(vocabulary(), at::kCPU);
   const std::vector<Segment> program = {PatternSegment{"a|b", true, 4}, PatternSegment{"a|b", false, 4},
                                         CodesSegment{1}};

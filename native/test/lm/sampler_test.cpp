@@ -76,7 +76,7 @@ TEST("sampler: most_likely returns the lowest of equally likely columns") {
   EXPECT_THROWS(most_likely(at::tensor({0.0f, std::nanf("")}).view({1, 2})), "not finite");
 }
 
-TEST("sampler: top k keeps the k highest and ties with the last of them") {
+TEST("sampler: top k keeps the k highest scores, and all scores equal to the k-th") {
   const std::vector<float> scores = {1.0f, 3.0f, 2.0f, 2.0f, 0.0f};
   const auto kept = [&](int64_t k) { return reachable(weights_of(scores, 1.0, k), 1.0); };
   EXPECT(kept(1) == (Columns{1}));
@@ -88,7 +88,7 @@ TEST("sampler: top k keeps the k highest and ties with the last of them") {
   EXPECT(reachable(weights_of({1.0f, std::nextafter(1.0f, 2.0f)}, 1.0, 1), 1.0) == (Columns{1}));
 }
 
-TEST("sampler: min p keeps columns above a share of the most likely, after temperature") {
+TEST("sampler: min p keeps columns above that share of the highest probability, after temperature") {
   const float half = std::log(0.5f);
   EXPECT((reachable(weights_of({half - 0.01f, 0.0f, half + 0.01f}, 1.0, 0, 0.5), 1.0) == Columns{1, 2}));
   EXPECT((reachable(weights_of({half, 0.0f, half * 0.49f}, 0.5, 0, 0.5), 1.0) == Columns{1, 2}));
@@ -96,7 +96,7 @@ TEST("sampler: min p keeps columns above a share of the most likely, after tempe
   EXPECT((reachable(weights_of({-1.0f, 0.0f, -2.0f}, 1.0, 0, 0.0), 1.0) == Columns{0, 1, 2}));
 }
 
-TEST("sampler: top p keeps the smallest set that reaches the mass, at least one column") {
+TEST("sampler: top p keeps the smallest set of columns with that probability mass, at least one") {
   const std::vector<float> weights = {0.05f, 0.5f, 0.2f, 0.25f};
   EXPECT(reachable(weights, 0.4) == (Columns{1}));
   EXPECT(reachable(weights, 0.6) == (Columns{1, 3}));
@@ -105,7 +105,7 @@ TEST("sampler: top p keeps the smallest set that reaches the mass, at least one 
   for (const double off : {0.0, -1.0, 1.0, 1.5}) EXPECT(reachable(weights, off) == (Columns{0, 1, 2, 3}));
 }
 
-TEST("sampler: equal weights are ordered by column") {
+TEST("sampler: takes columns of equal weight in ascending order") {
   const std::vector<float> weights(10, 1.0f);
   EXPECT(reachable(weights, 0.25) == (Columns{0, 1, 2}));
   EXPECT_EQ(draw(weights, 1.0, 0.0), 0);
@@ -113,7 +113,7 @@ TEST("sampler: equal weights are ordered by column") {
   EXPECT_EQ(draw(weights, 1.0, std::nextafter(1.0, 0.0)), 9);
 }
 
-TEST("sampler: never draws masked columns, even with one left") {
+TEST("sampler: never draws masked columns, even if only one is unmasked") {
   EXPECT(reachable(weights_of({kNone, 0.3f, kNone}), 0.9) == (Columns{1}));
   EXPECT(reachable(weights_of({kNone, 0.3f, -80.0f, kNone}), 1.0) == (Columns{1}));
   EXPECT(reachable(weights_of({kNone, 5.0f, 5.0f, kNone}, 1.0, 3), 1.0) == (Columns{1, 2}));

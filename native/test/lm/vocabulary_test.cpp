@@ -33,7 +33,7 @@ std::set<int32_t> allowed_one_by_one(Pattern& pattern, int32_t state, const Voca
 
 }  // namespace
 
-TEST("token mask: the trie walk matches trying every token in every state") {
+TEST("token mask: the trie walk allows the same tokens as testing each token alone, in every state") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   for (const char* text : {kCaption, " ([3-9][0-9]|[12][0-9][0-9]|300)\n", " [A-G](#|b|♯|♭)? (major|minor)\n",
@@ -53,7 +53,7 @@ TEST("token mask: the trie walk matches trying every token in every state") {
   }
 }
 
-TEST("token mask: rejects a token that is longer than the pattern and allows one that stops inside it") {
+TEST("token mask: allows a token that ends within the pattern, not one that goes beyond it") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   const auto masks = cache.pattern("(bp|maj)\n");
@@ -84,7 +84,7 @@ TEST("token mask: patterns and text exclude special tokens and codes") {
   EXPECT(allowed(cache.text()) == text);
 }
 
-TEST("token mask: allows all valid codes, and the first end token if the count is open") {
+TEST("token mask: allows all valid codes, and the first end token if the number of codes is open") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   std::set<int32_t> codes;
@@ -95,7 +95,7 @@ TEST("token mask: allows all valid codes, and the first end token if the count i
   EXPECT_EQ(cache.everything().count, int64_t{kVocabularySize});
 }
 
-TEST("token mask: a window of logits gives the same columns as all logits") {
+TEST("token mask: a slice of the logits gives the same columns as all logits") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   const auto logits = at::randn({2, kVocabularySize});
@@ -135,7 +135,7 @@ TEST("token mask: large masks with gaps and small masks allow the same ids") {
   EXPECT_EQ(count, mask.count);
 }
 
-TEST("token mask: computes states once and shares them between users of a pattern") {
+TEST("token mask: users of equal patterns share the masks of its states") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
   const auto first = cache.pattern(kCaption), second = cache.pattern(kCaption);

@@ -20,7 +20,7 @@ struct Heads {
   at::Tensor q, k, v;
 };
 
-/// Strided as the output of a projection: views of [B, S, heads, D].
+/// Strided like the output of a projection: views of [B, S, heads, D].
 Heads random_heads(int64_t batch, int64_t queries, int64_t keys, int64_t heads = 4, int64_t kv_heads = 2,
                    int64_t dim = 8) {
   return {at::randn({batch, queries, heads, dim}).transpose(1, 2),
@@ -75,7 +75,7 @@ TEST("nn: linear multiplies by the transposed weight and adds an optional bias")
   EXPECT_THROWS(nn::Linear::load(weights.sub("p"), 4, 5, true), "'p.weight' has shape [5, 3], expected [5, 4]");
 }
 
-TEST("nn: a fused projection equals its parts; it is a view of the file if they are neighbours there") {
+TEST("nn: a fused projection equals its parts, and is a view of the file if they are adjacent there") {
   const auto weights = weights_of({{"a.weight", at::randn({4, 3})},
                                    {"a.bias", at::randn({4})},
                                    {"b.weight", at::randn({2, 3})},
@@ -99,7 +99,7 @@ TEST("nn: a fused projection equals its parts; it is a view of the file if they 
   EXPECT_THROWS(nn::Linear::load_fused(weights, {"a", "b"}, 3, {4, 3}, true), "'b.bias' has shape [2], expected [3]");
 }
 
-TEST("nn: rms norm follows its formula; in bfloat16 it rounds before the weight") {
+TEST("nn: rms norm follows its formula; in bfloat16 it rounds before multiplying by the weight") {
   const at::Tensor x = at::randn({3, 64}), weight = at::randn({64});
   const at::Tensor unit = x / (x.square().mean(-1, true) + 1e-6).sqrt();
   EXPECT(distance(nn::rms_norm(x, weight, 1e-6), unit * weight) < 1e-5);
@@ -125,7 +125,7 @@ TEST("nn: rotary rotates each pair by position times frequency") {
   }
 }
 
-TEST("nn: rotary tables by slice and by position per row match") {
+TEST("nn: rotary tables looked up by position equal slices of the table") {
   const auto rotary = nn::Rotary::make(10, 8, 1e6, kFloat32);
   const at::Tensor x = at::randn({2, 3, 2, 8});
   const at::Tensor by_row = nn::apply_rotary(x, rotary.at(at::tensor({4, 5, 6, 1, 2, 3}, at::kLong).view({2, 3})));
@@ -152,7 +152,7 @@ TEST("nn: grouped-query attention follows its formula, full and causal") {
   }
 }
 
-TEST("nn: a sliding window equals the dense band for lengths around its edges") {
+TEST("nn: a sliding window equals a dense band mask, for lengths around multiples of the window") {
   for (const int64_t length : {1, 3, 4, 5, 15, 16, 17, 18, 31, 32, 33, 50}) {
     const Heads x = random_heads(2, length, length);
     const at::Tensor band = offsets(length, length).abs() <= 4;
@@ -160,7 +160,7 @@ TEST("nn: a sliding window equals the dense band for lengths around its edges") 
   }
 }
 
-TEST("nn: hidden keys have no effect, with and without a window") {
+TEST("nn: masked keys have no effect, with and without a window") {
   const Heads x = random_heads(2, 40, 40);
   at::Tensor mask = at::ones({2, 40}, at::kBool);
   mask[0].narrow(0, 25, 15).fill_(false);

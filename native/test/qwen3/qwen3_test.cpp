@@ -89,14 +89,14 @@ TEST("qwen3: prefill and decoding through the cache follow the formulas") {
   EXPECT_EQ(stepwise.length(0), 10);
 }
 
-TEST("qwen3: a run of forced tokens after a prefix equals one pass") {
+TEST("qwen3: feeding a prompt in two calls equals one call") {
   const auto model = load(test::tiny_qwen3_weights(""));
   KvCache cache = model.make_cache(1, 16);
   model.feed(ids_of({3, 14, 15, 9}), {0}, cache);
   EXPECT(distance(model.feed(ids_of({2, 6, 5, 35, 8, 49}), {0}, cache), alone(model, kIds)) < 1e-5);
 }
 
-TEST("qwen3: rows of different lengths decode together as alone") {
+TEST("qwen3: rows of different lengths give the same states together as alone") {
   const auto model = load(test::tiny_qwen3_weights(""));
   KvCache cache = model.make_cache(4, 32);
   model.feed(ids_of({1, 2, 3}), {0}, cache);
@@ -163,7 +163,7 @@ TEST("qwen3: bfloat16 is close to float32") {
   EXPECT(((wide - close).norm() / wide.norm()).item<double>() < 2e-2);
 }
 
-TEST("score: probabilities and ranks of given texts follow the formulas") {
+TEST("score: log-probabilities and ranks of given texts follow the formulas") {
   const test::Tensors tensors = test::tiny_qwen3_weights("");
   const CausalLm model = load(tensors);
   const std::vector<int32_t> prompt{3, 1, 4, 1, 5};

@@ -57,7 +57,7 @@ RenderJob sung_job(std::vector<uint64_t> seeds = {3}) {
 
 }  // namespace
 
-TEST("lyric times: finds tokens where lyric heads attend to them, despite noisy heads") {
+TEST("lyric times: places tokens where lyric heads attend to them, despite noisy heads") {
   LyricAlignment alone;
   alone.add(following(1));
   EXPECT_EQ(largest_error(alone.first_patches()), 0);
@@ -70,7 +70,7 @@ TEST("lyric times: finds tokens where lyric heads attend to them, despite noisy 
   EXPECT(largest_error(several.first_patches()) <= 1);
 }
 
-TEST("lyric times: times ascend with few patches, and are empty without salient weights") {
+TEST("lyric times: ascend even with few patches, and are empty if no weight stands out") {
   for (const int64_t patches : {int64_t{1}, int64_t{5}, kPatches}) {
     LyricAlignment silent, alignment;
     silent.add(at::full({kTokens, patches}, 0.1));
@@ -86,7 +86,7 @@ TEST("lyric times: times ascend with few patches, and are empty without salient 
   }
 }
 
-TEST("lyric times: they lie within the song, and asking for them does not change its audio") {
+TEST("lyric times: lie within the song, and requesting them does not change its audio") {
   Renderer renderer = load(with_lyric_heads());
   const RenderResult both = renderer.render(sung_job({3, 4}), Control());
   EXPECT_EQ(both.lyric_seconds.size(), size_t{2});

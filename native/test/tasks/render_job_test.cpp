@@ -30,9 +30,9 @@ TEST("render: rejects an inconsistent job") {
   refused([](RenderJob& job) { job.seeds.clear(); }, "at least one seed");
   refused([](RenderJob& job) { job.prompts[0].text.clear(); }, "text prompt");
   refused([](RenderJob& job) { job.prompts[0].lyrics.clear(); }, "lyric prompt");
-  refused([](RenderJob& job) { job.prompts.assign(3, job.prompts[0]); }, "prompts for 3 items and seeds for 2");
+  refused([](RenderJob& job) { job.prompts.assign(3, job.prompts[0]); }, "prompts for 3 songs, but 2 seeds");
   refused([](RenderJob& job) { job.samples = 0; }, "less than one latent frame");
-  refused([](RenderJob& job) { job.audio_codes = {{1, 2}}; }, "1 items and seeds for 2");
+  refused([](RenderJob& job) { job.audio_codes = {{1, 2}}; }, "audio codes for 1 songs, but 2 seeds");
   refused([](RenderJob& job) { job.audio_codes = {{1, 2}, {1, 64000}}; }, "audio code 64000 is outside 0 .. 63999");
   refused([](RenderJob& job) { job.audio_codes = {{1, -2}, {1, 2}}; }, "audio code -2 is outside 0 .. 63999");
   refused([](RenderJob& job) { job.audio_codes = {{1, 2}, {1, 2}}; }, "the song is longer than its audio codes");
@@ -59,7 +59,7 @@ TEST("render: rejects a task without its source or with unsupported inputs") {
     refused([](RenderJob& job) { job.source_audio = recording(40, 1).fill_(std::nan("")); }, "not finite");
     refused([](RenderJob& job) { job.source_audio = recording(40, 1).to(at::kDouble); }, "must be float32");
     if (task == Task::kCover) continue;
-    refused([](RenderJob& job) { job.audio_codes = {{1, 2}}; }, "audio codes cannot be combined with the source");
+    refused([](RenderJob& job) { job.audio_codes = {{1, 2}}; }, "does not accept audio codes");
   }
 }
 
@@ -78,8 +78,8 @@ TEST("render: accepts a window for repaint and lego only, if it runs forwards an
     refused({1.5, 6}, "the window of 1.5 to 6 seconds does not touch the source");
     refused({0.5, 0.5}, "ends before it begins");
     refused({0.9, 0.5}, "ends before it begins");
-    refused({std::nan(""), 2}, "has an end that is not finite");
-    refused({0, std::numeric_limits<double>::infinity()}, "has an end that is not finite");
+    refused({std::nan(""), 2}, "must have a finite start and end");
+    refused({0, std::numeric_limits<double>::infinity()}, "must have a finite start and end");
   }
 }
 
@@ -128,7 +128,7 @@ TEST("render: text2music starts from at least 128 frames of silence") {
   EXPECT_EQ(song_frames(job, kTinyInfo), 41);
 }
 
-TEST("render: audio codes set the length and replace the source, per item") {
+TEST("render: audio codes set the length of the songs and replace the source of each") {
   const AceStep model = tiny_ace_step({});
   RenderJob job = plain_job({1, 2});
   job.samples = 0;

@@ -72,7 +72,7 @@ TEST("tasks: lego without a window, extract and complete differ only in their pr
   EXPECT(!first_song(renderer, source_job(Task::kCover)).equal(extracted));
 }
 
-TEST("tasks: a silent source gives the context of text2music") {
+TEST("tasks: a silent source gives the same song as text2music") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = source_job(Task::kComplete);
   job.source_audio = at::zeros_like(job.source_audio);
@@ -114,7 +114,8 @@ TEST("repaint, lego: the song equals the source outside the window, within codec
       job.edit.repaint_mode = mode;
       const at::Tensor song = first_song(renderer, job);
       EXPECT_EQ(song.size(1), source.size(1));
-      // A decoder reaches 9 frames, 0.36 s, beyond the window; spliced waveforms fade over 0.05 s at most.
+      // The decoder changes audio up to 9 frames (0.36 s) outside the window; spliced waveforms fade over at most 0.05
+      // s.
       const bool spliced = mode != RepaintMode::kAggressive;
       const double reach = spliced ? 0.05 : 0.36;
       for (const auto& [start, end] : {std::pair(0.0, 1.0 - reach), std::pair(1.4 + reach, 2.4)}) {
@@ -138,7 +139,7 @@ TEST("repaint: the source outside a window keeps its level") {
   }
 }
 
-TEST("repaint: a higher strength fades over less of the source") {
+TEST("repaint: a higher strength crossfades over less of the source") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = windowed_job(Task::kRepaint);
   const auto changed_before = [&](double strength) {
@@ -166,7 +167,7 @@ TEST("repaint: a window beyond either end makes the song longer") {
   EXPECT_NEAR(both.abs().max().item<double>(), kPeakAmplitude, 1e-6);  // nothing of the source is kept
 }
 
-TEST("repaint: the song depends on the surroundings of the window and on the chunk mask") {
+TEST("repaint: the new part depends on the source around the window and on the chunk mask") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = windowed_job(Task::kRepaint);
   const auto window_of = [&] { return seconds_of(first_song(renderer, job), kWindowStart, kWindowEnd); };
@@ -181,7 +182,7 @@ TEST("repaint: the song depends on the surroundings of the window and on the chu
   EXPECT(first_song(renderer, whole).equal(first_song(renderer, open)));
 }
 
-TEST("cover: the source only acts through its audio codes") {
+TEST("cover: source audio and its audio codes give the same song") {
   Renderer renderer = load(write_checkpoints());
   RenderJob cover = source_job(Task::kCover);
   cover.source_audio = recording(kFrames, 60);
@@ -196,7 +197,7 @@ TEST("cover: the source only acts through its audio codes") {
   }
 }
 
-TEST("cover: cover strength splits the steps between cover and text2music") {
+TEST("cover: cover strength is the share of steps with cover conditions; the rest use text2music") {
   Renderer renderer = load(write_checkpoints());
   RenderJob cover = source_job(Task::kCover);
   cover.denoise.inference_steps = 8;
@@ -283,7 +284,7 @@ TEST("tasks: every task renders in bfloat16, deterministically") {
   }
 }
 
-TEST("tasks: encoding a recording can be cancelled, and is part of the progress stage 'conditions'") {
+TEST("tasks: encoding recordings reports progress in stage 'conditions' and can be cancelled") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = source_job(Task::kCover);
   job.reference_audio = recording(20, 70);
@@ -307,7 +308,7 @@ TEST("tasks: encoding a recording can be cancelled, and is part of the progress 
   EXPECT(code_thrown([&] { renderer.encode_codes(job.source_audio, cancelling); }) == ErrorCode::kCancelled);
 }
 
-TEST("codes: a recording has one code for every five frames or part of them") {
+TEST("codes: a recording has one code for every five frames, rounded up") {
   Renderer renderer = load(write_checkpoints());
   const at::Tensor audio = recording(33, 1);
   const std::vector<int32_t> codes = renderer.encode_codes(audio, Control());
@@ -319,7 +320,7 @@ TEST("codes: a recording has one code for every five frames or part of them") {
   EXPECT_THROWS(renderer.encode_codes(recording(kTinySilence + 1, 1), Control()), "supports at most 200");
 }
 
-TEST("renderer: training reads the same conditions as rendering") {
+TEST("renderer: encodes conditions of training samples as in rendering") {
   const Renderer::Directories directories = write_checkpoints();
   Renderer renderer = load(directories);
   const AceStep model = AceStep::load(directories.model, kFloat32, Control());

@@ -78,7 +78,7 @@ TEST("renderer: audio codes determine length and song") {
   EXPECT(distance(first_song(renderer, job), audio) > 1e-2);
 }
 
-TEST("renderer: a song and the parts for its listener may end within the last frame, with and without codes") {
+TEST("renderer: a song may end within its last frame, also for a listener, with and without codes") {
   constexpr int64_t kSamples = 129 * kSamplesPerFrame + 77;
   Renderer renderer = load(write_checkpoints());
   for (const bool has_codes : {false, true}) {

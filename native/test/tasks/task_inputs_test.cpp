@@ -34,7 +34,7 @@ RenderJob job_of(Task task) {
 
 }  // namespace
 
-TEST("window: is the whole source by default, and adds no padding inside the source") {
+TEST("window: defaults to the whole source; a window inside the source adds no padding") {
   EXPECT(place_window(std::nullopt, kMinute, kSampleRate) == (WindowPlace{0, 0, 0, kMinute}));
   const WindowPlace inner = place_window(Window{10, 20}, kMinute, kSampleRate);
   EXPECT(inner == (WindowPlace{0, 0, 10 * kSecond, 20 * kSecond}));
@@ -58,7 +58,7 @@ TEST("window: rounds times to samples, and samples to at least one whole frame")
          (FrameRange{1499, 1500}));
 }
 
-TEST("repaint: mode and strength set how the source outside the window is kept") {
+TEST("repaint: mode and strength set how closely the song keeps the source outside the window") {
   const RepaintHold balanced = repaint_hold({RepaintMode::kBalanced, 0.5, ChunkMask::kExplicit, false});
   EXPECT_EQ(balanced.injection_ratio, 0.5);
   EXPECT_EQ(balanced.crossfade_frames, 12);  // rounds half to even
@@ -92,7 +92,7 @@ TEST("repaint: the model reads silence in the window, and the chunk mask marks i
   EXPECT(task_inputs(model, job, source, kTinyInfo).context.chunk_mask.eq(1).all().item<bool>());
 }
 
-TEST("repaint: a window over the whole source keeps nothing") {
+TEST("repaint: a window over the whole source keeps none of it") {
   const AceStep model = tiny_ace_step({});
   for (const int64_t frames : {150, 75}) {  // below 128 frames the padding is in the window
     const TaskInputs inputs = task_inputs(model, job_of(Task::kRepaint), source_of(frames), kTinyInfo);
@@ -122,7 +122,7 @@ TEST("extract, complete: the model reads the whole source with a chunk mask of 1
   }
 }
 
-TEST("cover: without codes the model reads the latents of the source") {
+TEST("cover: with cover_skips_codes the model reads the latents of the source") {
   const AceStep model = tiny_ace_step({});
   RenderJob job = job_of(Task::kCover);
   job.edit.cover_skips_codes = true;
@@ -132,7 +132,7 @@ TEST("cover: without codes the model reads the latents of the source") {
   EXPECT(!inputs.repaint && !inputs.context.is_cover.defined());
 }
 
-TEST("cover: the model reads the source through its codes, then silence after its share of steps") {
+TEST("cover: the model reads the source decoded from its codes, and silence after the cover steps") {
   const AceStep model = tiny_ace_step({});
   const Source source = source_of(150);
   const TaskInputs inputs = task_inputs(model, job_of(Task::kCover), source, kTinyInfo);
@@ -155,7 +155,7 @@ TEST("tasks: a silent source is replaced by the model's latents of silence") {
   EXPECT(inputs.context.source.equal(model.silence_of(150)));
 }
 
-TEST("reference: takes thirds from the beginning, middle and end; repeats a short recording") {
+TEST("reference: the excerpt is a third each from beginning, middle and end; a short recording repeats") {
   const at::Tensor line = at::arange(100, at::kFloat).unsqueeze(0).expand({2, -1});
   const auto range = [](int64_t begin, int64_t count) { return at::arange(begin, begin + count, at::kFloat); };
   EXPECT(timbre_excerpt(line, 30)[1].equal(at::cat({range(0, 10), range(33, 10), range(90, 10)})));
@@ -180,7 +180,7 @@ TEST("postprocess: keeps audio outside the window, new audio inside, with a fade
   EXPECT(audio[0][0].item<float>() > 0.25f);
 }
 
-TEST("postprocess: attenuates a new part that exceeds full scale, not the source") {
+TEST("postprocess: attenuates the new part if it exceeds full scale, and keeps the level of the source") {
   const at::Tensor kept = at::full({2, 30}, 0.9f);
   at::Tensor audio = at::full({2, 30}, -4.0f);
   keep_outside(audio, kept, 10, 20, 0);
@@ -193,7 +193,7 @@ TEST("postprocess: attenuates a new part that exceeds full scale, not the source
   EXPECT_THROWS(keep_outside(audio, kept, 10, 20, 0), "not finite");
 }
 
-TEST("cover noise: denoising starts at the time nearest to the remaining noise") {
+TEST("cover noise: denoising starts at the timestep nearest to 1 - strength") {
   const Schedule turbo = turbo_schedule(8);
   const auto start = [&](double strength) { return nearest_step(turbo, 1.0 - strength); };
   EXPECT_NEAR(turbo[start(0.4)], 9.0 / 14, 1e-9);

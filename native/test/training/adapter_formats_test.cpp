@@ -133,7 +133,7 @@ TEST("adapter saving: the config of a LoRA is the one that PEFT expects") {
 )"));
 }
 
-TEST("adapter saving: a LoKr is one LyCORIS file with w1 whole and the scalar folded in") {
+TEST("adapter saving: a LoKr is one LyCORIS file, with w1 undecomposed and the scalar folded in") {
   AceStep model = tiny_ace_step({});
   const LokrDesign design = Lokr{.dimension = 1, .alpha = 3, .decompose_both = true, .use_scalar = true};
   const TrainableAdapter adapter(model.dit, design, 1);
@@ -161,7 +161,7 @@ TEST("adapter saving: a LoKr is one LyCORIS file with w1 whole and the scalar fo
   EXPECT(file.shape(name + ".dora_scale") == (std::vector<int64_t>{32, 1}));
 }
 
-TEST("adapter saving: a LoKr with two whole factors stores its dimension as alpha") {
+TEST("adapter saving: a LoKr with two undecomposed factors stores its dimension as alpha") {
   AceStep model = tiny_ace_step({});
   const TrainableAdapter adapter(model.dit, Lokr{.dimension = 16, .alpha = 5, .weight_decompose = false}, 1);
   const std::string folder = fixture_directory();
@@ -173,7 +173,7 @@ TEST("adapter saving: a LoKr with two whole factors stores its dimension as alph
   EXPECT_EQ(Json::parse(file.metadata().at("lokr_config"), "lokr_config").get_int("linear_alpha"), int64_t{5});
 }
 
-TEST("adapter saving: merging the saved adapter gives the model in training, for every design") {
+TEST("adapter saving: merging the saved adapter reproduces the trained model, for every design") {
   for (const bool is_xl : {false, true}) {
     const std::string directory = write_tiny_ace_step({.is_xl = is_xl});
     for (const AdapterDesign& design : kDesigns) {

@@ -90,7 +90,7 @@ TEST("trained delta: LoRA follows the merge formula") {
   EXPECT(largest_difference(lora.apply(x, weight, {}), at::linear(x, at::matmul(lora.b, lora.a) * 1.5)) < 1e-5);
 }
 
-TEST("trained delta: dropout zeroes its share of A's input, keeps the mean, and repeats for equal seeds") {
+TEST("trained delta: dropout zeroes a share of A's input, keeps the mean, and repeats for equal seeds") {
   const at::Tensor weight = at::zeros({1, 20000}), x = at::ones({1, 20000});
   at::Generator random = generator();
   TrainedLora lora(Lora{.rank = 1, .alpha = 1, .dropout = 0.25}, weight, random);
@@ -110,7 +110,7 @@ TEST("trained delta: LoKr starts at zero for every design") {
   for (const LokrDesign& design : lokr_designs()) {
     at::Generator random = generator();
     const TrainedLokr lokr(design, weight, random);
-    // The epsilon of a norm changes the last bits.
+    // The norm epsilon of DoRA changes the last bits.
     const double most = design.weight_decompose ? 1e-5 : 0.0;
     EXPECT(lokr.apply(x, weight, {}).abs().max().item<double>() <= most);
     EXPECT_EQ(lokr.scalar.defined(), design.use_scalar);
@@ -192,12 +192,12 @@ TEST("trained delta: at the first step only LoKr's scalar has a gradient, later 
   EXPECT(gradients().second > 0.0);
 }
 
-TEST("trained delta: trains a bfloat16 weight in float32 without rounding the change") {
+TEST("trained delta: a small change of a bfloat16 weight is computed in float32 and not rounded away") {
   const at::Tensor weight = at::full({kOut, kIn}, 100.0, at::kBFloat16), x = at::ones({1, kIn}, at::kBFloat16);
   at::Generator random = generator();
   TrainedLokr lokr(Lokr{.dimension = 16, .weight_decompose = true}, weight, random);
   EXPECT(lokr.dora_scale.scalar_type() == at::kFloat);
   lokr.dora_scale = lokr.dora_scale.detach() * (1 + 1e-5);
-  // 32 inputs of 1, each weight 100 larger by 1e-3: a bfloat16 near 100 has steps of 0.5.
+  // 32 inputs of 1 and weights of 100 that grow by 1e-3, although bfloat16 numbers near 100 are 0.5 apart.
   EXPECT_NEAR(lokr.apply(x, weight, {})[0][0].item<double>(), kIn * 1e-3, kIn * 1e-4);
 }

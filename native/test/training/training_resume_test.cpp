@@ -76,7 +76,7 @@ TEST("training resume: a stop saves a complete checkpoint before the next micro-
   }
 }
 
-TEST("training resume: a stop inside an accumulated step drops its gradients and repeats it after resuming") {
+TEST("training resume: a stop during gradient accumulation drops the gradients; resuming repeats the step") {
   TrainingOptions whole = tiny_training(kLora), halves = tiny_training(kLora);
   whole.gradient_accumulation = halves.gradient_accumulation = 3;
   const Trained stopped(halves, [](const TrainingEvent& event) { return std::holds_alternative<Started>(event); });
@@ -170,7 +170,7 @@ TEST("training resume: rejects a checkpoint that does not match, with the reason
   EXPECT(code_of(options) == ErrorCode::kBadCheckpoint);
 }
 
-TEST("training resume: an adapter without a state continues after the epoch in its name, with a fresh optimiser") {
+TEST("training resume: an adapter without training state continues after the epoch in its name with a new optimiser") {
   for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
     const TrainingOptions whole = tiny_training(design);
     TrainingOptions rest = whole;
@@ -203,7 +203,7 @@ TEST("training resume: an adapter without a state continues after the epoch in i
   }
 }
 
-TEST("training resume: the first step of a fresh optimiser has the length of the learning rate") {
+TEST("training resume: the first step of a fresh optimiser changes weights by the learning rate") {
   TrainingOptions options = tiny_training(kLora);
   options.gradient_accumulation = 3;  // one step an epoch
   const Trained whole(options);
@@ -239,7 +239,7 @@ TEST("training resume: an adapter without an epoch in its name starts a new run"
   EXPECT_THROWS(Trained{options}, "has 6 finished epochs and train_epochs is 6");
 }
 
-TEST("training resume: starts from an adapter by another program") {
+TEST("training resume: starts from an adapter saved by another program") {
   const AceStep model = AceStep::load(tiny_training(kLora).model, {at::kCPU, at::kFloat}, Control());
   const LoraDesign design = Lora{.rank = kTinyRank, .alpha = kTinyAlpha, .dropout = 0};
   Tensors tensors = lora_tensors(attention_of(model.dit), [](const std::string& module, const std::string& part) {
@@ -259,7 +259,7 @@ TEST("training resume: starts from an adapter by another program") {
   }
 }
 
-TEST("training resume: rejects an adapter without a state that does not match, with the reason") {
+TEST("training resume: rejects an adapter without training state if it does not fit the run, with the reason") {
   const auto refused = [](const std::string& from, const AdapterDesign& design, const std::string& reason) {
     TrainingOptions options = tiny_training(design);
     options.resume_from = from;

@@ -31,7 +31,7 @@ std::set<std::string> tree(const std::string& folder) {
 
 }  // namespace
 
-TEST("training run: reports every step and epoch and ends in final") {
+TEST("training run: reports every step and epoch and saves the adapter in final/") {
   const TrainingOptions options = tiny_training(kLora);
   const Trained run(options);
   EXPECT(run.result.completed);
@@ -280,7 +280,7 @@ TEST("training run: a write error ends the run and keeps only finished checkpoin
   EXPECT(code_of(options) == ErrorCode::kStorage);
 }
 
-TEST("training run: a disk that fills up within a log line leaves only whole lines") {
+TEST("training run: removes a log line that a full disk cut off") {
   const std::string directory = fixture_directory() + "/run", path = directory + "/logs/metrics.jsonl";
   RunFiles files(directory, false);
   files.log(R"({"step": 1})");

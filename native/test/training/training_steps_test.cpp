@@ -104,7 +104,7 @@ TEST("flow times: discrete draws the eight turbo times uniformly") {
   EXPECT(unshifted == (std::set<double>{1.0, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125}));
 }
 
-TEST("flow times: logit-normal is the larger of two draws") {
+TEST("flow times: logit-normal takes the larger of two normal draws") {
   const FlowTimeDistribution distribution = FlowTimeDistribution::logit_normal(-0.4, 1.0);
   PhiloxStream stream(1);
   std::vector<double> times;
@@ -144,7 +144,7 @@ TEST("flow times: auto depends on the model, an explicit choice does not") {
   EXPECT(!is_discrete(false, TimestepSampling::kLogitNormal));
 }
 
-TEST("adamw: the first step matches the reference, and weight decay needs no gradient") {
+TEST("adamw: the first step matches the reference, and weight decay applies to zero gradients") {
   at::Tensor parameter = at::zeros({1}).requires_grad_(), heavy = at::ones({1}).requires_grad_();
   torch::optim::AdamW optimizer = make_adamw({parameter, heavy});
   parameter.mutable_grad() = at::ones({1});
@@ -156,7 +156,7 @@ TEST("adamw: the first step matches the reference, and weight decay needs no gra
   EXPECT_NEAR(heavy.item<double>(), 1.0 - 1e-6, 1e-7);
 }
 
-TEST("adamw: clips gradients together, only above the limit") {
+TEST("adamw: clips the joint norm of all gradients, only above the limit") {
   at::Tensor a = at::zeros({2}).requires_grad_(), b = at::zeros({1}).requires_grad_();
   a.mutable_grad() = at::tensor({3.0f, 0.0f});
   b.mutable_grad() = at::tensor({4.0f});
@@ -193,7 +193,7 @@ TEST("batches: samples of equal length form one part, with shorter conditions pa
   EXPECT_EQ(pair.encoder_states[1].narrow(0, 3, 2).abs().max().item<double>(), 0.0);
 }
 
-TEST("batches: draws depend only on micro-step and position") {
+TEST("batches: random draws depend only on micro-step and position") {
   const auto noise = [&](int64_t micro_step) {
     return make_parts({random_sample(12, 5, 1)}, sampling(), micro_step, kPlacement)[0].batch.noise;
   };
@@ -289,7 +289,7 @@ TEST("trainable adapter: attaches to every attention projection only, and detach
   for (const Projection& projection : model.dit.projections()) EXPECT(projection.linear->branches.empty());
 }
 
-TEST("trainable adapter: a new adapter changes nothing, bit for bit, and never writes model weights") {
+TEST("trainable adapter: a new adapter keeps the output bit-equal, and training never writes model weights") {
   AceStep model = tiny_ace_step({});
   const auto part = make_parts({random_sample(12, 5, 1)}, sampling(), 0, kPlacement)[0];
   const auto loss = [&] { return flow_matching_loss(model.dit, part.batch).item<double>(); };

@@ -176,7 +176,7 @@ TEST("vae: bfloat16 kernels match float32 in libtorch") {
   EXPECT(relative_error(fast.encode(audio, Control()).mean, exact.encode(audio, Control()).mean) < 0.1);
 }
 
-TEST("vae: a bfloat16 training network matches float32") {
+TEST("vae: bfloat16 in libtorch is close to float32") {
   const c10::InferenceMode inference;
   const std::string directory = write_tiny_vae(WeightLayout::kWeightNorm);
   const VaeConfig config = VaeConfig::read(directory);
@@ -189,7 +189,7 @@ TEST("vae: a bfloat16 training network matches float32") {
   EXPECT(relative_error(decode(at::kBFloat16), decode(at::kFloat)) < 0.1);
 }
 
-TEST("vae: a listener gets the whole result, and its beginning before the rest is decoded") {
+TEST("vae: a listener gets the result in parts, the first before the rest is decoded") {
   const std::string directory = write_tiny_vae(WeightLayout::kWeightNorm);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const Vae vae = Vae::load(directory, {at::kCPU, dtype}, Control());
@@ -214,7 +214,7 @@ TEST("vae: a listener gets the whole result, and its beginning before the rest i
   EXPECT_EQ(parts, 1);
 }
 
-TEST("vae: a batch equals its items") {
+TEST("vae: decoding a batch equals decoding its items alone") {
   const Vae vae = Vae::load(write_tiny_vae(WeightLayout::kWeightNorm), {at::kCPU, at::kBFloat16}, Control());
   const at::Tensor latents = noise({2, 4, 6});
   const at::Tensor both = vae.decode(latents, Control());
@@ -243,7 +243,7 @@ TEST("vae: decoding reports its tiles and can be cancelled") {
   EXPECT_THROWS(vae.decode(noise({1, 4, 3}), control), "cancelled");
 }
 
-TEST("vae: names wrong shapes and damaged checkpoints") {
+TEST("vae: rejects wrong shapes and damaged checkpoints") {
   const std::string directory = write_tiny_vae(WeightLayout::kPlain);
   const Vae vae = Vae::load(directory, {at::kCPU, at::kFloat}, Control());
   EXPECT_THROWS(vae.decode(noise({1, 5, 3}), Control()), "latents must be [batch, 4, length]");
@@ -294,7 +294,7 @@ TEST("vae: the spectral encoder matches the latents of the training code") {
   EXPECT(at::equal(vae.encode(audio, Control()).mean, posterior.mean));  // from whole frames only
 }
 
-TEST("vae: the spectral encoder gives the same for a long recording as for its parts, and can be cancelled") {
+TEST("vae: the spectral encoder gives the same latents for a part as for the whole, and can be cancelled") {
   const Vae vae = Vae::load(write_spectral_vae(), {at::kCPU, at::kFloat}, Control());
   const at::Tensor audio = 0.1 * noise({1, 2, 300 * 1920});
   const at::Tensor whole = vae.encode(audio, Control()).mean;
@@ -305,7 +305,7 @@ TEST("vae: the spectral encoder gives the same for a long recording as for its p
   EXPECT_THROWS(vae.encode(audio, Control(&cancelled, {})), "cancelled");
 }
 
-TEST("vae: oscillators play their semitones in addition to the decoder, from first to last sample") {
+TEST("vae: adds oscillators at their semitones to the decoded audio, from first to last sample") {
   constexpr int64_t kFrames = 150, kHop = 1920;  // more than a tile
   const std::string directory = write_tiny_vae(WeightLayout::kPlain), config = tiny_vae_config(4);
   const Placement placement{at::kCPU, at::kFloat};

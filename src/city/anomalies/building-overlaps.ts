@@ -8,7 +8,7 @@ import type { RoadIndex } from "./road-index.js";
 /** Footprints are shrunk by this much on each side, so that buildings close beside a road are not reported. */
 const TOLERANCE_METERS = 1.5;
 
-/** Service buildings that overlap a road, in id order, each with the road segment of lowest id. */
+/** Service buildings that overlap roads, in id order. Each row names the overlapped segment with the lowest id. */
 export function findBuildingOverlaps(city: SimulatedCity, roads: RoadIndex): Anomaly[] {
   return city
     .buildings()
@@ -39,7 +39,7 @@ function halfExtent(cells: number): number {
   return Math.max(1, (cells * CELL_METERS) / 2 - TOLERANCE_METERS);
 }
 
-/** Whether a line touches the rectangle `|x| <= halfWidth`, `|z| <= halfLength`, by clipping it at each side. */
+/** Whether a line touches the rectangle `|x| <= halfWidth`, `|z| <= halfLength`, tested by line clipping. */
 function touchesRectangle({ start, end }: Line, halfWidth: number, halfLength: number): boolean {
   let entry = 0;
   let exit = 1;

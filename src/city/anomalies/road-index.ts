@@ -60,13 +60,13 @@ export function segmentEnds({ startNodeId, endNodeId, start, end }: NetSegment) 
 }
 
 /** Whether the segment's name says that it was built through the bridge. */
-export function isAgentNamed({ name }: NetSegment): boolean {
+export function isBuiltThroughBridge({ name }: NetSegment): boolean {
   return nameHas(name, "agent");
 }
 
 /** Whether the road belongs to the town, not to the highway through the map. */
 export function isLocalRoad(segment: NetSegment): boolean {
-  return isAgentNamed(segment) || !segment.prefab.name.includes("Highway");
+  return isBuiltThroughBridge(segment) || !segment.prefab.name.includes("Highway");
 }
 
 /** @param word in lower case */

@@ -43,8 +43,8 @@ export interface DeadEndRules {
 }
 
 /**
- * Nodes at which a road ends, in id order: close to another road without joining it, or with no road near. Nodes at
- * the map edge are not dead ends.
+ * Dead-end nodes, in id order: `deadEndNearRoad` if another road lies near without joining the node, else
+ * `deadEndRoad`. Nodes at the map edge are not dead ends.
  */
 export function findDeadEnds(city: SimulatedCity, roads: RoadIndex, rules: DeadEndRules): Anomaly[] {
   return city.nodes().flatMap((node): Anomaly[] => {
@@ -110,7 +110,9 @@ function crossing(a: NetSegment, b: NetSegment): Anomaly | null {
   };
 }
 
-/** Reports two nearly parallel roads that lie nearly on top of each other for a meaningful length. */
+/**
+ * Reports two nearly parallel roads within PAIR_REACH_METERS of each other that overlap for MIN_OVERLAP_METERS or more.
+ */
 function overlap(a: NetSegment, b: NetSegment): Anomaly | null {
   const distance = Math.min(
     distanceToLine(a.start, b),

@@ -3,7 +3,7 @@ import type { NetSegment, Position } from "../game.js";
 import { type Box, boxAround, boxesTouch, lengthOf, middle, pointAlong, position } from "../geometry.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import type { Anomaly } from "../state/listing.js";
-import { isAgentNamed, isLocalRoad, nameHas, type RoadIndex, segmentEnds } from "./road-index.js";
+import { isBuiltThroughBridge, isLocalRoad, nameHas, type RoadIndex, segmentEnds } from "./road-index.js";
 
 const AREA_MARGIN_METERS = 700;
 const BELOW_GRADE_METERS = 24;
@@ -15,17 +15,17 @@ const ROAD_TO_TERRAIN_METERS = 18;
 const SIDE_TO_SIDE_METERS = 28;
 const ADJACENT_METERS = 14;
 
-/** Connectors to the outside of at least this length are always reported. */
+/** Roads to the outside that were built through the bridge are always reported as cliffs from this length on. */
 const MIN_CONNECTOR_METERS = 140;
 
-/** Anomalies by segment id. Of the same segment, "below grade" comes before "cliff". */
+/** Anomalies in order of segment id. For each segment, "below grade" comes before "cliff". */
 export function findTerrainMismatches(city: SimulatedCity, { segments }: RoadIndex): Anomaly[] {
   const local = segments.filter(isLocalRoad);
   if (local.length === 0) return [];
   const area = local.map((segment) => boxAround(segment, AREA_MARGIN_METERS)).reduce(union);
   const localGradeY = gradeOf(segments);
   return segments.filter(isOnGround).flatMap((segment) => {
-    const isExamined = isAgentNamed(segment) || boxesTouch(boxAround(segment, 0), area);
+    const isExamined = isBuiltThroughBridge(segment) || boxesTouch(boxAround(segment, 0), area);
     return [belowGrade(segment, localGradeY), isExamined ? cliff(city, segment) : null].filter(
       (anomaly) => anomaly !== null,
     );
@@ -35,7 +35,7 @@ export function findTerrainMismatches(city: SimulatedCity, { segments }: RoadInd
 /** Mean height of ground roads built through the bridge, without links to the outside; 0 when there are none. */
 function gradeOf(segments: readonly NetSegment[]): number {
   const heights = segments
-    .filter((segment) => isOnGround(segment) && isAgentNamed(segment))
+    .filter((segment) => isOnGround(segment) && isBuiltThroughBridge(segment))
     .filter(({ name }) => !nameHas(name, "outside") && !nameHas(name, "highway connector"))
     .map(meanHeight);
   return heights.length === 0 ? 0 : heights.reduce((sum, height) => sum + height, 0) / heights.length;
@@ -44,7 +44,7 @@ function gradeOf(segments: readonly NetSegment[]): number {
 function belowGrade(segment: NetSegment, localGradeY: number): Anomaly | null {
   const roadY = meanHeight(segment);
   const belowBy = localGradeY - roadY;
-  if (localGradeY <= 0 || !isAgentNamed(segment) || belowBy < BELOW_GRADE_METERS) return null;
+  if (localGradeY <= 0 || !isBuiltThroughBridge(segment) || belowBy < BELOW_GRADE_METERS) return null;
   return {
     type: "roadBelowLocalGrade",
     segmentId: segment.id,
@@ -62,7 +62,7 @@ function cliff(city: SimulatedCity, segment: NetSegment): Anomaly | null {
   if (length < MIN_CLIFF_ROAD_METERS) return null;
   const relief = sampleRelief(city, segment, length);
   const isConnector =
-    length >= MIN_CONNECTOR_METERS && isAgentNamed(segment) && nameHas(segment.name, "outside");
+    length >= MIN_CONNECTOR_METERS && isBuiltThroughBridge(segment) && nameHas(segment.name, "outside");
   const roadToTerrain = isConnector
     ? Math.max(relief.roadToTerrain, ROAD_TO_TERRAIN_METERS)
     : relief.roadToTerrain;

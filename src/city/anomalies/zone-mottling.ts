@@ -37,7 +37,7 @@ export function findMottledZones(city: SimulatedCity, rules: ZoneRules): ZoneAno
   });
 }
 
-/** Zones of a block or cluster, and the names of the anomalies if they are mixed or patchy. */
+/** Zone counts of a block or cluster, and the anomaly types to report if it is mixed or patchy. */
 interface Mixture {
   readonly tally: ZoneTally;
   readonly mixed: string;

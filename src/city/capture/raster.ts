@@ -6,7 +6,7 @@ import type { GroundPoint } from "../terms.js";
 
 export interface Frame {
   readonly center: GroundPoint;
-  /** Edge length of the square of map that the image shows. */
+  /** Edge length of the square map area in the image. */
   readonly sizeMeters: number;
   readonly pixels: number;
 }

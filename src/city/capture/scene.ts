@@ -12,7 +12,9 @@ interface FilledShape {
   readonly color: number;
 }
 
-/** Returns shapes to fill. Works on copies of the city's data, because the city may change before the call. */
+/**
+ * Returns the shapes to fill. It may read only copies of the city's data, because the city may change before the call.
+ */
 type PaintStep = () => readonly FilledShape[];
 
 const SHAPES_PER_STEP = 64;
@@ -31,7 +33,7 @@ function paintSteps<T>(
   });
 }
 
-/** Margin around the image within which things are painted. */
+/** Objects centred up to this far outside the image are painted too. */
 const MARGIN_METERS = 80;
 
 /**
@@ -59,7 +61,7 @@ export function* paint(city: SimulatedCity, frame: Frame, layer: Layer | null): 
   return raster;
 }
 
-/** The plain lies at 60 m. Hills reach their full colour this much higher, water at this depth. */
+/** Height of the plain; then the height above it and the water depth at which the colour gradients end. */
 const PLAIN_METERS = 60;
 const HILL_METERS = 60;
 const DEEP_METERS = 20;

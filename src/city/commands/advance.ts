@@ -83,7 +83,7 @@ export const advance = defineGameCommand({
 /** @throws CommandRefusedError */
 function framesOf(weeks: number | null, days: number | null, hasGoal: boolean): number {
   if (weeks !== null && days !== null) {
-    throw new CommandRefusedError("bad-value", `weeks ${weeks} and days ${days} exclude each other`);
+    throw new CommandRefusedError("bad-value", `weeks (${weeks}) and days (${days}) cannot both be set`);
   }
   if (weeks !== null) {
     requireWithin("weeks", weeks, 1 / FRAMES_PER_WEEK, MAX_WEEKS);

@@ -13,7 +13,7 @@ import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
 
 const MAX_BLOCKS = 144;
 
-/** Part of the grid that the zones fill first, except the zone of highest weight, which fills the rest. */
+/** Part of the grid whose blocks are assigned first. The zone with the highest weight gets the blocks left over. */
 const PLACEMENTS = ["perimeter", "core", "corners"] as const;
 type Placement = (typeof PLACEMENTS)[number];
 
@@ -132,7 +132,9 @@ const PLACEMENT_ORDER: Readonly<Record<Placement, readonly Part[]>> = {
   corners: ["corner", "edge", "interior"],
 };
 
-/** Zone of each block. Other zones get their share of the blocks; the zone of highest weight gets the rest. */
+/**
+ * Zone of each block. Zones get blocks in proportion to their weights; the zone with the highest weight gets the rest.
+ */
 function zonesOfBlocks(cols: number, rows: number, zoneMix: ZoneMix, placement: Placement): string[] {
   const [background, ...lighter] = Object.entries(zoneMix).sort(([, a], [, b]) => b - a);
   const sum = Object.values(zoneMix).reduce((all, weight) => all + weight, 0);

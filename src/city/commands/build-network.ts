@@ -7,7 +7,7 @@ import type { GroundPoint } from "../terms.js";
 import { fieldText, flag, optionalNumber, point, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { buildPlan, costOf, nearestNode, type PlannedEnd, placeOf, warningsOf } from "./network-plan.js";
-import { requireLength, requireOnMap, requirePrefab, requireSnapDistance } from "./requirements.js";
+import { requireMinLength, requireOnMap, requirePrefab, requireSnapDistance } from "./requirements.js";
 
 export const buildNetwork = defineCommand({
   path: "/commands/build-network",
@@ -28,7 +28,7 @@ export const buildNetwork = defineCommand({
     const prefab = requirePrefab(findNetworkPrefab, "network", roadPrefab);
     requireOnMap(start);
     requireOnMap(end);
-    requireLength(start, end);
+    requireMinLength(start, end);
     if (snapDistance !== null) requireSnapDistance(snapDistance);
     const endAt = (place: GroundPoint): PlannedEnd => {
       const node =

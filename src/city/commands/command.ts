@@ -21,7 +21,7 @@ export interface Command<Shape extends z.core.$ZodLooseShape, Result> {
   readonly reply: (result: Result, fields: z.output<z.ZodObject<Shape>>, city: SimulatedCity) => JsonObject;
 }
 
-/** A command of any type, as the HTTP routes see it. */
+/** A command as the HTTP routes use it, without the types of its fields and result. */
 export interface CommandRoute {
   readonly path: string;
   readonly summary: string;
@@ -42,7 +42,7 @@ export function defineCommand<Shape extends z.core.$ZodLooseShape, Result>(
 ): Omit<Command<Shape, Result>, "fields"> & CommandRoute {
   const fields = command.fields.extend(OP_ID);
   const act: typeof command.act = (city, given) => {
-    // A running save copies the city in pieces; the rest is copied before the city changes.
+    // A running save copies the city in pieces. The copy has to finish before the city changes.
     city.world.capture?.finish();
     return command.act(city, given);
   };
@@ -129,7 +129,7 @@ function withWarnings(fields: z.ZodObject, body: Body, reply: JsonObject): JsonO
 
 const MAX_REMEMBERED_REPLIES = 200;
 
-/** Replies by `opId` of commands that replace the city, and of running commands. */
+/** Replies of commands that replace the city, and of running commands, by path and `opId`. */
 const knownTo = new WeakMap<EmbeddedGame, Map<string, Promise<JsonObject>>>();
 
 /** Key of a stored reply; empty without an `opId`. */

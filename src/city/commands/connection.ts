@@ -31,8 +31,8 @@ export function connectionFields({ from, target, link }: Connection, segmentIds:
 }
 
 /**
- * Plans a link from a place to the nearest node of a service to which the place is not connected yet. Plans no link if
- * there is no such node but the place itself is a node of the service.
+ * Plans a link from a place to the nearest node of the service that is not connected to the place yet. If there is no
+ * such node and the place is itself a node of the service, no link is planned.
  * @throws CommandRefusedError when no such node is near
  */
 export function connectToService(
@@ -56,8 +56,8 @@ export function connectToService(
 }
 
 /**
- * Plans the shortest link from any end of a grid. A grid that shares a node with the town needs none.
- * @param target a service, to link its nearest node, or a place, to link the nearest road node
+ * Plans the shortest link from a crossing of a grid to the target. A grid that shares a node with the town needs none.
+ * @param target a service (links its nearest node) or a place (links the road node nearest to it)
  * @throws CommandRefusedError when no such node is near
  */
 export function connectGrid(

@@ -16,7 +16,7 @@ import type { SimNode, SimSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import type { GroundPoint } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
-import { requireLength, requireOnMap } from "./requirements.js";
+import { requireMinLength, requireOnMap } from "./requirements.js";
 
 /** Spacing of water depth samples, equal to the spacing of terrain samples. */
 const SOUNDING_METERS = 16;
@@ -97,7 +97,7 @@ export function planNetwork(
 ): NetworkPlan {
   requireDistinct(ends);
   const links = wanted.filter((link) => !isJoined(world, link));
-  for (const { from, to } of links) requireLength({ ...placeOf(from), y: 0 }, { ...placeOf(to), y: 0 });
+  for (const { from, to } of links) requireMinLength({ ...placeOf(from), y: 0 }, { ...placeOf(to), y: 0 });
   requireRoomAtNodes(links);
   world.nodes.requireRoomFor(ends.filter(({ node }) => !node).length);
   world.segments.requireRoomFor(links.length);
@@ -153,12 +153,12 @@ export function buildUnlessDryRun(
   };
 }
 
-/** Position of an end: a reused node keeps its own. */
+/** Position of the end's node, or the planned point if it has none yet. */
 export function placeOf({ point, node }: PlannedEnd): GroundPoint {
   return node?.position ?? point;
 }
 
-/** Existing segments that a planned one would cross without a shared node: they would look connected but not be. */
+/** Existing segments that a planned segment would cross without a shared node. They would only look connected. */
 function crossedBy(world: World, { prefab, from, to }: PlannedLink): SimSegment[] {
   const positionOf = ({ point: { x, z }, node }: PlannedEnd): Position =>
     node?.position ?? { x, y: world.terrain.surfaceHeight(x, z), z };

@@ -132,7 +132,7 @@ function shoreSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint):
   return sites;
 }
 
-/** Whether a site is on the map, without a building, road, water or slope. */
+/** Whether a site is on the map and free of buildings, roads, water and steep ground. */
 function isFree(world: World, site: Footprint, { civic }: SimBuildingPrefab): boolean {
   const corners = cornersOf(site);
   if (!corners.every(({ x, z }) => Math.max(Math.abs(x), Math.abs(z)) <= MAP_HALF_METERS)) return false;

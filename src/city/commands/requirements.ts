@@ -29,8 +29,8 @@ export function requireOnMap({ x, z }: GroundPoint): void {
   }
 }
 
-/** Rejects segments that are too short or too long. Differences in height count. */
-export function requireLength(start: Position, end: Position): void {
+/** Rejects segments that are too short. The length includes the height difference. */
+export function requireMinLength(start: Position, end: Position): void {
   const length = Math.hypot(end.x - start.x, end.y - start.y, end.z - start.z);
   if (!(length >= MIN_SEGMENT_METERS)) {
     const message = `The segment is too short: ${length.toFixed(2)} m, at least ${MIN_SEGMENT_METERS} m are needed`;

@@ -94,7 +94,10 @@ function levelFilter(value: string | number): Level | null {
   return found;
 }
 
-/** Selected rows of the tax table: the six sliders by level, then each sub-service as a whole and by level. */
+/**
+ * Rows that the filters select: first the six sliders, one row per level. Then every sub-service: one row for all
+ * levels together unless a level is given, and one row per level.
+ */
 function taxTargets(service: string | null, subService: string | null, level: Level | null): TaxTarget[] {
   const passes = (row: { service: string; subService: string }) =>
     (service === null || row.service === service) && (subService === null || row.subService === subService);

@@ -11,7 +11,7 @@ import { defineCommand } from "./command.js";
 import { requireOnMap } from "./requirements.js";
 import { buildingReach, MAX_PAINT_RADIUS_METERS, paint, requireZone } from "./zone-painting.js";
 
-/** Blocks near buildings of these services are not painted with `preserveOccupied`. */
+/** With `preserveOccupied`, blocks near buildings of these services are not painted. */
 const PROTECTED_SERVICES: ReadonlySet<Service> = new Set<Service>([
   ...GROWABLE_SERVICES,
   ...FACILITY_SERVICES,

@@ -71,7 +71,10 @@ export function roadsUnder(world: World, site: Footprint): SimSegment[] {
     .filter((road) => footprintsOverlap(site, roadway(road), FOOTPRINT_TOLERANCE_METERS));
 }
 
-/** Height difference in metres between the lowest and highest point of the ground or the water above it. */
+/**
+ * Difference in metres between the highest and the lowest surface (ground or water) at a footprint's corners and
+ * centre.
+ */
 export function riseUnder(world: World, site: Footprint): number {
   const heights = [...cornersOf(site), site.position].map(({ x, z }) => world.terrain.surfaceHeight(x, z));
   return Math.max(...heights) - Math.min(...heights);

@@ -34,11 +34,10 @@ export const unlockArea = defineCommand({
     requireWholeWithin("tileZ", tileZ, 0, TILES_PER_SIDE - 1);
     const index = areaIndex(tileX, tileZ);
     const area = areaAt(world, index);
-    if (area.owned) throw refusal(`Area ${tileX}, ${tileZ} is owned already`);
-    if (!isBesideOwned(world, index))
-      throw refusal(`Area ${tileX}, ${tileZ} is not beside one that is owned`);
+    if (area.owned) throw refusal(`Area ${tileX}, ${tileZ} is already owned`);
+    if (!isBesideOwned(world, index)) throw refusal(`Area ${tileX}, ${tileZ} does not border an owned area`);
     if (world.areas.size >= MAX_AREAS && !ignoreMaxAreaCount) {
-      throw new CommandRefusedError("limit-reached", `The city owns ${MAX_AREAS} areas, the most it may buy`);
+      throw new CommandRefusedError("limit-reached", `The city already owns ${MAX_AREAS} areas, its limit`);
     }
     requireFunds(world, area.price, `Area ${tileX}, ${tileZ}`);
     if (dryRun) return area;

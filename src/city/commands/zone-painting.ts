@@ -25,7 +25,7 @@ export function requireZone(requested: string): Zone {
   throw new CommandRefusedError("unknown-zone", message);
 }
 
-/** Maximum distance from a block's stored position to a building that belongs to it. Sides are in cells. */
+/** Maximum distance between a building and the stored position of a block that it belongs to. Sides are in cells. */
 export function buildingReach(...sidesInCells: readonly number[]): number {
   return (Math.max(...sidesInCells) / 2) * CELL_METERS + BLOCK_NEIGHBOURHOOD_METERS;
 }
@@ -85,8 +85,8 @@ const NONE = -1;
 const AMBIGUOUS = -2;
 
 /**
- * Zone of the growable nearest to each block; null if none is near. Growables are compared in id order. If one of
- * another zone is about as near as the nearest so far, the block is ambiguous.
+ * Zone of the growable nearest to each block; null if none is near. Growables are visited in id order. A block becomes
+ * ambiguous if a growable of another zone is about as near as the nearest one visited before.
  */
 export function expectedZones(world: World): (block: SimZoneBlock) => ExpectedZone {
   const grid = new SquareGrid(world.blocks.all(), buildingReach(LARGEST_GROWABLE_CELLS));

@@ -11,12 +11,12 @@ import { BRIDGE_NAME } from "../embedded-routes.js";
 import { sendBytes, sendJson } from "../wire/answers.js";
 
 const CONNECT_TIMEOUT_MS = 2000;
-/** Clients poll /health, so a game that hangs is reported before they give up. */
+/** Shorter than the timeouts of clients that poll /health, so that they learn that the game hangs. */
 const HEALTH_TIMEOUT_MS = 1500;
 /** A game's bridge may run into its own time limit twice, ten seconds each, before it answers. */
 const ANSWER_TIMEOUT_MS = 25_000;
 const CAPTURE_TIMEOUT_MS = 35_000;
-/** Time limit of commands that build many things. Some bridges have such commands for transit. */
+/** Timeout of commands that build many segments or buildings. Some bridges have such commands for public transport. */
 const COMPOSITE_TIMEOUT_MS = 130_000;
 const COMPOSITE = /^\/commands\/(build-grid|build-neighborhood|.*transit)/;
 

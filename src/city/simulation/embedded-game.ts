@@ -21,7 +21,7 @@ export interface EmbeddedGameOptions {
 export const MAPS = ["highway", "empty"] as const;
 
 export interface NewCityOptions {
-  /** Seed of land and chance: the same seed and commands make the same city. */
+  /** Seed of the terrain and of random events: the same seed and commands make the same city. */
   readonly seed: number;
   /** `highway` is the usual start; `empty` is bare land without a connection to the outside. */
   readonly map: (typeof MAPS)[number];

@@ -96,12 +96,12 @@ export class SimulatedCity {
   /** Traffic of a segment; undefined if it is not a road. */
   readonly traffic = (segmentId: number) => trafficOf(this.world, segmentId);
 
-  /** Values of the squares with buildings, or with roads for traffic. */
+  /** Values of the squares with growables, or with roads in the traffic layer. */
   readonly layer = (layer: Layer) => layerOf(this.world, layer);
   /** Quality of each service at a place. */
   readonly coverage = (place: GroundPoint) => coverageAt(this.world, place);
 
-  /** Expected services that some homes lack, sorted by threshold. */
+  /** Services that some homes lack and that the town expects or will expect soon, sorted by threshold. */
   readonly missingServices = () => missingServices(this.world);
 
   buildingDetails(id: number): BuildingDetails | undefined {

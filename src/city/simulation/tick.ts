@@ -21,7 +21,7 @@ import { continueConstruction, growOnBlock, updateLevel } from "./life/growth.js
 import { spanFrames } from "./life/individual-differences.js";
 import { complain, praise, reportAbandoned, reportBurnedDown, reportCity, wish } from "./life/messages.js";
 import { updateResidents } from "./life/residents.js";
-import { rollServiceLoad, survey } from "./life/services.js";
+import { closeServiceCycle, updateSurroundings } from "./life/services.js";
 import { updateStores } from "./life/stores.js";
 import { payTaxes, payUpkeep, updateTaxUnrest } from "./life/taxes.js";
 import { countTraffic, routeService } from "./life/traffic.js";
@@ -86,7 +86,7 @@ function visitGrowable(world: World, building: SimBuilding): void {
 
 function prosper(world: World, building: SimBuilding): void {
   const excessTax = updateTaxUnrest(world, building);
-  const around = survey(world, building, excessTax);
+  const around = updateSurroundings(world, building, excessTax);
   accumulateGarbageAndCrime(world, building, around);
   payTaxes(world, building);
   if (building.homes > 0) updateResidents(world, building, around, excessTax);
@@ -96,7 +96,7 @@ function prosper(world: World, building: SimBuilding): void {
 }
 
 function visitCivic(world: World, building: SimBuilding): void {
-  rollServiceLoad(building);
+  closeServiceCycle(building);
   updateStores(world, building);
   checkSupplies(world, building);
   payUpkeep(world, building);

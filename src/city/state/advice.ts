@@ -16,9 +16,9 @@ const ADVICE_LIMIT: LimitRule = { fallback: 20, max: 100 };
 /** Number of homes that are examined, spread evenly over the list of homes. */
 const SAMPLED_HOMES = 300;
 const LEAST_POINTS = 0.5;
-/** Gravity (0 to 100) for each point of happiness that homes lose on average. */
+/** Gravity (urgency, 0 to 100) for each point of happiness that homes lose on average. */
 const GRAVITY_PER_POINT = 4;
-/** Gravity of a service that all homes lack, while its lack does not yet cost happiness. */
+/** Gravity of a service that all homes lack but whose lack does not cost happiness yet. */
 const WISH_GRAVITY = 10;
 const NEARLY_USED = 0.85;
 const NEARLY_FULL = 0.8;
@@ -35,11 +35,11 @@ interface Advice {
   readonly unit: string;
   /** Place where the problem is worst. */
   readonly place: Position;
-  /** Commands that would help. Finding free places takes long, so only rows that are sent compute them. */
+  /** Commands that would help. Computed only for rows that are sent, because the search for free places takes long. */
   readonly commands: () => readonly Remedy[];
 }
 
-/** GET /state/advice: entries by severity, most severe first. */
+/** GET /state/advice: entries by gravity, highest first. */
 export const advice: ReadRoute = {
   path: "/state/advice",
   label: "Read advice",
@@ -248,7 +248,10 @@ function fromDemand(city: SimulatedCity): Advice[] {
 const WEEKS_PER_YEAR = 52;
 const NOTABLE_LOSS = 0.02;
 
-/** Warns that more citizens will die within a year than were born in the last one: people who moved in together age together. */
+/**
+ * Warns if more citizens will soon die of old age than were born in the last year. This happens because people who
+ * moved in together age together.
+ */
 function fromAges(city: SimulatedCity): Advice[] {
   const { world } = city;
   const home = world.buildings.all().find(({ householdIds }) => householdIds.length > 0);

@@ -49,7 +49,7 @@ export function flagText(flags: number): string {
 }
 
 /** Size, place and problems: the last columns of every row. */
-export function siteOf(building: Building) {
+export function siteColumns(building: Building) {
   const { prefab, angleDegrees, problems } = building;
   return {
     width: prefab.width,
@@ -92,6 +92,6 @@ export function facilityRow(building: Building) {
     subService: prefab.subService,
     level: prefab.level,
     levelName: levelName(prefab.level),
-    ...siteOf(building),
+    ...siteColumns(building),
   };
 }

@@ -189,7 +189,9 @@ export function areaRow({ bounds, ...area }: MapArea) {
   return { ...area, bounds: { ...bounds } };
 }
 
-/** GET /state/layer?layer=: one value from 0 to 100 for each square with buildings or traffic. */
+/**
+ * GET /state/layer?layer=: one value from 0 to 100 for each square with growables, or with roads in the traffic layer.
+ */
 export const layer: ReadRoute = {
   path: "/state/layer",
   label: "Read map layer",

@@ -154,7 +154,10 @@ function hashOfText(text: string): number {
   return hash;
 }
 
-/** Hash of all zones. Zones that a client has cached stay valid after a restart. */
+/**
+ * Hash of all zones, sent as `zoneRevision`. It survives a restart, so that clients can keep the zones they have
+ * cached.
+ */
 const zoneHash = cachedByRevision("zoneRevision", (city: SimulatedCity) => {
   let hash = 0;
   for (const { id, cells } of city.zoneBlocks()) {

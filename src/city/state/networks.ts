@@ -1,5 +1,5 @@
 /** Endpoints about networks and the town's connection to the map edge. */
-import { isAgentNamed, isLocalRoad, type RoadIndex, roadsOf } from "../anomalies/road-index.js";
+import { isBuiltThroughBridge, isLocalRoad, type RoadIndex, roadsOf } from "../anomalies/road-index.js";
 import type { NetNode, NetSegment } from "../game.js";
 import { meanOf, middle, position } from "../geometry.js";
 import { LIST, type ReadRoute, SERVICE } from "../read-route.js";
@@ -102,7 +102,7 @@ function findComponents(roads: RoadIndex, outside: ReadonlySet<number>) {
     return {
       componentId: index + 1,
       segmentCount: segments.length,
-      agentNamedSegments: segments.filter(isAgentNamed).length,
+      agentNamedSegments: segments.filter(isBuiltThroughBridge).length,
       nonHighwaySegments: segments.filter(({ prefab }) => !prefab.name.includes("Highway")).length,
       outsideNodes,
       outsideConnected: outsideNodes > 0,
@@ -135,7 +135,7 @@ function reach(first: NetSegment, roads: RoadIndex, visited: Set<number>): NetSe
   return found;
 }
 
-/** Score by which the component that is "the town" is chosen. Segments built through the bridge count most. */
+/** The component with the highest score counts as the town. Segments built through the bridge weigh most. */
 function townScore({ agentNamedSegments, nonHighwaySegments }: Component): number {
   return 4 * agentNamedSegments + nonHighwaySegments;
 }

@@ -67,7 +67,7 @@ export const buildingPrefabs: ReadRoute = {
 };
 
 /**
- * A building prefab as /prefabs/buildings lists it. The capacities of a growable are given for its smallest building.
+ * A building prefab as /prefabs/buildings lists it. The capacities of a growable are minimums, without the random part.
  */
 function buildingRow(prefab: SimBuildingPrefab) {
   const { name, displayName, service, subService, level, width, length, civic } = prefab;

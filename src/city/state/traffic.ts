@@ -14,8 +14,8 @@ const DEFAULT_RADIUS_METERS = 500;
 const STEP_PERCENT = 20;
 
 /**
- * GET /state/traffic: roads of at least `minDensity`, densest first; with `x` and `z` only roads whose middle lies within
- * `radius`. Histogram and flow cover all roads of the query.
+ * GET /state/traffic: roads of at least `minDensity`, densest first; with `x` and `z` only roads whose middle lies
+ * within `radius`. Histogram and flow ignore `minDensity`.
  */
 export const traffic: ReadRoute = {
   path: "/state/traffic",
@@ -76,7 +76,7 @@ function flowPercent(roads: readonly Road[]): number {
   return cars === 0 ? 100 : (100 * flow) / cars;
 }
 
-/** Roads by steps of density: `0-20` and so on. */
+/** Number of roads by range of density: `0-20`, `20-40` and so on. */
 function histogram(roads: readonly Road[]): Record<string, number> {
   const steps = Array.from({ length: 100 / STEP_PERCENT }, (_, i) => i * STEP_PERCENT);
   return Object.fromEntries(

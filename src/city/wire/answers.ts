@@ -36,7 +36,9 @@ export function writeJson(value: Json): string {
   return writeJsonPieces(value).join("");
 }
 
-/** JSON text of a value in pieces: one string of several megabytes would take most of the time of a long list. */
+/**
+ * JSON text of a value in pieces. For a long list, joining them to one string of megabytes would take most of the time.
+ */
 export function writeJsonPieces(value: Json): string[] {
   const marked: (string | JsonText)[] = [];
   const text = JSON.stringify(value, (_key, part) => printable(part, marked));

@@ -1,7 +1,7 @@
 /**
- * Requests as clients of the bridge write them. Bodies are strict: a missing field has its default, a wrong type is
- * refused (a command must not run on defaults by accident), numbers may be strings, and unknown fields are ignored and
- * named in the answer. Queries are lenient: a value that does not parse counts as missing, and endpoints clamp numbers.
+ * Parses bodies and queries of requests. Bodies are strict: a missing field has its default, a wrong type is refused (a
+ * command must not run on defaults by accident), numbers may be strings, and unknown fields are ignored and named in
+ * the answer. Queries are lenient: a value that does not parse counts as missing, and endpoints clamp numbers.
  */
 import { z } from "zod";
 import { HttpError } from "../../http/http-error.js";

@@ -33,7 +33,7 @@ export interface CaptionFacts {
 export function readCaption(caption: string): CaptionFacts {
   const text = new TokenText(caption.normalize("NFKC"));
   const found: MentionedFacts = { tempos: [], keys: [], metres: [], paces: [], genres: [], remarks: [] };
-  // Keys first: a number beside a key is a tempo.
+  // Parses keys first, because a number beside a key is a tempo.
   for (let at = 0; at < text.length; ) at = readKey(text, at, found) ?? at + 1;
   for (let at = 0; at < text.length; ) {
     at = readMetre(text, at, found) ?? readTempo(text, at, found) ?? readPace(text, at, found) ?? at + 1;

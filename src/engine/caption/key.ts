@@ -37,7 +37,7 @@ export function readKey(text: TokenText, start: number, found: MentionedFacts): 
   const key = keyAt(text, noteStart, label !== null || isLabelled(text, start));
   if (key === null) return null;
   if (lexicon.WORDS_AFTER_FALSE_KEY.at(text, skipHyphen(text, key.end)) !== null) return null;
-  if (lexicon.WORDS_BEFORE_FALSE_NOTE.before(text, noteStart) !== null) return null;
+  if (lexicon.WORDS_BEFORE_OTHER_LETTER.before(text, noteStart) !== null) return null;
   if (!isNegated(text, start)) {
     found.keys.push(statementAt(text, noteStart, key.end, key.keyScale));
     text.keyStarts.add(start).add(noteStart);
@@ -66,7 +66,7 @@ function keyAt(
   return majorKeyAt(text, start, isLabelled);
 }
 
-/** Parses a short key, such as "Am", "F#m" or "Bbmin", that is not a chord of a progression. */
+/** Parses a short key, such as "Am", "F#m" or "Bbmin". Returns null for a chord of a progression. */
 function shortKeyAt(
   text: TokenText,
   start: number,
@@ -157,7 +157,10 @@ function accidentalAt(text: TokenText, at: number): [accidental: string, end: nu
   return found === null ? ["", at] : [found.value, found.end];
 }
 
-/** Whether the note may be an ordinary word. Only possible in scripts with spaces, where a word can precede a mode. */
+/**
+ * Whether the note may be an ordinary word, like the "a" of "a major hit". Applies to one-word notes before a mode in
+ * Latin or Cyrillic script.
+ */
 function isAmbiguous(text: TokenText, start: number, end: number, mode: lexicon.ModeWords): boolean {
   const note = text.tokens[start]?.text ?? "";
   if (end !== start + 1 || !/\p{Script=Latin}|\p{Script=Cyrillic}/u.test(mode.words[0] ?? "")) return false;
@@ -168,7 +171,10 @@ function standsBeforeClause(text: TokenText, end: number): boolean {
   return text.endsClause(end) || CONNECTORS.at(text, end) !== null || text.tokens[end]?.kind === "number";
 }
 
-/** Whether a word is in upper case within a sentence, or is a whole item of a list. */
+/**
+ * Whether the words are a whole clause or list item, or are capitalised within a clause and not followed by a noun such
+ * as "key".
+ */
 function standsAsItem(text: TokenText, start: number, end: number): boolean {
   if (text.beginsClause(start)) return text.endsClause(end);
   return (

@@ -126,8 +126,8 @@ function countsOtherThings(text: TokenText, end: number): boolean {
 }
 
 /**
- * A bare number is a tempo after "@", after "at" at the end of a clause, beside a key, and beside a genre that it
- * suits.
+ * Whether a number without a unit is a tempo: after "@", after "at" at the end of a clause, next to a key, or next to a
+ * genre or pace with such a tempo.
  */
 function standsAlone(
   text: TokenText,

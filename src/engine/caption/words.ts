@@ -15,7 +15,7 @@ export const TEMPO_UNITS = phrases(
     "拍每分钟 | 拍/分 | 拍每分 | 拍/分钟 | 비피엠 | 박/분",
 );
 
-/** Labels before a number: "tempo 120". An equals sign is required where one is listed. */
+/** Labels before a number: "tempo 120". Labels listed with an equals sign require it. */
 export const TEMPO_LABELS = phrases(
   "bpm | b.p.m. | tempo | tempo marking | m.m. | metronome | metronom | métronome | metrónomo | metronomo | темп | 速度 | 拍速 | " +
     "节拍速度 | 每分钟 | 每分 | 毎分 | テンポ | 템포 | 분당 | ♩ = | ♩= | quarter = | quarter note = | crotchet = | viertel = | " +
@@ -165,7 +165,7 @@ export const WORDS_AFTER_FALSE_KEY = phrases(
     "查 | リーグ | レーベル | デビュー | 리그 | 레이블 | 데뷔",
 );
 /** Words before a letter that is not a note: "vitamin D major deficiency", "press key E". */
-export const WORDS_BEFORE_FALSE_NOTE = phrases(
+export const WORDS_BEFORE_OTHER_LETTER = phrases(
   "vitamin | plan | grade | group | class | team | category | hepatitis | series | division | size | cup | exit | appendix | " +
     "press key | press the key | hit key | hit the key | gruppe | groupe | grupo | gruppo",
 );
@@ -246,7 +246,7 @@ export const AMBIGUOUS_PACES = phrases("grave | presto | largo");
 export const AMBIGUOUS_GENRES = phrases(
   "house | garage | trap | rock | soul | country | metal | jungle | drone | swing | drill | doom | juke | rap | folk | march",
 );
-/** Determiners: a genre word after one, with at most one word between, has its other sense. */
+/** Determiners. An ambiguous genre word after one, with at most one word between, is not a genre: "my empty house". */
 export const DETERMINERS = phrases(
   "a | an | the | my | your | our | his | her | their | its | this | that | these | those | every | no | one | in | ein | eine | einem | einen | das | mein | meine | " +
     "une | un | mon | ma",

@@ -24,7 +24,7 @@ export function requireKeyIfReachable({ apiHost, apiKey, isLocal, allowsNoKey }:
   if (isLocal || apiKey !== "" || allowsNoKey) return;
   throw new ConfigError(
     "SVC_API_KEY",
-    `SVC_API_KEY is empty, and on ${apiHost} other machines reach the service: set a key, or SVC_ALLOW_NO_KEY=true`,
+    `SVC_API_KEY is empty, but other machines can reach the service on ${apiHost}: set a key, or SVC_ALLOW_NO_KEY=true`,
   );
 }
 
@@ -36,7 +36,7 @@ export function requireKeyIfReachable({ apiHost, apiKey, isLocal, allowsNoKey }:
 export class Authenticator {
   readonly #keyDigests: readonly Buffer[];
 
-  /** @param apiKey blank: no authentication. @param further more keys; in the queue each key is a client of its own */
+  /** @param apiKey blank: no authentication. @param further more keys; the queue treats each key as a client */
   constructor(apiKey: string, further: readonly string[] = []) {
     const keys = apiKey.trim() === "" ? [] : [apiKey.trim(), ...further];
     this.#keyDigests = keys.map(digest);
@@ -47,8 +47,8 @@ export class Authenticator {
   }
 
   /**
-   * Client of an authorized request, for `FairTurns`: the index of its key, which does not reveal the key; "" if the
-   * server has at most one key. Only turns in the queue and `Idempotency-Key`s are separate for each key; tasks, songs, adapters and
+   * Client name of an authorized request, for `FairTurns`: "key 2" for the second key, or "" if the server has at most
+   * one key. Only turns in the queue and `Idempotency-Key`s are separate for each key; tasks, songs, adapters and
    * data sets are shared. In a fleet, list the keys in the same order on all gateways.
    */
   clientOf(request: IncomingMessage, bodyToken?: unknown): string {
@@ -84,13 +84,13 @@ export class Authenticator {
     throw unauthorized("Invalid API key");
   }
 
-  /** Refuses a body that cannot be read. @throws `failure`, or HttpError 401 without a valid key in the headers */
+  /** For a body that cannot be read. @throws `failure` if the headers hold a valid key, otherwise HttpError 401 */
   refuseUnread(request: IncomingMessage, failure: unknown): never {
     if (this.acceptsHeaders(request)) throw failure;
     throw unauthorized("No valid key in the headers, and no ai_token could be read from the body");
   }
 
-  /** Like `authorize`, but passes a request without any key. */
+  /** Like `authorize`, but accepts a request without any key. */
   authorizeIfPresented(request: IncomingMessage): void {
     if (headerKey(request) !== null) this.authorize(request);
   }
@@ -142,7 +142,7 @@ export function checkHost({ isLocal, apiKey, allowedHosts }: HostRules): Request
   const isChecked = isLocal && apiKey.trim() === "" && !allowed.has("*");
   return (request, _response, next) => {
     const { host } = request.headers;
-    // Browsers always send Host.
+    // Without a Host header the request is not from a browser, so it is not DNS rebinding.
     const name = isChecked && host !== undefined ? hostName(host) : null;
     if (name !== null && !isLoopbackName(name) && !allowed.has(name)) {
       const value = [...allowed, name].join(",");
@@ -158,9 +158,9 @@ export function checkHost({ isLocal, apiKey, allowedHosts }: HostRules): Request
 type HostRules = Pick<Config, "isLocal" | "apiKey" | "allowedHosts">;
 
 /**
- * CORS: answers preflights, sets headers for allowed origins, and refuses writes of others before any work is done.
- * Pages of this machine are always allowed; `allowedOrigins` adds more ("null": pages opened from a file; "*": every
- * page).
+ * CORS: answers preflights and sets headers for allowed origins. Refuses requests of other origins before any work is
+ * done, unless their method only reads. Pages of this machine are always allowed; `allowedOrigins` adds more ("null":
+ * pages opened from a file; "*": every page).
  */
 export function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
   const allowed = new Set(allowedOrigins);

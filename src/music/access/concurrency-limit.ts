@@ -25,7 +25,7 @@ export interface ConcurrencyOptions {
  * with many calls only delays itself. Behind a proxy all clients have one address.
  */
 export class ConcurrencyLimit {
-  /** Waiting calls per address, the next address first. */
+  /** Waiting calls per address, in the order in which addresses are served. */
   readonly #waiting = new Map<string, (() => void)[]>();
   readonly #running = new Map<string, number>();
   #free: number;

@@ -1,7 +1,7 @@
 /**
- * Browser sessions: a cookie in place of the key, which pages cannot read (HttpOnly) and other sites cannot use
- * (SameSite=Strict). Stateless: an expiry time and its HMAC with the key, so sessions survive restarts, and a changed
- * key ends them.
+ * Browser sessions: a cookie replaces the key. Pages cannot read the cookie (HttpOnly) and other sites cannot use it
+ * (SameSite=Strict). It contains an expiry time and the HMAC of that time with the key. The server stores nothing, so
+ * sessions survive restarts; changing the key ends them.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -42,7 +42,7 @@ export function sessionKeyIndex(request: IncomingMessage, keyDigests: readonly B
   });
 }
 
-/** SameSite lets other ports of the host through: they are the same site, but another origin. */
+/** SameSite permits requests from other ports of the host, which are the same site but another origin. */
 function isFromOtherOrigin({ headers }: IncomingMessage): boolean {
   const { origin, host, "sec-fetch-site": site = "same-origin" } = headers;
   if (origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== host)) return true;

@@ -126,8 +126,8 @@ export class AudioFiles {
   }
 
   /**
-   * Removes unfinished files that were not written for a day, left by killed workers. A start must not remove them at
-   * once, because in a shared directory other servers may be writing them.
+   * Removes unfinished files that were not written for a day, left by killed workers. Newer files are kept even at
+   * start-up, because other servers may be writing them in a shared directory.
    */
   async removeAbandoned(): Promise<void> {
     const names = (await readdir(this.directory).catch(() => [])).filter(

@@ -17,7 +17,7 @@ import { readLatents } from "./latents-file.js";
 import { repaintWindows } from "./repaint-windows.js";
 import { referencedUpload, UPLOAD_KINDS, type UploadKind, uploadName, uploadPath } from "./uploads.js";
 
-/** Limits of decoding for new requests, so that no client takes all places and jobs keep most of the processor. */
+/** Limits of decoding for new requests. No client can occupy all decoders, and jobs keep most of the processor. */
 const DECODERS = { places: 3, placesPerAddress: 2, waitingPerAddress: 64, retryAfterSeconds: 10 };
 /** How long a request waits for free file descriptors. */
 const REQUEST_WAIT = { maxWaitSeconds: 3, signal: undefined };
@@ -112,7 +112,7 @@ export class AudioInputs {
   }
 
   /**
-   * Returns the request with real paths; repeated when the job runs, because files and links change.
+   * Returns the request with real paths. Called again when the job runs, because files and links may have changed.
    * @throws RequestError if a path is not a readable file
    */
   async locate(request: GenerationRequest): Promise<GenerationRequest> {
@@ -122,7 +122,7 @@ export class AudioInputs {
     return located;
   }
 
-  /** Makes the recordings available to the machine that runs the task. @throws StoreError after removing them */
+  /** Stores the recordings for the machine that runs the task; removes them on failure. @throws StoreError */
   async publish(request: GenerationRequest): Promise<GenerationRequest> {
     if (this.options.uploads.store === null) return request;
     const published = { ...request };
@@ -135,7 +135,7 @@ export class AudioInputs {
     }
   }
 
-  /** Uploads a local file; songs are in the store already. */
+  /** Copies a recording to the object store, unless it is a song, which is stored already. */
   async #publish(input: AudioInput | null, kind: UploadKind): Promise<AudioInput | null> {
     const { songs, uploads } = this.options;
     if (input === null || (!input.isUpload && isWithin(songs.directory, input.path))) return input;
@@ -169,7 +169,7 @@ export class AudioInputs {
     const { songs, uploads } = this.options;
     if (input === null || (input.isUpload && uploads.store === null)) return input;
     if (input.isUpload) {
-      // The gateway that accepted the task may use another folder.
+      // The path is from the gateway that accepted the task, which may use another folder.
       const path = join(uploads.directory, basename(input.path));
       if (await uploads.fetch(path)) return { path, isUpload: true };
       throw new RequestError(`the upload ${name} is no longer stored; send it again`);

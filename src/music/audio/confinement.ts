@@ -67,7 +67,7 @@ export class Confinement {
   ): Promise<Confinement> {
     const start = (wrappers: readonly Wrapper[]) =>
       run(...new Confinement(wrappers).command([program, ...trial], PROBE_LIMITS), { timeout: 10_000, env });
-    // Starting a program that loads a hundred libraries is slow, so the usual case takes one trial.
+    // Tries all preferred wrappers at once, because starting a program that loads a hundred libraries is slow.
     const preferred = WRAPPERS.flatMap(([first]) => first ?? []);
     if (await succeeds(start(preferred)).catch(() => false)) return new Confinement(preferred);
     await start([]);

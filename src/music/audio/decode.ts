@@ -9,12 +9,12 @@ import { FfmpegError, INPUT_PATH, retryWhileBusy, startFfmpeg } from "./ffmpeg.j
 const TIMEOUT_SECONDS = 120;
 /** Maximum file size: twice that of an hour of eight 32-bit channels at 192 kHz. */
 const MAX_RECORDING_BYTES = 32 * 2 ** 30;
-/** Lossy formats add padding: raw AAC up to two frames, which is less than this at 22 kHz. */
+/** Allowance for the padding of lossy formats: raw AAC has up to two frames, which are shorter than this at 22 kHz. */
 const PADDING_SECONDS = 0.1;
 /** How long a request waits for free file descriptors; an accepted job waits longer. */
 const REQUEST_WAIT_SECONDS = 3;
 const JOB_WAIT_SECONDS = 600;
-/** Number of parts processed before yielding to the event loop. */
+/** Number of decoded parts copied before yielding to the event loop. */
 const PARTS_PER_TURN = 32;
 
 /** Allowed formats. Playlists and the like are excluded, because they make ffmpeg open other files. */
@@ -52,7 +52,7 @@ export interface DecodeJob {
   path: string;
   /** Name of the recording in messages, for example "src_audio". */
   name: string;
-  /** Maximum length of the recording; slightly more passes as padding. */
+  /** Maximum length of the recording, without PADDING_SECONDS of padding. */
   maxSeconds: number;
   /** Whether a longer recording is rejected (default) or cut. */
   beyondMaximum?: "refuse" | "cut" | undefined;

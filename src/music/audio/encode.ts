@@ -17,7 +17,7 @@ const MAX_WAIT_SECONDS = 600;
 const TIMEOUT_SECONDS = 600;
 /** Audio with a lower peak is not normalised. */
 const SILENT_PEAK = 1e-6;
-/** Allowance for headers and the last frame. Without these, a file is never larger than its samples as floats. */
+/** Allowance for headers and the last frame. The rest of a file is never larger than its samples as floats. */
 const OVERHEAD_BYTES = 2 ** 20;
 
 export class EncodeError extends Error {
@@ -119,7 +119,7 @@ async function runFfmpeg(
     stdin,
   );
   const [exit, feed] = await Promise.allSettled([exited, fed]);
-  // A broken pipe follows from ffmpeg's exit, whose message has the reason.
+  // If ffmpeg fails, its stdin fails too, with a broken pipe. Only the error of the exit has the reason.
   if (exit.status === "rejected") throw exit.reason;
   if (feed.status === "rejected") throw feed.reason;
 }
@@ -147,7 +147,7 @@ function encodeFailure(error: unknown): unknown {
   return new EncodeError("ENCODE_FAILED", message + (lastLine ? `: ${lastLine}` : ""), { cause: error });
 }
 
-/** A quota counts as a full disk. Some file systems report it only on fsync. */
+/** An exceeded quota counts as a full disk. Some file systems report either only on fsync. */
 function isFullDisk(code: string | undefined, stderr: string): boolean {
   if (code === "ENOSPC" || code === "EDQUOT") return true;
   return /No space left on device|Disk quota exceeded/.test(stderr);

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Confinement } from "./confinement.js";
 import { ensureStarter, INPUT_DESCRIPTOR, type ProgramInput, type Running, startProgram } from "./starter.js";
 
-/** npm package with static ffmpeg programs. They are included, so its installation downloads and runs nothing else. */
+/** npm package that contains static ffmpeg programs, so its installation downloads and runs nothing else. */
 export const STATIC_PACKAGE = "@ffmpeg-installer/ffmpeg";
 /** Limit of CPU time, far above the time for any valid recording. */
 const CPU_SECONDS = 120;
@@ -63,7 +63,7 @@ export interface FfmpegOptions {
 
 export interface FfmpegRun {
   stdin: Writable;
-  /** Output of ffmpeg. It also ends after a failure, whose reason is in `exited`. */
+  /** Output of ffmpeg. It also ends if ffmpeg fails; `exited` then has the error. */
   stdout: AsyncIterable<Buffer>;
   /** Resolves on success or rejects with FfmpegError, after the pipes of the process are closed. */
   exited: Promise<void>;
@@ -161,7 +161,7 @@ async function launch(
     throw isShortage(error) ? error : missing(error);
   });
   const exited = successOf(running, timeout);
-  // Prevents an unhandled rejection: the caller may await it only after it has rejected.
+  // Prevents an unhandled rejection if `exited` rejects before the caller awaits it.
   exited.catch(() => {});
   return { stdin: running.stdin, stdout: outputOf(running), exited };
 }

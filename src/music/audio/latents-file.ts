@@ -99,7 +99,7 @@ function floatsOf(entry: unknown, count: number, data: Buffer): Float32Array | n
   return new Float32Array(words.buffer);
 }
 
-/** The length in the metadata, or the length of all frames; null if it does not end within the last frame. */
+/** Samples stated in the metadata, by default those of all frames; null if they do not end within the last frame. */
 function samplesOf(metadata: unknown, frames: number): number | null {
   const whole = frames * SAMPLES_PER_FRAME;
   const stated = isObject(metadata) ? metadata.samples : undefined;

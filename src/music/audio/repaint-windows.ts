@@ -13,9 +13,9 @@ export interface RepaintWindow {
 }
 
 /**
- * Returns the windows, last first, so that audio inserted before the source does not move other windows. Windows may
- * start before the source and end after it without a gap. Overlapping or adjacent ones are merged. Without windows:
- * the whole source.
+ * Returns the windows, last first, so that audio inserted before the source does not move other windows. A window may
+ * start before the source or end after it, but must touch it. Overlapping or adjacent windows are merged. An empty list
+ * means the whole source.
  * @throws RequestError for a window outside the source
  */
 export function repaintWindows(request: GenerationRequest, sourceSeconds: number): RepaintWindow[] {

@@ -23,7 +23,7 @@ function serve(request, response) {
     decodeURIComponent(String(request.headers.start)),
   );
   const file = input === undefined ? [] : [openInput(input)];
-  // In its own process group: Ctrl-C in a terminal stops the server, which lets its programs finish.
+  // The program has its own process group, so Ctrl-C in a terminal stops only the server, which lets it finish.
   const child = spawn(command[0], command.slice(1), {
     stdio: [stdin, stdout, "pipe", ...file],
     env,
@@ -35,7 +35,7 @@ function serve(request, response) {
   child.stderr?.setEncoding("utf8").on("data", (/** @type {string} */ text) => {
     if (stderr.length < STDERR_LIMIT) stderr += text;
   });
-  // A broken pipe also ends the program, and its exit reports it.
+  // Pipe errors are ignored: they also end the child, and the child's exit status reports the failure.
   for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.on("error", () => {});
   child.on("spawn", () => {
     response.flushHeaders();
@@ -59,7 +59,7 @@ function serve(request, response) {
 }
 
 /**
- * Opens the checked file, without blocking in case a pipe has replaced it.
+ * Opens the input file that the server has checked. Does not block if a named pipe has replaced it.
  * @param {import("./starter.js").ProgramInput} input
  */
 function openInput({ path, device, inode }) {
@@ -95,7 +95,7 @@ const server = createServer({ maxHeaderSize: 2 ** 20, requestTimeout: 0 }, (requ
 });
 server.on("error", (error) => {
   console.error(`carillon starter process: ${error.message}`);
-  // If the server is still listening, only a connection has failed, and its client gets an error from the socket.
+  // If the socket still listens, only one connection has failed, and the other end of it gets an error.
   if (!server.listening) process.exit(1);
 });
 // Terminal signals are for the server, which ends this process.

@@ -10,7 +10,7 @@ export interface SongTags {
   seed: string;
 }
 
-/** Tags of the format by name, without empty ones. */
+/** Non-empty tags by the names that the format uses. */
 function namedTags(
   { title, prompt, lyrics, bpm, key, seed }: SongTags,
   format: AudioFormat,

@@ -73,7 +73,7 @@ function autocorrelation(values: Float64Array, maxLag: number): Float64Array {
   return result;
 }
 
-/** Similarity of the music at multiples of a beat of `hops`, with interpolation. */
+/** Mean autocorrelation at the next BEATS_AHEAD beats of length `hops`, linearly interpolated. */
 function pulse(likeness: Float64Array, hops: number): number {
   let sum = 0;
   let count = 0;

@@ -8,8 +8,8 @@ import { pipeline } from "node:stream/promises";
 import { makeFolder } from "../storage/file-storage.js";
 
 /**
- * Form fields of each kind of upload, preferred name first. File names start with the first; messages use the last,
- * which is also the name of the path parameter without `_path`.
+ * Form fields of each kind of upload. The first name is preferred and is the prefix of stored files. The last name is
+ * used in messages, and with `_path` appended it is the path parameter.
  */
 export const UPLOAD_FIELDS = {
   sourceAudio: ["ctx_audio", "src_audio"],
@@ -81,7 +81,7 @@ export async function storeUpload(content: Readable, path: string): Promise<numb
     await pipeline(content, file);
     return file.bytesWritten;
   } finally {
-    // A file that is still being opened cannot be deleted reliably.
+    // The caller may delete the file next, which is not reliable while it is still being opened.
     await closed;
   }
 }

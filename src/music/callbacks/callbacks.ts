@@ -4,7 +4,7 @@
  */
 import type { Config } from "../../config.js";
 import type { Logger } from "../../system/log.js";
-import { isOutstanding } from "../queue/callback-schedule.js";
+import { isCallbackPending } from "../queue/callback-schedule.js";
 import { hasEnded } from "../queue/catalog.js";
 import { type CallbackRecord, DamagedRecordError, type Task } from "../queue/store.js";
 import type { TaskQueue } from "../queue/task-queue.js";
@@ -74,7 +74,7 @@ export class Callbacks {
       if (error instanceof DamagedRecordError) return undefined;
       throw error;
     });
-    if (task === undefined || !isOutstanding(task)) return this.queue.scheduleCallback(id, null);
+    if (task === undefined || !isCallbackPending(task)) return this.queue.scheduleCallback(id, null);
     // The queue offers the callback again later.
     if (!hasEnded(task.state)) return;
     const attempts = (task.callback?.attempts ?? 0) + 1;

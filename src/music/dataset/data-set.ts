@@ -57,7 +57,7 @@ const sampleSchema = z.object({
   custom_tag: text(""),
   /** Whether the sample is described; only labeled samples are used for training. */
   labeled: flag(false),
-  /** Text used for the prompt; null: chosen by the genre ratio. */
+  /** Text used for the prompt; null: chosen by `genre_ratio`. */
   prompt_override: orElse(z.enum(["caption", "genre"]).nullable(), () => null),
 });
 
@@ -185,7 +185,7 @@ export function sampleSummary(sample: DataSetSample, index: number) {
 
 export type SampleSummary = ReturnType<typeof sampleSummary>;
 
-/** Stable id: eight characters of a hash of the text. Preparing a set again then finds its files. */
+/** Stable id: eight characters of a hash of the text. With it a later preparation finds existing files. */
 export function sampleId(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 8);
 }

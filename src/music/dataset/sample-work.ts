@@ -10,7 +10,7 @@ import type { DataSetSample } from "./data-set.js";
 /** Number of finished tasks whose status is kept. */
 const KEPT_TASKS = 100;
 
-/** Arguments of the work. `details` are shown in the status beside the common fields. */
+/** Arguments of a task's work function. `details` are added to the fields of the task's status. */
 export interface WorkCall<Details> {
   /** Signal that aborts the work when the server stops. */
   signal: AbortSignal;

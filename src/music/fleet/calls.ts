@@ -58,7 +58,7 @@ export class Calls {
     const jobId = uuid();
     const over = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
     const completed = `completed:${jobId}`;
-    // Not `once` of node:events, which rejects on every "error" event, also if listening can continue.
+    // `once` of node:events would reject on every "error" event, even if listening can continue.
     const completion = new Promise<{ returnvalue: unknown }>((resolve, reject) => {
       (results as EventEmitter).once(completed, resolve);
       const stop = () => reject(signal.aborted ? signal.reason : noWorker("answer in time"));

@@ -6,7 +6,7 @@
 import { z } from "zod";
 import {
   activeAdapters,
-  assertFree,
+  assertNameIsFree,
   NO_ADAPTERS,
   withEnabled,
   withLoaded,
@@ -47,7 +47,7 @@ export class FleetAdapters {
 
   /** Stores the adapter and has a worker inspect it. @throws as MusicEngine.loadAdapter */
   async load(model: string, { path, name, doraEpsilon }: AdapterSource): Promise<AdapterState> {
-    assertFree(await this.state(model), name);
+    assertNameIsFree(await this.state(model), name);
     const adapter = {
       ...(await this.storage.publish(path)),
       name,

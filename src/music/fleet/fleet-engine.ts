@@ -56,7 +56,7 @@ export class FleetEngine implements MusicEngine {
     return [];
   }
 
-  /** One slot per model of the fleet; one empty slot without workers. */
+  /** One slot per model of the fleet; one empty slot if there are no workers. */
   slots(): SlotState[] {
     const slots = this.workers.models.map(
       ({ name, is_turbo, is_loaded, codebook_size: codebookSize = null }, index) => ({

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { v4 as uuid } from "uuid";
 import type { Logger } from "../../system/log.js";
 import { HttpError } from "../errors.js";
-import { CALLBACK_HOLD_MS, isOutstanding } from "../queue/callback-schedule.js";
+import { CALLBACK_HOLD_MS, isCallbackPending } from "../queue/callback-schedule.js";
 import { type CatalogFilter, hasEnded, type TaskSummary } from "../queue/catalog.js";
 import { retryAfterSeconds } from "../queue/rules.js";
 import type { Task } from "../queue/store.js";
@@ -16,7 +16,7 @@ import {
   type TaskOrigin,
   type TaskQueue,
 } from "../queue/task-queue.js";
-import { acceptedTask, INITIAL_PROGRESS, logFields } from "../queue/task-run.js";
+import { INITIAL_PROGRESS, logFields, newTask } from "../queue/task-run.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { Fleet } from "./fleet.js";
 import { readAdapters, taskAdaptersIn } from "./fleet-adapters.js";
@@ -104,8 +104,8 @@ export class FleetQueue implements TaskQueue {
     const loaded = await readAdapters(fleet.quarantine, model, place.adapters);
     const adapters = request.loras === null ? taskAdaptersIn(loaded) : [];
     const route = adapters.length === 0 ? plainRoute : adapterQueueName(plainRoute);
-    const task = { ...acceptedTask(request, origin, place), id, createdAtMs, route, adapters };
-    if (isOutstanding(task)) await this.scheduleCallback(id, CALLBACK_HOLD_MS);
+    const task = { ...newTask(request, origin, place), id, createdAtMs, route, adapters };
+    if (isCallbackPending(task)) await this.scheduleCallback(id, CALLBACK_HOLD_MS);
     await fleet.store.add(task).catch(async (error: unknown) => {
       await fleet.store.release(id).catch(() => {});
       throw error;
@@ -139,7 +139,7 @@ export class FleetQueue implements TaskQueue {
   }
 
   async #endWaiting(task: Task): Promise<void> {
-    // A worker that takes the task at this moment reads the record, and sees that the task has ended.
+    // If a worker takes the job before it is removed, it reads in the record that the task has ended.
     await this.fleet.redis.attempt(() => this.fleet.queueOf(task.route ?? "").remove(task.id));
     await this.options.cleanUp(task).catch((err: unknown) => {
       this.log.error({ task: task.id, err }, "could not clean up after a task");

@@ -1,8 +1,9 @@
 /**
  * Tasks in Redis, shared by several processes. Each change is a compare-and-set script that also updates the indices,
- * so of concurrent changes one wins. API keys are never stored, and no Redis key contains text of a request.
+ * so concurrent changes do not overwrite each other. API keys are never stored, and no Redis key contains text of a
+ * request.
  */
-import { isOutstanding } from "../queue/callback-schedule.js";
+import { isCallbackPending } from "../queue/callback-schedule.js";
 import { type CatalogFilter, hasEnded, pageOf, summaryOf, type TaskSummary } from "../queue/catalog.js";
 import { decodeTask, encodeTask } from "../queue/lmdb-store.js";
 import { DamagedRecordError, TASK_STATES, type Task, type TaskState } from "../queue/store.js";
@@ -24,7 +25,7 @@ const MAX_REMEMBERED = 200;
 /** How long a damaged task is reported as failed. */
 const LOST_SECONDS = 24 * 60 * 60;
 const BATCH = 1_000;
-/** Redis sorted sets of task ids. The sets of waiting and running tasks are not among them. */
+/** Redis sorted sets of task ids, except those of waiting and running tasks. */
 const SORTED_INDICES = ["tasks", "favorites", "ended", "state:succeeded", "state:failed"];
 const HASH_INDICES = ["summaries", "routes"];
 
@@ -95,7 +96,7 @@ export class FleetStore {
       if (next === current.task) return next;
       if ((await this.#write(current, next)) !== 1) continue;
       // If this process dies first, a gateway finds the callback within a minute.
-      if (!hasEnded(current.task.state) && hasEnded(next.state) && isOutstanding(next)) {
+      if (!hasEnded(current.task.state) && hasEnded(next.state) && isCallbackPending(next)) {
         await makeCallbackDue(this.redis, id).catch(() => {});
       }
       return this.#remember(next);
@@ -138,7 +139,7 @@ export class FleetStore {
       throw error;
     });
     if (stored === undefined) await this.drop([id]);
-    // Does nothing if another process has changed the task since: it has also written the indices.
+    // Does nothing if another process has changed the task meanwhile, and so has already written the indices.
     else await this.#write(stored, stored.task);
     return stored?.task;
   }

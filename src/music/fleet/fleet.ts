@@ -26,7 +26,7 @@ const CHECKS_PER_LEASE = 3;
 const RECONCILE_MS = 30_000;
 /** A task in no queue for less than this time may still be in submission. */
 const SUBMISSION_MS = 5_000;
-/** Minimum interval between inspections of all keys, if the last one found nothing. */
+/** Minimum time until the next inspection of all keys, after an inspection that found no damage. */
 const INSPECT_INTERVAL_MS = 100;
 /** Disables BullMQ's own limit of attempts; `queue/rules.ts` has the limits. */
 const UNLIMITED = 1_000_000;
@@ -134,7 +134,7 @@ export class Fleet {
   queueOf(route: string): Queue<FleetJobData, null, string> {
     const known = this.#queues.get(route);
     if (known !== undefined) return known;
-    // BullMQ's script for stalled jobs reads these options of the queue, although only the type of workers has them.
+    // BullMQ's script for stalled jobs reads these options of the queue, although only WorkerOptions declares them.
     const stalledOptions = { maxStalledCount: UNLIMITED, stalledInterval: this.#recoveryIntervalMs };
     const options: QueueOptions = { ...this.bullOptions(), skipMetasUpdate: true, ...stalledOptions };
     const queue = new Queue<FleetJobData, null, string>(route, options);
@@ -156,7 +156,7 @@ export class Fleet {
       );
   }
 
-  /** Moves foreign data to quarantine and rebuilds the indices, once for all commands that failed before it started. */
+  /** Moves foreign data to quarantine and rebuilds the indices. Commands that fail before it starts share one call. */
   #repair(): Promise<void> {
     this.#nextInspection ??= this.#inspections.then(() => {
       this.#nextInspection = undefined;
@@ -190,7 +190,7 @@ export class Fleet {
     );
   }
 
-  /** BullMQ's key of a task's job, or of its data under `suffix`. */
+  /** BullMQ's key of a task's job, or with `suffix` another key of the job, such as ":lock". */
   jobKey(route: string, id: string, suffix = ""): string {
     return this.queueOf(route).toKey(id) + suffix;
   }

@@ -45,7 +45,7 @@ export class SummaryMirror {
 
   async #read(): Promise<void> {
     const known = this.#revision;
-    // The order of these reads matters: a change made meanwhile is read again, or detected as forgotten.
+    // The order matters: a change between these reads is read again next time, or `forgotten` reveals it.
     const ask = () =>
       this.redis.batch((pipeline) =>
         pipeline
@@ -63,7 +63,7 @@ export class SummaryMirror {
     const ids = isComplete
       ? changed
       : await this.redis.attempt(() => this.redis.zrange(keyOf("tasks"), "0", "-1"));
-    // Set before the summaries are read: a reconnect resets it, and then everything is read again.
+    // Set before the summaries are read, so as not to overwrite the null of a reconnect during the read.
     this.#revision = latest;
     try {
       const summaries = await this.readSummaries(ids);

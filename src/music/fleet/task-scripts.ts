@@ -1,7 +1,7 @@
 /** Lua scripts that change task records and their indices atomically. */
 import { RECORD_CHANGE } from "./summary-mirror.js";
 
-/** The largest priority of BullMQ. Turns are priorities, and restart when no task waits or runs. */
+/** BullMQ's largest priority. The priority of a job is its turn; turns restart when no task waits or runs. */
 const MAX_TURN = 2 ** 21 - 1;
 
 /** Lua function that parses a whole number; returns 0 for anything else. */

@@ -187,7 +187,7 @@ export class Workers {
     return [...models.values()].sort((a, b) => Number(b.name === first) - Number(a.name === first));
   }
 
-  /** The default model. @throws HttpError 503 if there is no worker to do `what` */
+  /** The default model. @param what verb phrase for the error @throws HttpError 503 if there is no worker */
   async preferredModel(what: string): Promise<string> {
     if (this.models.length === 0) await this.refresh();
     const [first] = this.models;

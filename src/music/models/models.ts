@@ -11,8 +11,9 @@ import { TASK_TYPES, type TaskType } from "../request/schema.js";
 import type { ModelSwitch } from "../request/service-bodies.js";
 
 /**
- * Slot with the named model. Without a name, or if that model is not loaded, slot 1: clients often send names of models
- * that only other servers have. Callers report the model used and warn about an unknown name.
+ * Returns the slot with the named model, or slot 1 without a name. Slot 1 also replaces a model that is not loaded,
+ * because clients often send names of models that only other servers have. Callers report the model used and warn about
+ * an unknown name.
  */
 export function selectSlot(slots: readonly SlotState[], model: string | null): SlotState {
   const loaded = slots.flatMap((slot) => slot.model ?? []);
@@ -39,8 +40,8 @@ function installedModel(models: readonly string[], requested: string): string {
 const STARTED_AT_SECONDS = Math.floor(Date.now() / 1000);
 
 /**
- * Task types that a model was trained for. Without a list in its configuration these are three for a turbo model and all
- * for others. Other task types are not refused; they add a warning.
+ * Task types that a model was trained for. If its configuration lists none, these are text2music, cover and repaint for
+ * a turbo model, and all for others. Tasks of other types are not refused; they get a warning.
  */
 export function supportedTaskTypes(engine: MusicEngine, name: string): readonly TaskType[] {
   const model = engine.models().find((candidate) => candidate.name === name);

@@ -1,4 +1,4 @@
-/** Response schemas, except those of tasks: the `data` of the envelope unless stated otherwise. */
+/** Response schemas, except those of tasks. A schema describes `data` of the envelope unless stated otherwise. */
 import { z } from "zod";
 import { taskRowSchema } from "../queue/task-row.js";
 

@@ -11,7 +11,7 @@ import { namesOf } from "../../parameters.js";
 import { resultRecordSchema } from "../queue/task-status.js";
 import { errorAnswer } from "./answers.js";
 
-/** Parameters of a body or query by internal name, with nested objects; or a JSON Schema. */
+/** Parameters of a body or query: a zod type for each name, with nested objects; or a JSON Schema. */
 export type Parameters =
   | { shape: Readonly<Record<string, z.ZodType>>; objects?: Readonly<Record<string, Parameters>> }
   | { json: JsonSchema };

@@ -30,7 +30,7 @@ export class CallbackSchedule {
 }
 
 /** Whether the callback of the task is pending, now or once the task ends. */
-export function isOutstanding({ request, callback }: Task): boolean {
+export function isCallbackPending({ request, callback }: Task): boolean {
   const isAsked = request.callbackUrl !== undefined && request.callbackUrl !== null;
   return isAsked && (callback === undefined || callback.state === "pending");
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { StoreError } from "../errors.js";
 import type { GenerationRequest } from "../request/schema.js";
-import { CallbackSchedule, isOutstanding } from "./callback-schedule.js";
+import { CallbackSchedule, isCallbackPending } from "./callback-schedule.js";
 import { CatalogedStore, type CatalogFilter, hasEnded, type TaskSummary } from "./catalog.js";
 import {
   crashMessage,
@@ -26,8 +26,8 @@ import {
   type TaskRunner,
 } from "./task-queue.js";
 import {
-  acceptedTask,
   logFields,
+  newTask,
   type Outcome,
   type RunningTask,
   retryDelayMs,
@@ -129,7 +129,7 @@ export class EmbeddedQueue implements TaskQueue {
       this.#turns.record(client, turn);
       this.#enqueue({ id, sequence, turn, interruptions, requestId, diskFailures: 0, isHeld: false });
     }
-    if (hasEnded(state) && isOutstanding(task)) this.#callbacks.resume(task);
+    if (hasEnded(state) && isCallbackPending(task)) this.#callbacks.resume(task);
     if (state === "running") this.#interrupted.push(id);
     this.#statistics.stateChanged(null, state === "running" ? "queued" : state);
   }
@@ -200,7 +200,7 @@ export class EmbeddedQueue implements TaskQueue {
     const sequence = this.#nextSequence++;
     const turn = this.#turns.next(origin.client ?? "");
     const position = this.#waiting.filter((task) => task.turn <= turn).length + this.#admitting;
-    const task = acceptedTask(request, origin, { sequence, turn, position });
+    const task = newTask(request, origin, { sequence, turn, position });
     try {
       await this.#store.add(task);
     } finally {
@@ -448,7 +448,7 @@ export class EmbeddedQueue implements TaskQueue {
     const endedAtMs = Date.now();
     const task = await this.#change(id, (current) => ({ ...current, ...change, finishedAtMs, endedAtMs }));
     this.#statistics.stateChanged(from, change.state);
-    if (isOutstanding(task)) this.#callbacks.set(id, 0);
+    if (isCallbackPending(task)) this.#callbacks.set(id, 0);
     this.events.emit("ended", task);
     await this.runner.cleanUp(task).catch((err: unknown) => {
       this.log.error({ task: id, err }, "could not clean up after a task");

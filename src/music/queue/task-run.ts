@@ -133,7 +133,7 @@ async function waitAtMost(seconds: number, promise: Promise<unknown>): Promise<v
   over.abort();
 }
 
-export function acceptedTask(
+export function newTask(
   request: GenerationRequest,
   { submission, requestId, client, retakeOf }: TaskOrigin,
   place: { sequence: number; turn: number; position: number },

@@ -27,7 +27,7 @@ export interface BodyRule {
   storesFiles: boolean;
   /** Whether an empty body is accepted, as one without fields. */
   mayBeEmpty: boolean;
-  /** Whether a body may be larger, for inline recordings, if the API key comes in a header. */
+  /** Whether a body with the API key in a header may be larger, for inline recordings. */
   holdsRecordings?: boolean;
 }
 

@@ -50,7 +50,7 @@ type Key = keyof GenerationParameters;
 type Rule<Facts> = (facts: Facts) => string | null;
 
 interface Use {
-  /** Analyses that use the parameter; by default none. Songs use it unless a rule below returns a reason. */
+  /** Analyses that use the parameter; default: none. Songs use it unless one of the rules below returns a reason. */
   analyses?: readonly Analysis[];
   atSubmission?: readonly Rule<SubmissionFacts>[];
   afterSong?: readonly Rule<SongFacts>[];
@@ -352,7 +352,7 @@ const USES: Readonly<Record<Key, Use>> = {
   extractCodesOnly: { analyses: ["codes"] },
 };
 
-/** Name in warnings; a recording has one name, uploaded or by path. */
+/** Name in warnings; the same for a recording that was uploaded and one named by path. */
 export function nameOf(key: Key): string {
   return namesOf(generationSchema.shape[key])[0].replace(/_(audio|latents)_path$/, "_$1");
 }

@@ -225,7 +225,7 @@ function malformed(error: unknown): RequestError {
   return new RequestError(`Malformed multipart body: ${error instanceof Error ? error.message : error}`);
 }
 
-/** Passes disk errors on; other errors are a malformed body. */
+/** Returns disk errors unchanged. Other errors mean that the body is malformed. */
 function uploadFailure(error: unknown): unknown {
   return error instanceof StoreError || (error instanceof Error && "syscall" in error)
     ? error

@@ -130,7 +130,7 @@ function changedParameters(
   return keys.filter((key) => {
     const kind = uploadKind(nameOf(key));
     if (kind !== null && uploads[kind] !== null) return true;
-    // True is the default of the published API, so clients send it with every request without choosing it.
+    // Clients send true without choosing it, because the published API defaults to true.
     if (key === "useCotCaption" && parameters[key] === true) return false;
     return !isDeepStrictEqual(parameters[key], generationSchema.shape[key].parse(undefined));
   });
@@ -169,8 +169,9 @@ function analysisOf(parameters: GenerationParameters): Analysis | null {
 }
 
 /**
- * Codes of the client, used with `use_audio_codes`, or with `thinking` in place of generated codes. They replace the
- * source of a cover, and other tasks with a source ignore them. Unused codes are not parsed.
+ * Returns the client's codes if the task uses them: with `use_audio_codes`, or with `thinking`, where they replace
+ * generated codes. In a cover they replace the source; other tasks with a source ignore them. Unused codes are not
+ * parsed.
  */
 function codesInUse(
   parameters: GenerationParameters & { analysis: Analysis | null },
@@ -231,8 +232,8 @@ type RecordingNeeds = Pick<
 };
 
 /**
- * Recordings of a task: latents, otherwise audio; uploads, otherwise paths. Some clients attach a source to every task;
- * an unneeded one is ignored.
+ * Recordings of a task. Latents take precedence over audio, and uploads over paths. A source that the task does not
+ * need is ignored, because some clients attach one to every task.
  * @throws RequestError if the task needs a source and has none
  */
 function recordingsOf(needs: RecordingNeeds, uploads: Uploads): Record<keyof Uploads, AudioInput | null> {

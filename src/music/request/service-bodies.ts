@@ -260,7 +260,7 @@ function readRetake(fields: Fields) {
 const MAX_TITLE = 200;
 
 /** Body of PATCH /v1/tasks/{id}. Absent values are unchanged; a blank title is removed. */
-export const taskMarks = z.strictObject({
+export const taskChanges = z.strictObject({
   title: z
     .string("must be text")
     .trim()
@@ -274,11 +274,11 @@ export const taskMarks = z.strictObject({
 });
 
 /** @throws RequestError naming the field */
-export const parseTaskMarks = Object.assign(readTaskMarks, { shape: taskMarks.shape });
+export const parseTaskChanges = Object.assign(readTaskMarks, { shape: taskChanges.shape });
 
 function readTaskMarks(fields: Fields) {
   const { ai_token, ...marks } = fields;
-  const result = taskMarks.safeParse(marks);
+  const result = taskChanges.safeParse(marks);
   if (result.success) return { title: result.data.title, favorite: result.data.favorite };
   const issue = result.error.issues[0] as z.core.$ZodIssue;
   const name = issue.code === "unrecognized_keys" ? issue.keys[0] : issue.path[0];

@@ -78,7 +78,7 @@ function readJsonList(value: unknown, what: string): unknown[] | undefined {
   return readClientJson(value, what) as unknown[] | undefined;
 }
 
-/** A window: start and end in seconds; an end of null: end of the source. */
+/** A window: start and end in seconds. If `end` is null, the window ends with the source. */
 type RepaintWindow = [start: number, end: number | null];
 
 const MAX_WINDOWS = 32;

@@ -46,7 +46,8 @@ const route: Route = ({ authenticator, config, service }) => {
       });
     if (format === undefined) {
       const lone = FINISH_NAMES.find((name) => Object.hasOwn(request.query, name));
-      if (lone !== undefined) throw new RequestError(`${lone} needs a conversion: add format`);
+      if (lone !== undefined)
+        throw new RequestError(`${lone} requires the parameter format, which converts the song`);
       const disposition = named("inline", extname(found.path).slice(1));
       if (found.stored === null) await sendAudio(request, response, found.path, disposition);
       else await sendStored(request, response, service.audioFiles, found, disposition, config.storageUrls);
@@ -121,7 +122,7 @@ async function sendStored(
     response.status(416).set("Content-Range", `bytes */${bytes}`).end();
     return;
   }
-  // As for a local file, anything but a single byte range is answered with the whole song.
+  // A request without a range, or with several, gets the whole song, as it would from a local file.
   const range =
     Array.isArray(ranges) && ranges.length === 1 && ranges.type === "bytes" ? ranges[0] : undefined;
   const content = request.method === "HEAD" ? null : await store.read(name, range ?? null);

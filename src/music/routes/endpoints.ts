@@ -60,7 +60,7 @@ export function endpoints(context: RouteContext): Router {
   const routes: Routes = Object.fromEntries([
     ...Object.entries(ENDPOINTS).map(([endpoint, { route }]) => [endpoint, route]),
     ...Object.entries(ALIASES).map(([alias, endpoint]) => [alias, ENDPOINTS[endpoint]?.route]),
-    // Path of other servers of this API; it removes a task in any state.
+    // The path that other servers use for removing a task, in any state.
     ["DELETE /cleanup/:id", removalRoute(() => TASK_STATES)],
   ]);
   const refused = context.service.queue.isShared ? NOT_IN_FLEETS : {};

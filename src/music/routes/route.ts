@@ -112,7 +112,7 @@ export function abortableCommand({
   return { ...operation, route };
 }
 
-/** The signal fires on disconnect and when the response is complete. Call it before any long work. */
+/** The signal fires on disconnect and when the response is complete. Call this function before any long work. */
 export function callerOf(request: Request, response: Response): Caller {
   const gone = new AbortController();
   response.on("close", () => gone.abort());

@@ -23,10 +23,10 @@ import {
   parseRetake,
   parseRetentionQuery,
   parseSampleRequest,
+  parseTaskChanges,
   parseTaskFilter,
   parseTaskId,
   parseTaskIds,
-  parseTaskMarks,
   sampleRequestSchema,
 } from "../request/service-bodies.js";
 import type { MusicService } from "../service.js";
@@ -120,7 +120,7 @@ const TASKS = withTag("Tasks", {
   }),
   "PATCH /v1/tasks/:id": command({
     summary: "Set title or favourite of a task",
-    body: parseTaskMarks,
+    body: parseTaskChanges,
     answer: taskRowSchema,
     errors: [404, 507],
     example: { title: "Evening", favorite: true },

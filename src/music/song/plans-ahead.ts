@@ -11,7 +11,9 @@ import { planRequestsOf } from "./compose.js";
 import { usesLanguageModel } from "./song-context.js";
 
 /** Maximum number of songs that are planned at once, those of the running task included. */
-const MAX_SONGS = 8;
+const MAX_SONGS_ON_GPU = 8;
+/** On a CPU a batch of two takes 1.15 times as long as one song and a batch of eight 2.3 times. */
+const MAX_SONGS_ON_CPU = 4;
 
 interface PlanAhead {
   requests: PlanRequest[];
@@ -28,11 +30,12 @@ export class PlansAhead {
   constructor(
     private readonly engine: MusicEngine,
     private readonly usesLmByDefault: boolean,
+    private readonly isOnGpu: boolean,
   ) {}
 
   /**
-   * Returns the plans of a running task: those made ahead, or new ones. While new ones are made, waiting tasks that do
-   * not delay them are planned, too.
+   * Returns the plans of a running task: those made ahead, or new ones. While new ones are made, waiting tasks whose songs
+   * are not longer are planned, too.
    */
   async plan(
     { id, request }: Task,
@@ -82,13 +85,14 @@ export class PlansAhead {
   }
 
   #planWaiting(waiting: readonly Task[], lm: LanguageModelInfo, own: readonly PlanRequest[]): void {
+    const maxSongs = this.isOnGpu ? MAX_SONGS_ON_GPU : Math.min(2 * own.length, MAX_SONGS_ON_CPU);
     let songs = own.length;
     for (const { id, request } of waiting) {
       if (this.#ahead.has(id) || !usesLanguageModel(request, this.usesLmByDefault)) continue;
       const requests = planRequestsOf(request, lm);
       if (requests === null || !canJoin(requests, own)) continue;
       songs += requests.length;
-      if (songs > MAX_SONGS) return;
+      if (songs > maxSongs) return;
       this.#begin(id, requests);
     }
   }

@@ -131,10 +131,13 @@ export function usesLmByDefault(
   runtime: RuntimeInfo,
 ): boolean {
   if (setting !== "auto") return setting === "on";
+  return plansOnGpu(languageModelDevice, runtime, MIN_GPU_BYTES);
+}
+
+/** Whether the language model runs on a GPU, one with more than `minBytes` of memory. */
+export function plansOnGpu(languageModelDevice: string, { devices }: RuntimeInfo, minBytes = 0): boolean {
   if (languageModelDevice === "cpu") return false;
-  return runtime.devices.some(
-    ({ name, memoryBytes }) => name.startsWith("cuda") && memoryBytes > MIN_GPU_BYTES,
-  );
+  return devices.some(({ name, memoryBytes }) => name.startsWith("cuda") && memoryBytes > minBytes);
 }
 
 function takesLanguageModel({ analysis, taskType }: GenerationRequest): boolean {

@@ -21,7 +21,7 @@ import { type Destination, makeSongs } from "./make-songs.js";
 import { PlansAhead } from "./plans-ahead.js";
 import { Previews } from "./preview.js";
 import { RequestedAdapters } from "./requested-adapters.js";
-import { type PlanSongs, usesLmByDefault } from "./song-context.js";
+import { type PlanSongs, plansOnGpu, usesLmByDefault } from "./song-context.js";
 
 const WAITING_FOR_STORAGE = {
   stage: "Waiting for the storage...",
@@ -76,9 +76,11 @@ export class SongRunner implements TaskRunner {
       uploads: this.uploads,
       maxSeconds: config.sourceMaxSeconds,
     });
+    const runtime = engine?.runtimeInfo();
     this.usesLmByDefault =
-      engine !== null && usesLmByDefault(initLanguageModel, languageModelDevice, engine.runtimeInfo());
-    this.#plansAhead = engine === null ? null : new PlansAhead(engine, this.usesLmByDefault);
+      runtime !== undefined && usesLmByDefault(initLanguageModel, languageModelDevice, runtime);
+    const isOnGpu = runtime !== undefined && plansOnGpu(languageModelDevice, runtime);
+    this.#plansAhead = engine === null ? null : new PlansAhead(engine, this.usesLmByDefault, isOnGpu);
   }
 
   /** @throws if the model of slot 1 cannot be loaded; failures of other models are logged */

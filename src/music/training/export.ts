@@ -48,7 +48,7 @@ async function findAdapter(outputDirectory: string, asSent: string): Promise<str
   const final = join(outputDirectory, "final");
   const checkpoint = await latestCheckpoint(join(outputDirectory, "checkpoints"));
   if ((await kindOf(final)) === "directory") {
-    // A run that resumed from this adapter and was stopped leaves the older adapter in `final`.
+    // `final` holds the older adapter if a later run resumed from it and was stopped.
     return checkpoint !== null && (await isNewer(checkpoint, final)) ? checkpoint : final;
   }
   if (checkpoint !== null) return checkpoint;

@@ -29,7 +29,7 @@ interface Lora {
 
 /** The file is read at once; this is the maximum size of a Node buffer. */
 const MAX_WEIGHTS_BYTES = 2 ** 32;
-/** What PyTorch writes. */
+/** Metadata that PyTorch programs write. */
 const METADATA = { format: "pt" };
 const LORA_B = ".lora_B.weight";
 

@@ -125,7 +125,7 @@ export class AdapterTrainer {
     notices: readonly string[],
   ): Promise<TrainingRun> {
     const { conditionDropout, ...options } = valuesOf(loraParameters.run, request);
-    const { skipped, ...checked } = await checkRun(this.engine, this.root, request);
+    const { skipped, ...checked } = await checkStartRequest(this.engine, this.root, request);
     if (this.#isClosed) throw new HttpError(500, "The server is stopping");
     const { outputDirectory } = checked;
     const plan: RunPlan = {
@@ -165,14 +165,14 @@ function refusal({ failure, record }: TrainingRun): HttpError {
   return new HttpError(isClients ? 400 : 500, record.error ?? "", {}, { cause: failure });
 }
 
-/** Paths of a start as sent by the client. */
+/** Paths of a start request, as sent by the client. */
 export interface RunPaths {
   tensorDir: string;
   outputDir: string;
   resumeFrom: string | null;
 }
 
-/** Paths of a start, resolved and checked for the engine. */
+/** Paths of a start request, resolved and checked for the engine. */
 export interface CheckedPaths
   extends Pick<TrainingOptions, "dataSetName" | "samples" | "outputDirectory" | "resumeFrom"> {
   /** Entries of the manifest whose files are missing. */
@@ -180,11 +180,11 @@ export interface CheckedPaths
 }
 
 /**
- * Checks a start before it is accepted, so that the client gets errors at once: resolves the paths, checks every
- * sample against the model of slot 1, and creates the output directory.
+ * Checks a start request before it is accepted, so that the client gets errors at once: resolves the paths, checks
+ * every sample against the model of slot 1, and creates the output directory.
  * @throws HttpError 400 for an unusable path or sample, 500 without a model or for a disk error
  */
-export async function checkRun(
+export async function checkStartRequest(
   engine: MusicEngine,
   root: PermittedRoot,
   paths: RunPaths,

@@ -226,7 +226,7 @@ function More({ task, expiry, on, onRename }: MoreProps) {
           class="button"
           href={linkOf(task)}
           onClick={(event) => {
-            // Pages without TLS have no clipboard: there it is a plain link.
+            // Pages without TLS have no clipboard; there the browser follows the link.
             if (navigator.clipboard === undefined) return;
             event.preventDefault();
             on.share(task);

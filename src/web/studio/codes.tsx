@@ -173,7 +173,7 @@ function sizeOf(codes: readonly number[]): string {
   return t("{count} for {length}", { count: codes.length, length: clock(codes.length / CODES_PER_SECOND) });
 }
 
-/** Lines of a parameter, which may be text, a list of numbers, or a list of both. */
+/** Lines of codes in a parameter: text or a list of numbers is one line, a list of these is several. */
 function linesOf(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   const items = Array.isArray(value) && !value.every(Number.isInteger) ? value : [value];

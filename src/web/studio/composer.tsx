@@ -8,7 +8,7 @@ import { Group, NumberField, SelectField } from "./fields.js";
 import { FORMATS } from "./formats.js";
 import { language, t } from "./language.js";
 import { Lyrics, NO_VOCALS } from "./lyrics.js";
-import { type Attempt, useAnswer } from "./part.js";
+import { type Attempt, useEndpoint } from "./part.js";
 import { PresetsGroup } from "./presets.js";
 import { SingingHint } from "./singing.js";
 import { Reference, Source } from "./source.js";
@@ -186,7 +186,7 @@ interface FieldsProps {
 
 /** Most used settings, always visible. */
 function Chips(fields: FieldsProps) {
-  const [inventory] = useAnswer<ModelInventory>("/v1/model_inventory");
+  const [inventory] = useEndpoint<ModelInventory>("/v1/model_inventory");
   const models = inventory?.models.map(({ name }) => name) ?? [];
   return (
     <div class="chips">

@@ -2,13 +2,13 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, type ModelInventory, type ModelPull } from "./api.js";
 import { t } from "./language.js";
-import { type Attempt, Part, useAnswer } from "./part.js";
+import { type Attempt, Part, useEndpoint } from "./part.js";
 import { byteSize } from "./words.js";
 
 const POLL_MS = 1000;
 
 export function Models({ attempt }: { attempt: Attempt }) {
-  const [inventory, read] = useAnswer<ModelInventory>("/v1/model_inventory");
+  const [inventory, read] = useEndpoint<ModelInventory>("/v1/model_inventory");
   const [loading, setLoading] = useState("");
   const load = (body: object, name: string) =>
     attempt(
@@ -82,7 +82,7 @@ function Choice({ label, chosen, names, isBusy, help, onChoose }: ChoiceProps) {
 }
 
 function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise<void> }) {
-  const [answer, read] = useAnswer<ModelPull>("/v1/models/pull");
+  const [answer, read] = useEndpoint<ModelPull>("/v1/models/pull");
   const [name, setName] = useState("");
   const isRunning = answer?.pull?.state === "running";
   useEffect(() => {

@@ -7,8 +7,8 @@ import { watchChanges } from "./live.js";
 /** Runs a user action and shows its error. */
 export type Attempt = (work: () => Promise<unknown>, done?: string) => Promise<void>;
 
-/** Response of an endpoint, reloaded after every change; null if there is none. */
-export function useAnswer<T>(path: string): [T | null, () => Promise<void>] {
+/** Response of an endpoint, null if the request fails, and a function that reloads it. Also reloads on `notifyTabs`. */
+export function useEndpoint<T>(path: string): [T | null, () => Promise<void>] {
   const [answer, setAnswer] = useState<T | null>(null);
   const read = () => call<T>("GET", path).then(setAnswer, () => setAnswer(null));
   useEffect(() => {

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { call, type ModelInventory, type ModelPull } from "./api.js";
 import { t } from "./language.js";
 import { notifyTabs } from "./live.js";
-import { type Attempt, useAnswer } from "./part.js";
+import { type Attempt, useEndpoint } from "./part.js";
 import { byteSize } from "./words.js";
 
 const POLL_MS = 1000;
@@ -16,8 +16,8 @@ interface SingingHintProps {
 }
 
 export function SingingHint({ lyrics, model: chosen, attempt }: SingingHintProps) {
-  const [inventory, readInventory] = useAnswer<ModelInventory>("/v1/model_inventory");
-  const [answer, read] = useAnswer<ModelPull>("/v1/models/pull");
+  const [inventory, readInventory] = useEndpoint<ModelInventory>("/v1/model_inventory");
+  const [answer, read] = useEndpoint<ModelPull>("/v1/models/pull");
   const pull = answer?.pull;
   const isRunning = pull?.state === "running";
   useEffect(() => {

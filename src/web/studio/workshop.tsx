@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { type AdapterStatus, type AvailableAdapters, call } from "./api.js";
 import { t } from "./language.js";
 import { Models } from "./models.js";
-import { type Attempt, Part, useAnswer } from "./part.js";
+import { type Attempt, Part, useEndpoint } from "./part.js";
 import { Training } from "./training.js";
 
 export function Workshop({ attempt }: { attempt: Attempt }) {
@@ -23,8 +23,8 @@ export function Workshop({ attempt }: { attempt: Attempt }) {
 }
 
 function Adapters({ attempt }: { attempt: Attempt }) {
-  const [status] = useAnswer<AdapterStatus>("/v1/lora/status");
-  const [available] = useAnswer<AvailableAdapters>("/v1/lora/available");
+  const [status] = useEndpoint<AdapterStatus>("/v1/lora/status");
+  const [available] = useEndpoint<AvailableAdapters>("/v1/lora/available");
   const [path, setPath] = useState("");
   const change = (endpoint: string, body: object, done = "") =>
     attempt(() => call("POST", `/v1/lora/${endpoint}`, body), done);

@@ -48,7 +48,7 @@ describe("growth in the embedded city", () => {
     expect(city.messages().some(({ text }) => text.includes("no road leads here"))).to.equal(true);
   });
 
-  it("levels up homes near schools, parks and clinics only @slow", () => {
+  it("levels up only homes near schools, parks and clinics @slow", () => {
     const levels = (city: SimulatedCity) =>
       city
         .buildings()

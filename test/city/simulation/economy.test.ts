@@ -38,7 +38,7 @@ describe("the embedded city's finances", () => {
     expect(() => rows({ service: "Road" })).to.throw(CommandRefusedError, /Road/);
   });
 
-  it("change only the selected tax rates, never in a dry run, and only to 0..29", () => {
+  it("change only the selected tax rates, only to 0 to 29 percent, and none in a dry run", () => {
     const city = newCity("empty");
     setTaxRate.act(city, { ...everything, service: "Commercial", dryRun: true });
     expect(city.taxRate("CommercialEco", 3)).to.equal(9);
@@ -178,7 +178,7 @@ describe("the embedded city's finances", () => {
     ]);
   });
 
-  it("charge for poles", () => {
+  it("charge for an electricity pole", () => {
     const city = newCity();
     place(city, "Electricity Pole", 0, 0);
     expect(city.budget.balance).to.equal(START_MONEY - 40);

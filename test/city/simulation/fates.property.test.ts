@@ -26,7 +26,7 @@ import {
 } from "./towns.js";
 
 const WEEK = 4096;
-/** Largest share of the people who may leave within a week. */
+/** Maximum share of the people that may leave within a week. */
 const STEEPEST_WEEK = 0.15;
 
 describe("the population of a town with all services", () => {
@@ -219,7 +219,7 @@ describe("growth", () => {
     expect(findFaults(city.world)).to.deep.equal([]);
   });
 
-  it("waits for people: demand falls with each new house", () => {
+  it("keeps pace with new residents: demand falls with each new house", () => {
     const city = newCity();
     smallTown(city);
     const before = { ...city.world.demand };

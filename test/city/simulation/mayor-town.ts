@@ -101,7 +101,7 @@ export class Town {
     return true;
   }
 
-  /** The nearest square with a free quarter, or free block that may become a square. */
+  /** The nearest block for a small service: a square with a free quarter, or a free block that may become a square. */
   #squareNear(near: GroundPoint): Spot {
     const open = this.blocksOf("square").filter(({ freeQuarters }) => freeQuarters.length > 0);
     const free = [...this.#frontier()].filter(isForSquare);
@@ -111,7 +111,7 @@ export class Town {
     return best ?? this.#nearestFree(near);
   }
 
-  /** The free block of a kind that is nearest to a place and to the highway. */
+  /** The suitable free block nearest to a place; the distance to the highway counts too, with less weight. */
   #nearestFree(near: GroundPoint, isSuitable = (spot: Spot) => !isForSquare(spot)): Spot {
     const metersTo = (spot: Spot) =>
       metersBetween(centerOf(spot), near) + 0.3 * metersBetween(centerOf(spot), ORIGIN);

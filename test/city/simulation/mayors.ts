@@ -61,7 +61,10 @@ function foundTown(seed: number, reserve = RESERVE): SimulatedCity {
   return city;
 }
 
-/** Adds plants before a network runs short: electric heating needs half as much again in winter. Returns false if money is short. */
+/**
+ * Adds plants before a utility runs short. Power has the largest reserve, because electric heating uses half as much
+ * again in winter. Returns false if money is short.
+ */
 function keepUtilities(town: Town): boolean {
   const { city } = town;
   const isRich = city.citizenCount > LARGE_TOWN_CITIZENS && town.funds > SOLAR_MONEY;
@@ -81,8 +84,8 @@ function keepUtilities(town: Town): boolean {
 }
 
 /**
- * Zones by demand, with a limit on unfinished blocks that depends on the town's size. A town that waits for a service gets
- * work, whose taxes pay for it, but no homes.
+ * Zones by demand. The limit on unfinished blocks depends on the town's size. A town that saves for a service gets no
+ * homes, only shops and workplaces, whose taxes pay for the service.
  */
 function zoneByBars(town: Town, getsHomes: boolean): void {
   const { city } = town;
@@ -105,8 +108,8 @@ function zoneByBars(town: Town, getsHomes: boolean): void {
 }
 
 /**
- * Builds the services that many households lack, those first that help most for their price, and then those whose
- * capacity is nearly used. If money is short for one, the town saves for it and builds none that comes after it.
+ * Builds the services that many households lack, the most happiness for the price first, and then more of the
+ * overloaded services. If money is short for one, the town saves for it and builds none of the later ones.
  * @param most maximum number of new buildings
  * @returns false if money is short for a missing service that costs much happiness
  */
@@ -124,7 +127,7 @@ function serveWishes(town: Town, most: number): boolean {
   return !tooDear || tooDear.pointsLost <= TOLERABLE_POINTS;
 }
 
-/** Happiness that a missing service costs, for each unit of money that its building costs. */
+/** Happiness lost to a missing service, per unit of its building's price. */
 function pointsPerMoney({ prefab, pointsLost }: { prefab: string; pointsLost: number }): number {
   return pointsLost / (findBuildingPrefab(prefab)?.cost as number);
 }
@@ -150,7 +153,7 @@ function manage(city: SimulatedCity, serve: (town: Town) => boolean): void {
   }
 }
 
-/** Services that the game mod's second script adds to the starter town: a name and coordinates. */
+/** Services that the second public script of the game's bridge adds to the starter town: prefab, x and z. */
 const SCRIPTED_SERVICES = [
   ["711884134.Koban Police Box_Data", 300, 180],
   ["Fire House", 360, 180],

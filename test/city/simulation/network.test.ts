@@ -110,7 +110,7 @@ describe("the embedded city's network", () => {
       expect(tower(10 * dx, 10 * dz, angle), `${angle}`).to.throw(CommandRefusedError, /on building 1/);
     }
     expect(fingerprint(city)).to.equal(before);
-    // A rotated school whose corner just clears the first one's edge; circles around both would overlap.
+    // A rotated school whose corner just clears the edge of the first school. Circles around both would overlap.
     const { width } = city.world.buildings.at(first).prefab;
     const away = width * 4 + 8;
     expect(tower(away * Math.cos(Math.PI / 6), away * Math.sin(Math.PI / 6), 30)).to.throw(

@@ -63,7 +63,7 @@ describe("saves of the embedded city", () => {
     }
   });
 
-  it("contain the city at the start of the save", async () => {
+  it("contain the city's state when the save began", async () => {
     const city = newCity();
     smallTown(city);
     advance(city, 5000);

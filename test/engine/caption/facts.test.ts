@@ -24,7 +24,7 @@ const metreOf = (caption: string) => readCaption(caption).timeSignature?.value ?
 const pairs = (text: string) =>
   text.split(" | ").map((pair) => pair.split(" = ") as [statement: string, fact: string]);
 
-/** Numbers and words in captions that state no facts. */
+/** Captions whose numbers and words state no facts of a song. */
 const plain = fc
   .array(
     fc.constantFrom(

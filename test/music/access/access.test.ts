@@ -9,7 +9,7 @@ import { errorHandler } from "../../../src/music/errors.js";
 import { serverForAll, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
-/** GET needs a key, POST takes one in the body, /health needs none. */
+/** Test application: GET takes the key in a header, POST also in the body; /health needs no key. */
 function app(apiKey: string) {
   const authenticator = new Authenticator(apiKey);
   const server = express();
@@ -83,13 +83,13 @@ describe("authentication", () => {
     });
   }
 
-  it("lets health probes pass without a key and refuses a wrong one", async () => {
+  it("accepts health probes without a key, but refuses a wrong key", async () => {
     expect((await request(app("k1")).get("/health")).status).to.equal(200);
     expect((await request(app("k1")).get("/health").set("Authorization", "Bearer k1")).status).to.equal(200);
     expect((await request(app("k1")).get("/health").set("Authorization", "Bearer k2")).status).to.equal(401);
   });
 
-  describe("by the cookie of a browser session", () => {
+  describe("with the cookie of a browser session", () => {
     const server = serverForAll({
       SVC_API_KEY: "first key",
       SVC_API_KEYS: "second key",
@@ -218,7 +218,7 @@ describe("origins", () => {
     expect(reply.body.detail).to.match(/set SVC_ALLOWED_ORIGINS=null,http:\/\/192\.168\.1\.5:3000$/);
   });
 
-  it("serves its own pages by IP address, not by a name that could be rebound", async () => {
+  it("accepts its own pages by IP address, but not by a host name, which DNS rebinding could use", async () => {
     const post = (host: string) => request(app()).post("/").set("Host", host).set("Origin", `http://${host}`);
     expect((await post("192.168.1.5:8001")).status).to.equal(200);
     expect((await post("rebound.example:8001")).status).to.equal(403);

@@ -212,7 +212,7 @@ describe("input recordings of tasks", () => {
       expect(await refusalOf(window(-300, 400))).to.match(/make a song of 700\.00 seconds/);
     });
 
-    it("use windows only for repaint and lego", async () => {
+    it("ignore the window in cover, extract and complete", async () => {
       for (const task_type of ["cover", "extract", "complete"]) {
         await new AudioInputs(limits).admit(window(7, 9, task_type), caller);
       }

@@ -197,7 +197,7 @@ describe("GET /v1/audio", () => {
     expect(peakOf(samples)).to.be.within(0.001, 0.2513);
     expect(samples.at(-1)).to.be.closeTo(0, 1e-4);
     for (const [query, detail] of [
-      ["mp3_bitrate=192", "mp3_bitrate needs a conversion: add format"],
+      ["mp3_bitrate=192", "mp3_bitrate requires the parameter format, which converts the song"],
       ["format=opus&sample_rate=44100", "sample_rate must be 48000 for audio_format opus, got 44100"],
       ["format=mp3&mp3_bitrate=90", /^mp3_bitrate must be one of 32k, .*320k, got "90"$/],
       ["format=mp3&sample_rate=12345", /^sample_rate must be one of 8000, .*96000, got "12345"$/],

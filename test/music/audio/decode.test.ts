@@ -93,7 +93,7 @@ describe("decoding recordings", () => {
     expect((await decode(at("covered.mp3"))).length).to.be.closeTo(2 * SAMPLE_RATE, 5000);
   });
 
-  it("reads a file with any name", async () => {
+  it("reads files whose names look like options or URLs", async () => {
     const path = writeRecording(at("tone.wav"), { seconds: 1 });
     for (const name of ["-y.wav", "con:cat|x.wav", "a b%20?.wav", "file:x.wav"]) {
       runFfmpeg(["-i", path, "-c", "copy", `file:${at(name)}`]);

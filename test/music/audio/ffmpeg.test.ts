@@ -15,7 +15,7 @@ import { writeRecording } from "./recordings.js";
 const START = { stdin: "ignore", stdout: "ignore", fileBytes: 0, maxWaitSeconds: 0 } as const;
 const FOREVER = ["-re", "-f", "lavfi", "-i", "anullsrc", "-f", "wav", "pipe:1"];
 
-describe("a system short of descriptors, processes or memory", () => {
+describe("a system without free file descriptors, processes or memory", () => {
   const directory = temporaryDirectory();
 
   it("rejects requests with 503 and Retry-After, and loses no finished song", function () {
@@ -67,10 +67,10 @@ describe("a system short of descriptors, processes or memory", () => {
   });
 });
 
-describe("starting ffmpeg", () => {
+describe("the start of ffmpeg", () => {
   const failureOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
 
-  it("does not start after an abort", async () => {
+  it("is skipped after an abort", async () => {
     const reason = new Error("enough");
     const started = startFfmpeg(["-version"], { ...START, signal: AbortSignal.abort(reason) });
     expect(await failureOf(started)).to.equal(reason);
@@ -83,7 +83,7 @@ describe("starting ffmpeg", () => {
     expect((failure as FfmpegError).stderr).to.include("No such file or directory");
   });
 
-  it("passes only the environment variables that it needs", async function () {
+  it("passes only the environment variables that ffmpeg needs", async function () {
     if (process.platform === "win32") this.skip();
     await findFfmpeg();
     const folder = temporaryDirectory();
@@ -101,7 +101,7 @@ describe("starting ffmpeg", () => {
     }
   });
 
-  it("protects it from Ctrl-C in the server's terminal", async function () {
+  it("protects ffmpeg from Ctrl-C in the server's terminal", async function () {
     if (process.platform !== "linux") this.skip();
     await findFfmpeg();
     const folder = temporaryDirectory();
@@ -119,7 +119,7 @@ describe("starting ffmpeg", () => {
     }
   });
 
-  it("uses a starter process, and a new one if that has ended or is unreachable", async function () {
+  it("uses a helper process, and replaces the helper if it has ended or is unreachable", async function () {
     if (process.platform !== "linux") this.skip();
     await findFfmpeg();
     const folder = temporaryDirectory();
@@ -158,7 +158,7 @@ describe("starting ffmpeg", () => {
     }
   });
 
-  it("kills it after its time limit", async () => {
+  it("kills ffmpeg after a time limit", async () => {
     const options = { ...START, stdout: "pipe", timeoutSeconds: 0.5, signal: undefined } as const;
     const { stdout, exited } = await startFfmpeg(FOREVER, options);
     for await (const bytes of stdout) expect(bytes.length).to.be.greaterThan(0);
@@ -196,7 +196,7 @@ describe("limits of ffmpeg", () => {
     return { code, signal };
   }
 
-  it("include CPU time, which ends an endless search through a file", async () => {
+  it("include CPU time, so that a search through a huge file ends", async () => {
     const bomb = writeRecording(at("bomb.mp3"), { seconds: 1 });
     truncateSync(bomb, 4e10);
     const { signal } = await run(["-i", `file:${bomb}`, "-f", "null", "-"], { cpuSeconds: 1 });

@@ -1,6 +1,6 @@
 /**
- * Process without free file descriptors for ffmpeg.test.ts. Prints the results of a request and of writing a song as
- * JSON. Arguments: a recording, and the path of the song.
+ * Process for ffmpeg.test.ts that has no free file descriptors. Checks a recording as a request does, and writes a song.
+ * Prints both results as JSON. Arguments: paths of the recording and of the song.
  */
 import { closeSync, openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,7 +16,7 @@ const taken: number[] = [];
 try {
   for (;;) taken.push(openSync("/dev/null", "r"));
 } catch {
-  // All descriptors are taken.
+  // All descriptors are in use.
 }
 const measured = measureAudio({ path: recording, name: "src_audio", maxSeconds: 600 });
 const { status, detail, headers } = toHttpError(await measured.catch((error: unknown) => error));

@@ -38,7 +38,7 @@ describe("callbacks", () => {
       "100::1",
     ],
   ]) {
-    it(`count ${address} as not public`, () => expect(isPublic(address)).to.equal(false));
+    it(`classify ${address} as not public`, () => expect(isPublic(address)).to.equal(false));
   }
 
   for (const address of [
@@ -49,7 +49,7 @@ describe("callbacks", () => {
     "2606:4700::1111",
     "2a00::1",
   ]) {
-    it(`count ${address} as public`, () => expect(isPublic(address)).to.equal(true));
+    it(`classify ${address} as public`, () => expect(isPublic(address)).to.equal(true));
   }
 
   const refused: [url: string, allowed: string[], mentions: string][] = [
@@ -68,7 +68,7 @@ describe("callbacks", () => {
     ["http://name.invalid/", [], "name.invalid could not be resolved"],
   ];
   for (const [url, allowed, mentions] of refused) {
-    it(`reject ${url.slice(0, 50)} if ${allowed.join() || "nothing"} is listed`, async () => {
+    it(`reject ${url.slice(0, 50)} if the allowed hosts are ${allowed.join() || "empty"}`, async () => {
       const admit = async () => resolveTarget(parseCallbackUrl(url), allowed);
       const failure = await admit().catch((error: Error) => error);
       expect(failure).to.be.instanceOf(Error);
@@ -78,7 +78,7 @@ describe("callbacks", () => {
     });
   }
 
-  it("accept listed hosts; an entry with a port accepts only that port", async () => {
+  it("accept allowed hosts; an entry with a port accepts only that port", async () => {
     for (const allowed of ["localhost", "localhost:9000"]) {
       const { address } = await resolveTarget(parseCallbackUrl("http://localhost:9000/"), [allowed]);
       expect(address.address).to.be.oneOf(["127.0.0.1", "::1"]);
@@ -87,7 +87,7 @@ describe("callbacks", () => {
     expect(plain.address.address).to.equal("127.0.0.1");
   });
 
-  it("connect to the checked address even if the name resolves to another by then", async () => {
+  it("connect to the address that was checked, even if the name now resolves to another one", async () => {
     const receiver = await CallbackReceiver.start();
     const { port } = new URL(receiver.url);
     const url = new URL(`http://rebound.invalid:${port}/hook`);
@@ -116,7 +116,7 @@ describe("callbacks", () => {
     });
   }
 
-  it("are taken from the schedule once, unless they are rescheduled", () => {
+  it("are taken from the schedule when due, and again only if they are rescheduled", () => {
     const schedule = new CallbackSchedule();
     for (const id of ["a", "b", "c"]) schedule.set(id, 0);
     schedule.set("later", 60_000);

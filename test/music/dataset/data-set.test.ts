@@ -44,7 +44,7 @@ describe("training prompts", () => {
     expect(promptOf(dataSet(1))).to.equal("caption 0");
   });
 
-  it("use the genre for the requested share of samples, always the same ones", () => {
+  it("use the genre for the requested share of samples, and for the same samples every time", () => {
     const byGenre = (count: number, genreRatio: number) =>
       [...trainingPrompts(dataSet(count, { genreRatio }))].flatMap(([id, text]) =>
         text.startsWith("genre") ? [id] : [],

@@ -149,7 +149,7 @@ describe("data set endpoints", () => {
       expect(refused.body.detail).to.match(/secret\.txt is not JSON$/);
     });
 
-    it("write sample files that fit the model, and a manifest by which training finds them", async () => {
+    it("write sample files that fit the model, and a manifest that lists them for training", async () => {
       const { status, body } = await client.post("/v1/dataset/preprocess", { output_dir: "tensors" });
       expect(status, body.detail).to.equal(200);
       expect(body.data).to.deep.equal({

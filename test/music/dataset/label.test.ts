@@ -33,7 +33,7 @@ describe("automatic labels", () => {
     expect(again.body.data.samples[1]).to.include({ labeled: true, lyrics: "la la la" });
   });
 
-  it("take lyrics from the language model on request, and keep metadata on request", async () => {
+  it("take lyrics from the language model with transcribe_lyrics, and add no metadata with skip_metas", async () => {
     const wish = { transcribe_lyrics: true, skip_metas: true };
     const { samples } = (await client.post("/v1/dataset/auto_label", wish)).body.data;
     expect(samples[0]).to.include({ bpm: null, keyscale: "", timesignature: "" });

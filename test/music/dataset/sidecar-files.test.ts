@@ -43,7 +43,7 @@ describe("sidecar files", () => {
     });
   });
 
-  it("with JSON other than an object are skipped with a warning", async () => {
+  it("are skipped with a warning if their JSON is not an object", async () => {
     for (const content of ["{", "[]", "null", '"caption"']) {
       const { description, warnings } = await describeSong({ "song.json": content, "song.txt": "la" });
       expect(description).to.deep.equal({ lyrics: "la" });
@@ -51,7 +51,7 @@ describe("sidecar files", () => {
     }
   });
 
-  it("never throw while read, whatever JSON they hold", () => {
+  it("are parsed without an exception for any JSON", () => {
     fc.assert(
       fc.property(fc.json(), (content) => {
         const { bpm = 0, ...texts } = parseSidecarJson(content, "song.json", () => {});
@@ -97,7 +97,7 @@ describe("sidecar tables", () => {
     }
   });
 
-  it("never throw while read, whatever they contain", () => {
+  it("are parsed without an exception for any content", () => {
     const content = fc.string({
       unit: fc.constantFrom("File", ",", ";", "\t", '"', "\n", "\r", "a", "1", "é"),
     });

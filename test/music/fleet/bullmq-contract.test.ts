@@ -19,7 +19,7 @@ describe("BullMQ", () => {
     await server.kill();
   });
 
-  it("is installed in the exact version of package.json, which these tests describe", () => {
+  it("is pinned in package.json and installed in the version that these tests describe", () => {
     const installed = createRequire(import.meta.url)("bullmq/package.json") as { version: string };
     expect(manifest.dependencies.bullmq).to.equal("6.7.0");
     expect(installed.version).to.equal(manifest.dependencies.bullmq);
@@ -51,9 +51,9 @@ describe("BullMQ", () => {
     }
   });
 
-  it("returns a job whose lock expired to the end of `wait` from which jobs are taken", async () => {
+  it("moves a job whose lock expired to the front of `wait`, so that it is taken next", async () => {
     const options = { connection: redis, prefix: "stalled" };
-    // The queue passes these options to the script for stalled jobs, although its type lacks them.
+    // The queue passes these options to its script that moves stalled jobs, although the type of its options lacks them.
     const stalled = { maxStalledCount: 10, stalledInterval: 1 };
     const queue = new Queue<object, null, string>("songs", { ...options, ...stalled } as typeof options);
     const lease = { autorun: false, skipStalledCheck: true, skipLockRenewal: true };

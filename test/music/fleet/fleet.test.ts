@@ -91,7 +91,7 @@ describe("a fleet", () => {
     expect((await gateway.queue.statistics()).counts.total).to.equal(2);
   });
 
-  it("gives no task to a worker whose model files differ, until the workers with the first files have stopped", async () => {
+  it("gives no task to a worker whose model files differ from those of earlier workers, until these have stopped", async () => {
     const first = await join({});
     const other = await join({ models: [stubModel("stub", true, "other files")] });
     const tasks = [await other.queue.submit(request), await other.queue.submit(request)];
@@ -114,7 +114,7 @@ describe("a fleet", () => {
     expect((await cold.runner.startedAtLeast(1)).task.id).to.equal(second.task.id);
   });
 
-  it("rejects tasks with 503 if no worker is there or can read their record version", async () => {
+  it("rejects tasks with 503 if there is no worker, or none that can read the version of their records", async () => {
     const gateway = await join();
     expect(await failureOf(gateway.queue.submit(request)))
       .to.be.instanceOf(HttpError)
@@ -218,7 +218,7 @@ describe("a fleet", () => {
     const { task } = await worker.queue.submit(request);
     const { redis } = worker.fleet;
     await redis.zrem(worker.fleet.queueOf(task.route as string).toKey("prioritized"), task.id);
-    // The running task is in no list either, but must not be requeued while its worker has it.
+    // Removes the running task from its list, too. It must not be requeued, because its worker still holds the lock.
     await redis.del(worker.fleet.queueOf(task.route as string).toKey("active"));
     const other = await join();
     await other.fleet.reconcile(0);
@@ -241,7 +241,7 @@ describe("a fleet", () => {
     const job = await worker.runner.startedAtLeast(2);
     const ends: string[] = [];
     gateway.queue.events.on("ended", ({ id }) => ends.push(id));
-    // The gateway's connection for commands comes back last: it cannot read the record when the end is announced.
+    // The gateway's connection for commands reconnects last, so it cannot read the record when the end is announced.
     gateway.fleet.redis.options.retryStrategy = () => 60_000;
     await server.kill();
     const refused = await failureOf(gateway.queue.submit(request));
@@ -315,7 +315,7 @@ describe("a fleet", () => {
     }
   });
 
-  it("uses the BullMQ keys that this version of BullMQ has", async () => {
+  it("uses the names of Redis keys that this version of BullMQ uses", async () => {
     const worker = await join({});
     const running = (await worker.queue.submit(request)).task;
     await worker.runner.startedAtLeast(1);

@@ -213,7 +213,7 @@ describe("a fleet with foreign data in Redis", () => {
         }
       }
 
-      // Every accepted task is made, or reported as lost.
+      // Every accepted task must be run, or reported as lost.
       await gateway.fleet.reconcile(0);
       for (let index = 0; index < busyTasks.length; index++) busy.runner.started[index]?.succeed();
       for (const id of busyTasks) {

@@ -1,4 +1,4 @@
-/** Members of a fleet without servers: a queue, with or without a worker whose jobs the test ends. */
+/** Members of a fleet without HTTP servers: a queue, and for a worker also a runner whose jobs the test ends. */
 import type { Logger } from "pino";
 import type { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";

@@ -85,7 +85,7 @@ export class RedisServer {
     await ended;
   }
 
-  /** All write commands since the first start. */
+  /** Content of the append-only files: all write commands since the first start. */
   get written(): string {
     const folder = join(this.directory, "appendonlydir");
     return readdirSync(folder)

@@ -267,14 +267,17 @@ describe("the adapter endpoints", () => {
   it("does not change a song that is rendering", async () => {
     const slowSong = { ...seededSong, inference_steps: 8, batch_size: 1 };
     const alone = await client.download(await client.makeOne(slowSong));
-    const rendering = await client.submit(slowSong);
-    await client.untilStarted(rendering);
-    await change("load", { lora_path: style });
-    const { item, records } = await client.finished(rendering);
+    let loading: Promise<unknown> | undefined;
+    const { item, records } = await client.finished(await client.submit(slowSong), (event) => {
+      if (event.event === "progress" && event.data.stage.startsWith("Generating music"))
+        loading ??= change("load", { lora_path: style });
+    });
+    expect(loading, "the song reported that it renders").to.not.equal(undefined);
+    await loading;
     expect(item.status).to.equal(1);
     const [record] = records as [(typeof records)[0]];
-    const bytes = await client.download(record);
-    expect(bytes.equals(alone)).to.equal(!record.generation_info.includes("LoRA"));
+    expect(record.generation_info).to.not.include("LoRA");
+    expect((await client.download(record)).equals(alone)).to.equal(true);
   });
 
   it("reports the number of tensors that do not match", async () => {

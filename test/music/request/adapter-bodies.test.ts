@@ -179,7 +179,7 @@ describe("training requests", () => {
     );
   });
 
-  it("enable the LoKr options, and disable DoRA", () => {
+  it("read the flags for LoKr factors and DoRA", () => {
     const values = parseLokrTraining({
       tensor_dir: "t",
       lokr_decompose_both: true,

@@ -115,7 +115,7 @@ describe("request parsers under random input", () => {
     );
   });
 
-  it("return a result or refuse, for all other endpoints", () => {
+  it("parse or refuse the fields of all other endpoints", () => {
     const keys = fc.constantFrom(
       ...["task_id_list", "taskIdList", "prompt", "lyrics", "temperature", "param_obj", "time_signature"],
       ...["sample_type", "model", "slot", "init_llm", "lm_model_path"],

@@ -49,7 +49,7 @@ describe("parameters to repeat a task", () => {
     });
   }
 
-  it("name uploads that are kept with the songs; others must be sent again", () => {
+  it("refer to uploads that are kept with the songs, and list other uploads as lost", () => {
     const request = {
       ...parse({ task_type: "cover", src_audio_path: "/a.mp3" }),
       sourceAudio: { path: "/uploads/x.mp3", isUpload: true },

@@ -1,4 +1,4 @@
-/** Parser for tests: turbo model by default, no uploads, a fixed seed in place of random ones. */
+/** Parser for tests: a turbo model and no uploads by default; every random seed is RANDOM_SEED. */
 
 import { expect } from "chai";
 import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
@@ -19,7 +19,7 @@ const CONTEXT: GenerationContext = {
 export const parse = (fields: Fields, context: Partial<GenerationContext> = {}) =>
   parseGenerationRequest(fields, { ...CONTEXT, ...context });
 
-/** Detail of the expected RequestError. */
+/** Parses fields that must be rejected. Returns the detail of the RequestError. */
 export const refusal = (fields: Fields, context: Partial<GenerationContext> = {}): string => {
   const error = thrownBy(() => parse(fields, context));
   expect(error).to.be.instanceOf(RequestError).and.include({ status: 400 });

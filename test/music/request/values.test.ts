@@ -105,7 +105,7 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("warn about values that are used only in part", () => {
+    it("warn about values that are replaced or rounded", () => {
       const warnings = (fields: Fields) => parse(fields).warnings;
       expect(warnings({ thinking: "maybe" })).to.deep.equal([
         'thinking must be true or false, got "maybe"; false was used',
@@ -149,7 +149,7 @@ describe("values of generation requests", () => {
   });
 
   describe("ranges", () => {
-    /** Name, parsed field, minimum, maximum and smallest step of parameters. */
+    /** For each parameter: name, parsed field, minimum, maximum and smallest step. */
     const ranges: [string, keyof ReturnType<typeof parse>, number, number, number][] = [
       ["bpm", "bpm", 30, 300, 1],
       ["audio_duration", "audioDurationSeconds", 10, 600, 0.5],
@@ -170,7 +170,7 @@ describe("values of generation requests", () => {
       });
 
       it(`clamp ${name} with a warning`, () => {
-        // Fewer than one step means the default.
+        // Values below one step select the default number of steps.
         const least = name === "inference_steps" ? 8 : min;
         for (const [value, used] of [
           [min - step, least],
@@ -453,7 +453,7 @@ describe("values of generation requests", () => {
       expect(parse({ audio_code_string: "1,2,3", thinking: true }).warnings).to.deep.equal([]);
     });
 
-    it("are not written for tasks with a source, with a warning for thinking", () => {
+    it("are not planned for lego and complete, and thinking=true causes a warning", () => {
       for (const task_type of ["lego", "complete"]) {
         const sent = { task_type, track_name: task_type === "lego" ? "bass" : "", src_audio_path: "a.wav" };
         const warning = `thinking writes no audio codes: task_type ${task_type} uses a source`;
@@ -557,7 +557,7 @@ describe("values of generation requests", () => {
         expect(refusal({ task_type })).to.match(
           new RegExp(`^task_type ${task_type} needs a source: .*src_audio_path`),
         );
-        // A duration does not replace a source.
+        // The task needs a source even if the request sets a duration.
         expect(refusal({ task_type, src_audio_path: " ", audio_duration: 2 })).to.include("needs a source");
         expect(parse({ task_type, src_audio_path: "a.wav" }).sourceAudio).to.deep.equal({
           path: "a.wav",
@@ -736,7 +736,7 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("for analysis need a source, except analysis_only; the cheapest of several analyses is made", () => {
+    it("for analysis need a source, except analysis_only; of several requested analyses the fastest is made", () => {
       expect(refusal({ extract_codes_only: true })).to.match(/^extract_codes_only needs a source/);
       expect(refusal({ full_analysis_only: true })).to.match(/^full_analysis_only needs a source/);
       const source = { src_audio_path: "a.wav" };

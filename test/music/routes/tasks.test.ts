@@ -174,7 +174,7 @@ describe("the list of tasks", () => {
     expect((await client.delete(`/v1/tasks/${id}`)).status).to.equal(404);
   });
 
-  it("names downloads by title and version in any script, and says when songs are deleted", async () => {
+  it("names downloads by title and version in any script, and forecasts when songs are deleted", async () => {
     const id = await client.submit({ ...shortSong, prompt: "a waltz", batch_size: 2, audio_format: "wav" });
     await client.finished(id);
     const { songs } = (await client.get(`/v1/tasks/${id}`)).body.data;

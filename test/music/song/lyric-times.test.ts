@@ -10,7 +10,7 @@ describe("lyric timestamps", function () {
   this.timeout(180_000);
   const server = serverForAll(lyricModel(temporaryDirectory()));
 
-  // With some seeds the model gives no times.
+  // With some other seeds the model finds no timestamps.
   const song = { ...shortSong, lyrics: LYRICS, get_lrc: true, use_random_seed: false, seed: 4 };
 
   it("are returned with get_lrc: one per line, rising, within the song", async () => {
@@ -31,7 +31,7 @@ describe("lyric timestamps", function () {
     expect(task.parameters.get_lrc).to.equal(true);
   });
 
-  it("are absent without get_lrc, for instrumentals, and with a warning if the model has none", async () => {
+  it("are absent without get_lrc; if get_lrc has no effect, a warning gives the reason", async () => {
     const { client } = server;
     const unasked = await client.makeOne({ ...song, model: LYRIC_MODEL, get_lrc: false });
     const instrumental = await client.makeOne({ ...song, model: LYRIC_MODEL, lyrics: "[Instrumental]" });

@@ -43,7 +43,7 @@ describe("PlansAhead", () => {
           }),
       },
     );
-    plansAhead = new PlansAhead(engine, false);
+    plansAhead = new PlansAhead(engine, false, true);
   });
 
   function taskOf(prompt: string, parameters: object = {}): Task {
@@ -89,9 +89,20 @@ describe("PlansAhead", () => {
     });
   }
 
-  it("plans eight songs at once, those of the running task included", async () => {
-    const waiting = ["a", "b", "c"].map((prompt) => taskOf(prompt, { batch_size: 3, seed: "1,2,3" }));
-    expect(await plannedWith(taskOf("own"), waiting)).to.deep.equal(["own", ..."aaabbb"]);
+  it("plans at most eight songs at once on a GPU; on a CPU twice those of the running task, at most four", async () => {
+    const waiting = [..."abcd"].map((prompt) => taskOf(prompt, { batch_size: 2, seed: "1,2" }));
+    expect(await plannedWith(taskOf("own"), waiting)).to.deep.equal(["own", ..."aabbcc"]);
+    for (const [seeds, planned] of [
+      ["1", "b"],
+      ["1,2", "bc"],
+      ["1,2,3", "b"],
+    ] as const) {
+      calls = [];
+      plansAhead = new PlansAhead(engine, false, false);
+      const own = taskOf("a", { seed: seeds, batch_size: seeds.split(",").length });
+      const others = [..."bcd"].map((prompt) => taskOf(prompt));
+      expect((await plannedWith(own, others)).filter((prompt) => prompt !== "a")).to.deep.equal([...planned]);
+    }
   });
 
   it("plans a task again if planning ahead failed, or the task has changed", async () => {
@@ -142,13 +153,13 @@ describe("the service with one worker", () => {
       const song = (seed: number) => ({ ...shortSong, thinking: true, use_random_seed: false, seed });
       const ids = [await client.submit(song(0))];
       await plannings(1);
-      for (const seed of [1, 2, 3]) ids.push(await client.submit(song(seed)));
+      for (const seed of [1, 2]) ids.push(await client.submit(song(seed)));
       gates[0]?.();
-      await plannings(4);
+      await plannings(3);
       for (const open of gates) open();
       const songsOf = async (id: string) => (await client.finished(id)).records as SongRecord[];
       const together = (await Promise.all(ids.map(songsOf))).flat();
-      expect(gates).to.have.length(4);
+      expect(gates).to.have.length(3);
 
       engine.planSongs = planSongs;
       for (const [seed, record] of together.entries()) {

@@ -49,7 +49,7 @@ describe("Preview", () => {
     expect(await samplesOf(preview)).to.have.length(240 * SAMPLE_RATE * 2);
   });
 
-  it("is freed after its task has ended although a reader stalls, except the two latest", async () => {
+  it("is freed after the end of its task even if a reader stalls; only the latest two are kept", async () => {
     const previews = new Previews();
     const readers: AsyncGenerator<Uint8Array>[] = [];
     const parts: WeakRef<ArrayBufferLike>[] = [];
@@ -75,7 +75,7 @@ describe("Preview", () => {
     expect((await readers[33]?.next())?.done).to.equal(false);
   });
 
-  it("is freed when its task ends, except the two latest that have readers", async () => {
+  it("is freed at the end of its task; only the latest two with readers are kept", async () => {
     const previews = new Previews();
     const listener = new AbortController();
     const kept = ["unheard", "a", "b", "c"].map((id) => {

@@ -64,7 +64,7 @@ describe("adapters in a shared storage", () => {
     expect(Object.keys(named.files)).to.have.members(["adapter_model.safetensors", "adapter_config.json"]);
   });
 
-  it("include the PyTorch file of PEFT, without the state of its training", async () => {
+  it("include the PyTorch file of PEFT, without the optimizer's state", async () => {
     const path = join(folder, "pickled");
     mkdirSync(path);
     for (const name of ["adapter_config.json", "adapter_model.bin", "optimizer.bin"]) {

@@ -153,7 +153,7 @@ describe("object store", () => {
     expect(await other.fetch(join(folder, basename(used)))).to.equal(true);
   });
 
-  it("is optional with a shared folder; a missing folder is an error, not a missing file", async () => {
+  it("is optional with a shared folder; if the folder is missing, the storage counts as unavailable", async () => {
     const songs = new FileStorage(directory, null, "audio/");
     expect(await songs.fetch(join(directory, "none.flac"))).to.equal(false);
     const path = await file(Buffer.from("song"));

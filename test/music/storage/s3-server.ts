@@ -19,7 +19,7 @@ const ACCESS = {
 export interface S3Server {
   /** Environment variables that point the AWS SDK to this server. */
   environment: Record<string, string>;
-  /** Sets whether signatures are checked, as S3 does. With the check, every request for a bucket is rejected. */
+  /** Enables the check of signatures, as in S3. It rejects every request for a bucket. */
   checkSignatures(isChecking: boolean): void;
   close(): Promise<void>;
 }

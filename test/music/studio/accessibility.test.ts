@@ -59,7 +59,7 @@ describe("the studio's accessibility", function () {
   it("has no violations with running, queued and failed songs @slow", async () => {
     const { client } = studio.server;
     const page = await studio.open();
-    // The page hides cancelled songs, so this makes them look like failed ones.
+    // The page hides cancelled songs. With another error text it shows them as failed ones.
     await page.route(/state=failed/, async (route) => {
       const response = await route.fetch();
       const body = (await response.text()).replaceAll("Cancelled by user", "Out of memory");

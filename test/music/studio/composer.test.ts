@@ -5,7 +5,7 @@ import { longSong } from "../live-server.js";
 import { document as description } from "../openapi-check.js";
 import { button, Studio } from "./studio-fixture.js";
 
-/** Labels of the controls of parameters that have no form field of the same name. */
+/** Labels of controls whose form field does not have the name of the parameter. */
 const OTHER_CONTROLS: Readonly<Record<string, string>> = {
   prompt: "Sound",
   lyrics: "Lyrics",

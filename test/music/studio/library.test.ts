@@ -14,7 +14,7 @@ describe("the library of the studio", function () {
     const studio = new Studio();
 
     before(async () => {
-      // Songs as WAV would exceed SVC_AUDIO_MAX_TOTAL_MB.
+      // 10,000 WAV files would exceed SVC_AUDIO_MAX_TOTAL_MB.
       const first = { ...shortSong, prompt: "song 0", audio_format: "mp3" };
       const id = await studio.server.client.submit(first);
       await studio.server.client.finished(id);

@@ -7,14 +7,14 @@ import { button, Studio } from "./studio-fixture.js";
 
 const PHONE = { width: 390, height: 800 };
 const STUDIO = fileURLToPath(new URL("../../../src/web/studio/", import.meta.url));
-/** Matches the English texts in the source. */
+/** Matches the English texts in the studio's source code. */
 const TEXT = /\bt\(\s*"((?:[^"\\]|\\.)*)"/g;
 
 describe("the look of the studio", function () {
   this.timeout(180_000);
   const studio = new Studio();
 
-  it("is light or dark as the system, or as chosen", async () => {
+  it("is light or dark like the system, or as the user chooses", async () => {
     const page = await studio.open();
     const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     await page.emulateMedia({ colorScheme: "light" });
@@ -30,7 +30,7 @@ describe("the look of the studio", function () {
     expect(await ground()).to.equal(dark);
   });
 
-  it("shows either form or songs on a phone, and the songs after Make", async () => {
+  it("shows either the form or the songs on a phone, and switches to the songs after Make", async () => {
     const page = await studio.open();
     await page.setViewportSize(PHONE);
     await page.getByRole("heading", { name: "Songs" }).waitFor({ state: "hidden" });

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
 import { button, PLACES, Studio } from "./studio-fixture.js";
 
-describe("the order of the studio's library", function () {
+describe("the studio's library and playlists", function () {
   this.timeout(180_000);
   const studio = new Studio();
   before(async () => {

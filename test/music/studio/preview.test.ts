@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { Studio } from "./studio-fixture.js";
 
-/** The first song plays longer than all songs take to make. */
+/** Playing the first song takes longer than making all songs. */
 const LONG = { prompt: "a long waltz", audio_duration: 60, inference_steps: 1, batch_size: 4 };
 
 describe("the preview of a song in the studio", function () {

@@ -1,4 +1,4 @@
-/** Settings of songs and of the form can be kept and used again. */
+/** Tests the reuse of songs and settings in the studio. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -7,7 +7,7 @@ import { shortSong } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { button, PLACES, Studio } from "./studio-fixture.js";
 
-describe("settings in the studio", function () {
+describe("the studio, reusing songs and settings", function () {
   this.timeout(300_000);
   const studio = new Studio();
   const prompt = "a repeatable waltz";
@@ -56,7 +56,7 @@ describe("settings in the studio", function () {
     });
   }
 
-  it("keeps settings as a preset, and preferences when the form is cleared", async () => {
+  it("saves settings, except the prompt, as a preset; Clear keeps the number of versions", async () => {
     const page = await studio.open();
     await sound(page).fill("not in the preset");
     await page.getByLabel("Versions").fill("3");

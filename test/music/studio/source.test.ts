@@ -26,7 +26,7 @@ describe("recordings in the studio", function () {
     ["beginning", "Adds 10 s before it, replaces 0:00 to 0:01."],
     ["end", "Replaces 0:09 to 0:10, adds 10 s after it."],
   ]) {
-    it(`extend a song by ten seconds at its ${end}, and announce the change beforehand @slow`, async () => {
+    it(`can be extended by ten seconds at the ${end}; the form shows the change before it is made @slow`, async () => {
       const page = await studio.open();
       await button(page, "More of a short song").click();
       await button(page, "Edit").click();

@@ -5,7 +5,7 @@ import { launchBrowser } from "../../browser.js";
 import { type LiveServer, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
-/** Page widths in pixels, with a suffix for test titles. Phone tests repeat desktop tests, so they count as slow. */
+/** Page widths in pixels, each with the end of a test title. Phone tests repeat desktop tests, so they are slow tests. */
 export const PLACES = [
   [1280, "on a desk"],
   [390, "on a phone @slow"],
@@ -36,13 +36,13 @@ export class Studio {
     });
   }
 
-  /** Opens a page in a new browser profile and waits for `ready`. */
+  /** Opens the studio in a new browser profile, and waits for the text `ready`. */
   async open(ready = "Online", locale = "en-US"): Promise<Page> {
     const context = await this.#browser.newContext({ viewport: DESKTOP, locale });
     return this.openTab(await context.newPage(), ready);
   }
 
-  /** Opens the studio in a page, which may share its profile. */
+  /** Opens the studio in an existing page. Pages of one context share a browser profile. */
   async openTab(page: Page, ready = "Online"): Promise<Page> {
     page.setDefaultTimeout(150_000);
     page.on("console", (message) => {

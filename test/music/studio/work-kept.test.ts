@@ -1,4 +1,4 @@
-/** What the user writes in the studio is not lost. */
+/** Tests that text which the user wrote in the studio is not lost. */
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";

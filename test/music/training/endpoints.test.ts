@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { loadConfig } from "../../../src/config.js";
 import { createEngine } from "../../../src/index.js";
 import { PermittedRoot } from "../../../src/music/storage/permitted-root.js";
-import { checkRun } from "../../../src/music/training/trainer.js";
+import { checkStartRequest } from "../../../src/music/training/trainer.js";
 import { type SampleTensors, sampleTensors, writeSample } from "./sample-files.js";
 import { type Kind, shortRun, startTrainingServer, type Trainer, type TrainingServer } from "./trainer.js";
 
@@ -219,7 +219,7 @@ describe("the training endpoints", () => {
   it("answer 500 without a loaded model", async () => {
     const engine = createEngine(loadConfig({ SVC_DEVICE: "cpu" }));
     const paths = { tensorDir: "set", outputDir: "out", resumeFrom: null };
-    const failure = await checkRun(engine, new PermittedRoot(trainer.root), paths).catch(
+    const failure = await checkStartRequest(engine, new PermittedRoot(trainer.root), paths).catch(
       (error: unknown) => error,
     );
     expect(failure).to.include({ status: 500, detail: "Model not initialized" });

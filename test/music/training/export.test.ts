@@ -47,7 +47,7 @@ describe("the export of adapters", () => {
     return failure as HttpError;
   }
 
-  it("copies the final adapter into the export folder and its subfolder adapter, without the trainer's state", async () => {
+  it("copies the final adapter, without the trainer's state, into the export folder and its subfolder adapter/", async () => {
     writeLora("out/checkpoints/epoch_5_loss_0.1000", "five");
     writeLora("out/final", "final");
     expect(await run()).to.deep.equal({

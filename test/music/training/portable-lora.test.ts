@@ -44,7 +44,7 @@ describe("adapters exported for other programs", () => {
     return bytes;
   }
 
-  /** A song made with the weights file alone, as other programs read it. */
+  /** A song made with only the weights file, as by programs that ignore the configuration. */
   async function songOfFileAlone(path: string): Promise<Buffer> {
     const alone = trainer.path("alone", path.replaceAll("/", "-"));
     mkdirSync(trainer.path("alone"), { recursive: true });
@@ -58,12 +58,12 @@ describe("adapters exported for other programs", () => {
 
   const configOf = (folder: string) => JSON.parse(readFileSync(trainer.path(folder, CONFIG), "utf8"));
 
-  it("act differently in a plain copy if a program reads only the weights file", async () => {
+  it("give another song if exported without options to a program that reads only the weights file", async () => {
     expect((await exportTo("plain")).status).to.equal(200);
     expect((await songOfFileAlone(`plain/${WEIGHTS}`)).equals(styled)).to.equal(false);
   });
 
-  it("act the same with fold_alpha if a program reads only the weights file", async () => {
+  it("give the same song if exported with fold_alpha to a program that reads only the weights file", async () => {
     const { status, body } = await exportTo("folded", { fold_alpha: true });
     expect(status, body.detail).to.equal(200);
     expect(body.data).to.deep.equal({

@@ -145,7 +145,7 @@ describe("a training run", () => {
     });
   });
 
-  it("stops on request and keeps its record", async () => {
+  it("stops on request, and its status still shows the last step", async () => {
     trainer.emit(started, step(1));
     run.stop();
     expect(status()).to.include({ state: "stopping", should_stop: true, status: "Stopping..." });
@@ -158,7 +158,7 @@ describe("a training run", () => {
     expect(status().state).to.equal("stopped");
   });
 
-  it("counts as stopped even if there was nothing to save", async () => {
+  it("ends as stopped even if it has no checkpoint", async () => {
     run.stop();
     trainer.reject(codedError("CANCELLED", "cancelled"));
     await run.ended;

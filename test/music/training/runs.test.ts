@@ -152,7 +152,7 @@ describe("training runs", () => {
       for (const [index, pattern] of patterns.entries()) expect(lines[index]).to.match(pattern);
     });
 
-    it("make the same adapter from safetensors samples @slow", async () => {
+    it("make the same adapter from safetensors samples as from .pt samples @slow", async () => {
       for (const seed of [1, 2]) {
         writeSafetensorsSample(trainer.path(`same/sample${seed}.safetensors`), sampleTensors(seed));
       }
@@ -256,7 +256,7 @@ describe("training runs", () => {
       await trainer.complete({ ...shortRun, output_dir: "after-stop" });
     });
 
-    it("end before their first step if the stop came during the checks of the start", async () => {
+    it("end before their first step if they are stopped during the initial checks", async () => {
       const { training } = server.service;
       const starting = training.startLora(parseLoraTraining({ ...longRun, output_dir: "at-once" }));
       expect(training.stop()).to.deep.equal({ message: "Stopping training..." });
@@ -265,7 +265,7 @@ describe("training runs", () => {
       expect(existsSync(trainer.path("at-once/final"))).to.equal(false);
     });
 
-    it("do not stop the next run if the stopped start was invalid anyway @slow", async () => {
+    it("do not stop the next run if the start that was stopped failed its checks @slow", async () => {
       const { training } = server.service;
       const starting = training.startLora(parseLoraTraining({ ...shortRun, tensor_dir: "absent" }));
       training.stop();
@@ -304,7 +304,7 @@ describe("training runs", () => {
       expect(resumed.equals(whole)).to.equal(true);
     });
 
-    it("resume from an adapter without trainer state, after the epoch in its name, and report the missing state", async () => {
+    it("resume from an adapter without trainer state at the epoch in its folder name, and log the missing state", async () => {
       await trained("alone");
       const checkpoint = trainer.checkpoints("alone").find((name) => name.startsWith("epoch_2_")) as string;
       const from = trainer.path("alone/checkpoints", checkpoint);

@@ -52,7 +52,7 @@ function numbersBetween(seed: number): () => number {
   };
 }
 
-/** A directory of samples with a manifest, named in the order of its seeds. */
+/** Writes a directory of samples with a manifest. Sample `n` is drawn from the seed `n + 1`. */
 export function writeSampleSet(directory: string, sampleCount: number, frames?: number): void {
   const names = Array.from({ length: sampleCount }, (_, index) => `sample${index}.pt`);
   for (const [index, name] of names.entries()) {

@@ -1,12 +1,12 @@
 /**
- * The building catalogue, by the names in the game: placed buildings (utilities, services, parks, transport, unique
+ * The building catalogue, with the game's names: placed buildings (utilities, services, parks, transport, unique
  * buildings) and growables. Costs and capacities follow published values if there are any; footprints, ranges and the
  * rest are tuned.
  */
 import type { BuildingPrefab } from "../../game.js";
 import type { GrowableService, Level, Service, SubService } from "../../terms.js";
 
-/** Properties of a building prefab that the interface does not show. */
+/** A building prefab with properties beyond the read interface (`game.ts`). */
 export interface SimBuildingPrefab extends BuildingPrefab {
   /** Capacities and density of a growable; null for other buildings. */
   readonly growable: GrowableClass | null;
@@ -17,7 +17,10 @@ export interface SimBuildingPrefab extends BuildingPrefab {
   readonly upkeepPerWeek: number;
 }
 
-/** Hundredths of homes, jobs and visitors per cell, by level. `capacitiesOf` adds a random part and a minimum. */
+/**
+ * Homes, jobs and visitors per cell in hundredths, one value per level. `capacitiesOf` adds a random part and a
+ * minimum.
+ */
 interface GrowableClass {
   readonly homes: readonly number[];
   readonly jobs: readonly number[];
@@ -366,8 +369,8 @@ function lotKey({ subService, level, width, length }: Lot): string {
 }
 
 /**
- * The game's own names where they are known; the remaining footprints (every size from 1x1 to 4x4 at every level) follow
- * the same naming pattern, so that a lot of any size can grow and level up.
+ * Prefabs of a family for every level and every size from 1x1 to 4x4, so that a lot of any size can grow and level up.
+ * Names are the game's own where known; the others follow the same pattern.
  */
 function familyPrefabs(family: GrowableFamily): SimBuildingPrefab[] {
   const displayNames = listOf(family.displayNames);

@@ -125,7 +125,7 @@ export function isAbandoned(building: SimBuilding): boolean {
   return (building.flags & FLAG.Abandoned) !== 0;
 }
 
-/** Whether a building has power, water and drains. */
+/** Whether a building has power, water and sewage disposal. */
 export function isSupplied({ supply }: SimBuilding): boolean {
   return supply.power && supply.water && supply.sewage;
 }

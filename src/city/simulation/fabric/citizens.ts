@@ -49,7 +49,7 @@ export function moveIn(world: World, home: SimBuilding): void {
   world.statistics.week.arrivals += adults + children;
 }
 
-/** A grown child moves into a home with a partner from outside, if the pools have room. */
+/** A grown child moves into a home with a partner from outside, unless the city is at its limits. */
 export function leaveParents(world: World, child: Citizen, home: SimBuilding): void {
   const { citizens, households } = world;
   if (!citizens.hasRoomFor(1) || !households.hasRoomFor(1)) return;

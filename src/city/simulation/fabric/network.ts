@@ -21,7 +21,7 @@ import { createBlocks, invalidateUsableCells, moveBlocks, removeBlocks } from ".
 /** An end this close to a compatible node reuses it. */
 const NODE_REUSE_METERS = 2;
 export const MAX_SEGMENTS_PER_NODE = 8;
-/** A new road continues the street of a neighbour if the cosine of the angle between them is at least this. */
+/** A new road takes the street name of an adjoining road if the cosine of the angle between them is at least this. */
 const STREET_CONTINUES_COSINE = 0.9;
 
 const FLOODED_ROAD: Problems = { names: ["Flood"], severity: "warning" };
@@ -39,7 +39,8 @@ export function isCompatible(own: SimNetworkPrefab, other: SimNetworkPrefab): bo
 }
 
 /**
- * Segments with the same traffic or utility that this one crosses without a shared node: nothing passes between them.
+ * Segments for the same use (traffic or one utility) that this one crosses without a shared node, so that nothing can
+ * pass between them.
  */
 export function crossedSegments(world: World, prefab: SimNetworkPrefab, span: Span): SimSegment[] {
   return world.segments.near(boxAround(span, 0)).filter((other) => {

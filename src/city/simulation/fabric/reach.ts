@@ -92,8 +92,8 @@ export function isAtShore(terrain: Terrain, building: Pick<Footprint, "position"
 }
 
 /**
- * Connected components of nodes, over segments of one utility.
- * @returns per node id the lowest node id of its component, 0 for nodes on no such segment
+ * Connected components of the nodes, joined by the segments that carry traffic or one utility.
+ * @returns by node id, the lowest node id of its component; 0 for nodes without such a segment
  */
 export function connectedComponents(world: World, carries: SimNetworkPrefab["carries"]): Int32Array {
   const joined = new DisjointSets(world.nodes.end);

@@ -1,6 +1,6 @@
 /**
- * The road graph and its shortest paths by time. Every road is driven in both directions, one-way roads too, because a
- * trip counts there and back. Crossings without a node are not connected.
+ * The road graph and its shortest paths by time. Even one-way roads can be driven in both directions, because a trip
+ * counts for both ways. Crossings without a node are not connected.
  */
 import FlatQueue from "flatqueue";
 import { lengthOf } from "../../geometry.js";
@@ -74,7 +74,10 @@ export function updateTravelTimes(world: World, graph: RoadGraph = roadGraph(wor
  * trips are short.
  */
 export class RoadTree {
-  /** Per node id: index of the nearest root, -1 for none. It may change until a road of the node has been queried. */
+  /**
+   * Per node id: `root` of the start node with the quickest path, -1 for none. It may change until the search reaches
+   * the node.
+   */
   readonly roots: Int32Array;
   readonly #graph: RoadGraph;
   readonly #seconds: Float64Array;
@@ -106,7 +109,7 @@ export class RoadTree {
     }
   }
 
-  /** Node id of the end of a road that is reached first. */
+  /** Id of the end node of a road that is quicker to reach. */
   nearEnd({ startNodeId, endNodeId }: SimSegment): number {
     while (this.#place[startNodeId] === 0 && this.#place[endNodeId] === 0 && this.#reachNext());
     const [start, end] = [this.#seconds[startNodeId], this.#seconds[endNodeId]] as [number, number];
@@ -143,9 +146,9 @@ export class RoadTree {
   }
 
   /**
-   * Assigns vehicles to the quickest paths.
-   * @param bound vehicles per hour with their destination at each node
-   * @param pass called with the vehicles on a segment
+   * Sends vehicles along the quickest paths.
+   * @param bound vehicles per hour that end their trip at each node; changed by the call
+   * @param pass called with the vehicles per hour on each used segment
    */
   send(bound: Float64Array, pass: (segmentId: number, vehicles: number) => void): void {
     for (let i = this.#reached.length - 1; i >= 0; i--) {
@@ -187,7 +190,7 @@ export class RoadTree {
   }
 }
 
-/** Roots of a tree of paths that start in the middle of a road: its two ends. */
+/** Start nodes for paths from the middle of a road: its two ends, each half the road away. */
 export function rootsAtEnds(graph: RoadGraph, { id, startNodeId, endNodeId }: SimSegment, root: number) {
   const seconds = (graph.seconds[id] as number) / 2;
   return [

@@ -1,8 +1,8 @@
 /**
  * Zone blocks: strips of cells along a road, with their usable and their occupied cells.
  *
- * Geometry as in the game for a straight segment: up to four blocks, on both sides from both ends, four cells deep.
- * If blocks overlap, the older one owns the ground.
+ * As in the game, a straight segment has up to four blocks, one on each side at each end, four cells deep. If blocks
+ * overlap, the older one owns the ground.
  */
 
 import {
@@ -26,7 +26,7 @@ import { BLOCK_REACH_METERS, type World } from "../state/world.js";
 
 const MAX_ROWS = 8;
 const HALF_DIAGONAL_METERS = (CELL_METERS / 2) * Math.SQRT2 + 0.1;
-/** Tolerance: cells that only touch an edge are not covered. */
+/** A cell whose centre is closer than this to the edge of an area counts as outside. */
 const EDGE_TOLERANCE_METERS = 0.1;
 
 interface BlockPlan {

@@ -1,6 +1,6 @@
 /**
- * One cycle of a business: workers, customers, goods. Without power, water or drains it earns nothing and loses its
- * workers. Without a connection to the map edge a city runs out of wares.
+ * One cycle of a business: workers, customers, goods. Without power, water or sewage disposal it earns nothing and
+ * loses its workers. Without a connection to the map edge a city runs out of wares.
  */
 import { isSupplied, setProblem } from "../fabric/buildings.js";
 import { averageEducation, quitJob } from "../fabric/citizens.js";
@@ -15,10 +15,7 @@ const WARES_PER_WORKER = 2;
 /** Storage limit for unsold goods. */
 const WARES_STORAGE = 20_000;
 const SHELF_PER_VISITOR_PLACE = 10;
-/**
- * Wares delivered to a shop in a cycle per unit of its visitor capacity, if the map edge is near. A full shop sells a
- * fraction of this.
- */
+/** Wares delivered to a shop per cycle and visitor place, if the map edge is near. Even a full shop sells less. */
 const FULL_DELIVERY_SHARE = 4;
 const HALF_DELIVERY_SECONDS = 600;
 /** Mean education in percent that jobs of each level require. */
@@ -40,7 +37,7 @@ export function updateBusiness(world: World, business: SimBuilding): void {
   if (business.prefab.service === "Industrial") makeWares(world, business);
 }
 
-/** Without power, water or drains a business makes and sells nothing, and one worker quits per cycle. */
+/** Without power, water or sewage disposal a business makes and sells nothing, and one worker quits per cycle. */
 function standStill(world: World, { workerIds }: SimBuilding): void {
   const [first] = workerIds;
   if (first !== undefined) quitJob(world, world.citizens.at(first));

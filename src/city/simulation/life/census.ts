@@ -67,7 +67,7 @@ export function sampleCity(world: World): StatisticsSample {
   };
 }
 
-/** Happiness and health count by household, the rest by building. */
+/** Happiness and health are averaged over households, the other values over growables. */
 function meansOfGrowables(world: World) {
   const sums = { growables: 0, abandoned: 0, happiness: 0, health: 0, landValue: 0, crime: 0, garbage: 0 };
   let households = 0;

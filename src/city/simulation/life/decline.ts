@@ -1,9 +1,10 @@
 /**
- * Decline: problems of buildings, abandonment and collapse. A grave problem (power, water, drains, road, garbage, deaths,
- * taxes, workers, customers, wares) lasts 8 to 52 weeks before the building is abandoned, and is major after a quarter of
- * that. A building that stays empty is abandoned after 10 to 40 weeks. A ruin with all supplies may be reoccupied, likelier
- * at high demand; else it collapses after 6 to 30 weeks. A growable on ground of another zone, placed ones too, is removed
- * within two cycles. Without a road it stays and has a problem.
+ * Decline: problems of buildings, abandonment and collapse. A building is abandoned once a grave problem (power, water,
+ * sewage, road, garbage, deaths, taxes, workers, customers, wares) has lasted 8 to 52 weeks; the problem is major after
+ * a quarter of that time. A building that stays empty is abandoned after 10 to 40 weeks. An abandoned building with all
+ * supplies may be reoccupied, more likely at high demand; else it collapses after 6 to 30 weeks. A growable on ground
+ * of another zone is removed within two cycles, even one placed by command. A growable that lost its road stays and has
+ * a problem.
  */
 import { FLAG, type ProblemName, ZONES, zoneOf } from "../../terms.js";
 import {
@@ -25,7 +26,9 @@ import { spanFrames } from "./individual-differences.js";
 import { requestService, type Surroundings } from "./services.js";
 import { BODY_WEIGHT, moveToProvider } from "./stores.js";
 
-/** Points of garbage and of dead residents that a building gains or loses in a cycle, and limits. */
+/**
+ * Points of garbage and dead residents that a building gains or loses per cycle, and the points that cause a problem.
+ */
 const GARBAGE_PER_CYCLE = 0.02;
 const MOST_GARBAGE_PER_CYCLE = 0.4;
 const GARBAGE_COLLECTED_PER_CYCLE = 10;
@@ -166,8 +169,8 @@ function reopen(world: World, building: SimBuilding): void {
 }
 
 /**
- * Checks the zone under a growable, placed ones too. If it is not the growable's own, the building is removed in its next
- * cycle unless the zone is restored. Without a road the building stays and has a problem.
+ * Checks the zone under a growable, even one placed by command. If the zone does not match, the building is removed in
+ * its next cycle unless the zone is restored. A building that lost its road stays and has a problem.
  * @returns whether the building is gone
  */
 export function checkZone(world: World, building: SimBuilding): boolean {

@@ -22,12 +22,14 @@ export function updateDemand(world: World): void {
   }
 }
 
-/** A village can add eight percent of homes a week. A town of this size can add half of that, a city about 20 homes. */
+/**
+ * A village can add homes at eight percent a week, a town of this size at four percent, a city about 20 homes a week.
+ */
 const HALF_GROWTH_HOUSEHOLDS = 250;
 
 /**
- * Subtracts a building site's share of the demand at once, because the formulas count its places only once it is built.
- * The next sites wait for the bar to rise again. A site counts more in a larger town, because a region sends only so many
+ * Subtracts a new building site's share of the demand at once, because the bar moves by at most one point a cycle. The
+ * next sites wait until it has risen again. A site counts more in a larger town, because a region sends only so many
  * newcomers a week.
  */
 export function satisfyDemand(world: World, { prefab, homes, jobs }: SimBuilding): void {
@@ -42,7 +44,8 @@ export function satisfyDemand(world: World, { prefab, homes, jobs }: SimBuilding
 
 /**
  * Weight of empty homes. It is above the published 200, so that construction stops at six to twelve percent of empty
- * homes, as in an established town. Below this town size a few empty homes do not count.
+ * homes, as in an established town. A smaller town counts as having SMALL_TOWN_HOMES homes, so that a few empty ones
+ * have little effect.
  */
 const HOUSING_WEIGHT = 800;
 const SMALL_TOWN_HOMES = 200;

@@ -1,6 +1,7 @@
 /**
- * What a town expects as it grows: one service after another, in a fixed order. A village needs only utilities. Each
- * service has a threshold of population. Its lack costs happiness from there on, increasingly up to twice the threshold.
+ * Services that a growing town expects, one after another in a fixed order. A village needs only utilities. Each
+ * service has a population threshold. Above it the lack of the service costs happiness, with full effect from twice the
+ * threshold on.
  */
 import type { MissingService, Position } from "../../game.js";
 import { distance } from "../../geometry.js";
@@ -17,7 +18,10 @@ interface Expectation {
   readonly points: number;
 }
 
-/** Services in the order in which a town expects them. A growing town has about two months for each. */
+/**
+ * Services in the order in which a town expects them. A growing town has about two months from one threshold to the
+ * next.
+ */
 export const EXPECTATIONS: readonly Expectation[] = [
   { kind: "garbage", fromCitizens: 600, points: 4 },
   { kind: "health", fromCitizens: 800, points: 5 },
@@ -30,13 +34,13 @@ export const EXPECTATIONS: readonly Expectation[] = [
   { kind: "university", fromCitizens: 5_000, points: 5 },
 ];
 const FROM = new Map(EXPECTATIONS.map(({ kind, fromCitizens }) => [kind, fromCitizens]));
-/** A service is listed as a wish from this share of its threshold on, before its lack costs growth. */
+/** A service is listed as a wish from this share of its threshold on, before its lack costs happiness. */
 const FORESIGHT = 0.8;
 /** Homes with a lower quality of a service count as lacking it. */
 const GOOD_QUALITY = 0.5;
 /** Number of homes that are examined, spread evenly over the list of homes. */
 const SAMPLED_HOMES = 200;
-/** Homes farther apart than this are in different neighbourhoods. */
+/** Larger distances count as this in the search for the most central home. */
 const NEIGHBOURHOOD_METERS = 600;
 
 /** How much a town of this size expects a service, from 0 to 1. */
@@ -49,7 +53,7 @@ export function isWished({ citizens }: World, kind: Coverage): boolean {
   return citizens.size >= FORESIGHT * (FROM.get(kind) as number);
 }
 
-/** Expected services that some homes lack, sorted by threshold. */
+/** Services that some homes lack and that the town expects or will expect soon, sorted by threshold. */
 export function missingServices(world: World): MissingService[] {
   const homes = world.buildings.all().filter(({ householdIds }) => householdIds.length > 0);
   const step = Math.max(1, Math.ceil(homes.length / SAMPLED_HOMES));

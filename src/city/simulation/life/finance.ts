@@ -27,7 +27,7 @@ export const LOAN_OFFERS: readonly LoanOffer[] = [
   { lender: "State Development Bank", amount: 200_000, weeks: 208, weeklyPayment: 1_200 },
 ];
 
-/** Balance below which the state grants a bailout, and its amount. */
+/** Balance below which the state grants a bailout, and the amount of the bailout. */
 const BAILOUT_BELOW_MONEY = -10_000;
 const BAILOUT_MONEY = 50_000;
 

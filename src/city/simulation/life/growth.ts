@@ -29,7 +29,7 @@ interface Needs {
   /** Mean education of residents or workers, in percent. */
   readonly education?: readonly number[];
   readonly customersPercent?: readonly number[];
-  /** Margin below the current level's requirement before people complain. */
+  /** People complain if a value is this far below the requirement for the building's level. */
   readonly complaintMargin: readonly number[];
 }
 
@@ -151,7 +151,7 @@ function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): numb
   return -1;
 }
 
-/** Widest lot of one zone that contains the given row. Its depth is that of its shallowest row. */
+/** Widest lot of one zone that contains the given row. It is as deep as its shallowest row. */
 function largestLot(block: SimZoneBlock, free: number, row: number, maxWidth: number): Lot {
   const zone = block.cells[row * BLOCK_COLUMNS];
   const depthOf = (at: number) => {

@@ -39,7 +39,7 @@ const EXCESS_TAX_POINTS = 1.2;
 const USUAL_TAX_RATE = 9;
 const IDLE_POINTS = 5;
 
-/** Points lost for a commute of a quarter of an hour or more, and for empty shops. */
+/** Points lost for a commute of a quarter of an hour or more, and for the maximum unmet shopping need. */
 const COMMUTE_POINTS = 12;
 const WANT_POINTS = 40;
 
@@ -49,7 +49,7 @@ const SETTLED_LEAVING_PERCENT = 0.011;
 const UNHAPPY_LEAVING_PERCENT = 0.33;
 /** Minimum happiness at which no household leaves out of discontent. */
 const CONTENT = 50;
-/** Chance in percent per cycle that a free home gets a tenant if people are content: it takes weeks. */
+/** Chance in percent per cycle that a free home is taken at happiness CONTENT; filling a home takes weeks. */
 const ARRIVAL_PERCENT = 0.8;
 /** At this happiness or below nobody moves in. */
 const REPELLENT = 20;
@@ -60,7 +60,7 @@ export type HappinessParts = Readonly<Record<string, number>>;
 /**
  * Happiness by cause, before it is limited to 1 to 100.
  * @param excessTax percentage points of tax beyond the tolerated rate
- * @param idle share of unemployed adults here, 0 to 1
+ * @param idle share of unemployed people of working age in the building, 0 to 1
  */
 export function happinessParts(
   world: World,

@@ -24,7 +24,7 @@ const HOUSEHOLD_SPREAD = 8;
 /** The tax rate that an owner tolerates differs from the mean by at most this many percentage points. */
 const TAX_SPREAD = 5;
 
-/** Length of a span for this building, in frames. */
+/** Duration of one of the SPANS for this building, in frames. */
 export function spanFrames(world: World, building: SimBuilding, span: keyof typeof SPANS): number {
   const [from, to] = SPANS[span];
   return FRAMES_PER_WEEK * (from + (to - from) * draw(world, SALTS[span], building.id, building.builtFrame));

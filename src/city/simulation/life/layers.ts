@@ -13,7 +13,7 @@ const SQUARE_METERS = 64;
 
 interface Measure {
   readonly isGood: boolean;
-  /** Value of a building (`of`), or of the ground at the centre of a cell (`at`). */
+  /** Value of a building (`of`), or of the ground at the centre of a square (`at`). */
   readonly of?: (building: SimBuilding) => number;
   readonly at?: (world: World, place: GroundPoint) => number;
 }
@@ -44,7 +44,7 @@ function served(...kinds: Coverage[]): Measure {
   return { isGood: true, at };
 }
 
-/** One value for each cell with buildings, or with roads for traffic. */
+/** One value for each square with growables, or with roads in the traffic layer. */
 export function layerOf(world: World, layer: Layer): LayerValues {
   const { isGood, of, at } = MEASURES[layer];
   const cells = new Map<number, { center: GroundPoint; sum: number; count: number }>();

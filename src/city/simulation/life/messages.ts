@@ -13,7 +13,7 @@ import type { Surroundings } from "./services.js";
 
 /** Minimum time between equal messages. */
 const QUIET_FRAMES = FRAMES_PER_WEEK / 2;
-/** Minimum time between messages about what the city lacks. */
+/** Minimum time between messages about high demand. */
 const DEMAND_QUIET_FRAMES = 4 * FRAMES_PER_WEEK;
 /** Chance per cycle that an affected citizen complains. */
 const COMPLAINT_PERCENT = 25;
@@ -22,7 +22,7 @@ const WISH_PERCENT = 3;
 /** Pollution from which people complain. */
 const FOUL_AIR = 30;
 const HIGH_DEMAND = 80;
-/** Populations that earn a reward. The steps are small, so that no single reward pays for a sudden growth. */
+/** Populations at which the city gets a reward. Many small rewards, because a large one would cause a jump in growth. */
 const MILESTONES = [100, 1_000, 10_000].flatMap((unit) =>
   [1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8].map((step) => step * unit),
 );

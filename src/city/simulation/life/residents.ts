@@ -30,7 +30,7 @@ const LARGEST_FAMILY = 6;
 /** Chances of births and shopping trips, in percent per cycle. */
 const BIRTH_PERCENT = 0.9;
 const SHOPPING_PERCENT = 60;
-/** Chance of choosing the nearest shop, else the next, and so on. */
+/** Chance in percent that a shopper chooses the nearest shop; if not, the same for the next nearest, and so on. */
 const SHOP_PERCENT = 60;
 /** Change of a home's unmet shopping need after a failed and after a successful trip. */
 const WANT_GROWN = 1;
@@ -179,7 +179,10 @@ function grownChildOn(world: World, roadId: number): Citizen | undefined {
   return undefined;
 }
 
-/** Whether a member of this age is an adult child: of parent age, with an eldest member old enough to be the parent. */
+/**
+ * Whether a household member of this age is a grown child: old enough for children, and at least AGE_LIMITS.adult
+ * younger than the eldest member.
+ */
 function isGrownChild(world: World, { memberIds }: Household, age: number): boolean {
   const eldest = world.citizens.at(memberIds[0] as number);
   return isOfParentAge(age) && ageOf(eldest, world.frame) >= age + AGE_LIMITS.adult;

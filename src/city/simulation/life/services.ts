@@ -15,7 +15,7 @@ import type { World } from "../state/world.js";
 /** Ratio of street distance to straight distance. */
 const DETOUR = 1.4;
 const STREET_METERS_PER_SECOND = 40 / 3.6;
-/** Change of the wait in a cycle, as a share of the longest wait, if twice as many people come as can be served. */
+/** Growth of the wait per cycle, as a share of the longest wait, if twice as many people come as can be served. */
 const WAIT_STEP = 0.05;
 /** Maximum distance from a place to its road. */
 const ROADSIDE_METERS = 60;
@@ -82,7 +82,7 @@ function nearness(rangeMeters: number, seconds: number): number {
   return Math.min(Math.max(2 - seconds / rangeSeconds(rangeMeters), 0), 1);
 }
 
-/** Time of a trip as long as a provider's range, on an empty street. */
+/** Travel time over a provider's whole range on empty streets. */
 function rangeSeconds(rangeMeters: number): number {
   return (rangeMeters * DETOUR) / STREET_METERS_PER_SECOND;
 }
@@ -94,10 +94,10 @@ function shareOf(provider: SimBuilding): number {
 }
 
 /**
- * Turns the demand since the provider's last cycle into its load. The wait grows while more people come than the provider
- * can serve, and shrinks while fewer come: it sends those who live between two providers to the one that has room.
+ * Makes the demand since the last cycle the provider's load. The wait grows while more people come than the provider
+ * can serve, and shrinks while fewer come. A long wait sends people who live between two providers to the other one.
  */
-export function rollServiceLoad(building: SimBuilding): void {
+export function closeServiceCycle(building: SimBuilding): void {
   building.lastLoad = building.load;
   building.load = 0;
   const coverage = building.prefab.civic?.coverage;
@@ -133,7 +133,7 @@ function visitParks(parks: readonly SimBuilding[], visitors: number): void {
   for (const [i, choice] of choicesOf(parks).entries()) (parks[i] as SimBuilding).load += visitors * choice;
 }
 
-/** Radius of pollution and decay. */
+/** Radius within which pollution and abandoned buildings have an effect. */
 const NUISANCE_METERS = 120;
 const INDUSTRY_POLLUTION = 30;
 const RUIN_PENALTY = 8;
@@ -168,7 +168,7 @@ export interface Surroundings {
 }
 
 /** Updates a building's services and land value. */
-export function survey(world: World, building: SimBuilding, excessTax: number): Surroundings {
+export function updateSurroundings(world: World, building: SimBuilding, excessTax: number): Surroundings {
   const people = Math.max(1, building.householdIds.length * 2 + building.workerIds.length);
   const quality = new Map<Coverage, number>();
   let points = 0;
@@ -222,7 +222,8 @@ export function remotenessOf(world: World, { homes, commute, roadId }: SimBuildi
 }
 
 /**
- * Demand of a building on a service: 1, or the number of people. Schools are demanded by each pupil in `residents.ts`.
+ * Demand of a building on a service, in units of the provider's capacity. It is 0 for schools, because each pupil
+ * requests a school in `residents.ts`.
  */
 function demandOn(kind: Coverage, people: number): number {
   switch (kind) {
@@ -248,7 +249,7 @@ export function pollutionAt(world: World, place: GroundPoint): number {
   return nuisances(world, place, 0).pollution;
 }
 
-/** @param exceptId building whose own pollution does not count */
+/** @param exceptId building that is left out; 0 for none */
 function nuisances(world: World, place: GroundPoint, exceptId: number): { pollution: number; ruins: number } {
   let pollution = 0;
   let ruins = 0;

@@ -14,7 +14,7 @@ import { serviceAt } from "./services.js";
 export const BODY_WEIGHT = 30;
 /** Weeks to empty a full landfill or cemetery. */
 const WEEKS_TO_EMPTY = 26;
-/** Weeks of fuel a plant stores, and weeks of fuel delivered in a week over an empty road. */
+/** Weeks of fuel that a plant stores; weeks of fuel delivered per week to a plant at the map edge. */
 const FUEL_STORE_WEEKS = 4;
 const FUEL_PER_WEEK = 3;
 const HALF_FUEL_SECONDS = 1_800;
@@ -33,7 +33,10 @@ export function updateStores(world: World, building: SimBuilding): void {
   if (civic?.burnsFuel && !building.switchedOff) burn(world, building);
 }
 
-/** Moves content by road to another site of the same kind, or over the map edge. */
+/**
+ * Updates a storage and its problems. While it is emptied, its content goes by road to another provider of the service
+ * or over the map edge.
+ */
 function emptyOrFill(world: World, building: SimBuilding, storage: number): void {
   const isEmptying = (building.flags & FLAG.Downgrading) !== 0;
   const kind = building.prefab.civic?.coverage?.kind as Coverage;

@@ -8,14 +8,17 @@ import type { World } from "../state/world.js";
 import { taxTolerance } from "./individual-differences.js";
 
 /**
- * Taxable income per cycle at level 1, and the share added by each level. At 9 percent a citizen pays about 2.2 a week, so
- * that a town with all services keeps a tenth.
+ * Taxable income per cycle at level 1, and the share added by each level. At a rate of 9 percent a citizen pays about
+ * 2.2 a week, and a town with all services keeps a tenth of its taxes.
  */
 const INCOME_PER_RESIDENT = 0.8;
 const INCOME_PER_WORKER = 1.09;
 const INCOME_PER_LEVEL = 0.04;
 
-/** Wages rise with the population: from 0 at TOWN_CITIZENS to this share of the upkeep at twice as many. */
+/**
+ * Services cost more in large towns: wages add 0 to the upkeep at TOWN_CITIZENS and this share at twice as many
+ * citizens.
+ */
 const CITY_WAGES = 0.23;
 const TOWN_CITIZENS = 4_000;
 
@@ -24,7 +27,7 @@ const TOLERATED_RATE = 11;
 const UNREST_MARGIN = 4;
 const UNREST_LIMIT = CYCLES_PER_WEEK;
 
-/** Collects one cycle's tax of a growable. A business without power, water or drains earns nothing. */
+/** Collects one cycle's tax of a growable. A business without power, water or sewage disposal earns nothing. */
 export function payTaxes(world: World, building: SimBuilding): void {
   if (building.jobs > 0 && !isSupplied(building)) return;
   const { service, subService, level } = building.prefab;
@@ -44,9 +47,9 @@ export function payUpkeep(world: World, building: SimBuilding): void {
 }
 
 /**
- * Updates unrest and returns the percentage points of tax above the tolerated rate, at least 0. The tolerated rate is on
- * average 11 minus the residents' wealth, plus one in high density. UNREST_MARGIN points above it for long set the problem
- * TaxesTooHigh.
+ * Updates unrest and returns the percentage points of tax above the tolerated rate, at least 0. The tolerated rate is
+ * on average 11 minus the residents' wealth, plus one in high density. A rate that stays UNREST_MARGIN points above it
+ * causes the problem TaxesTooHigh.
  */
 export function updateTaxUnrest(world: World, building: SimBuilding): number {
   const excess = excessTaxOf(world, building);

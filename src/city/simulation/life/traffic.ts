@@ -20,9 +20,9 @@ import { FRAMES_PER_CYCLE } from "../state/calendar.js";
 import type { Citizen, SimBuilding, SimSegment } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
-/** Frames after which the traffic count visits the next street. */
+/** Frames between two visits of the traffic count; each visit counts one street. */
 const FRAMES_PER_STREET = 2;
-/** Roads checked per visit, until one has residents. */
+/** Maximum number of roads checked per visit to find one with residents. */
 const ROADS_PER_VISIT = 64;
 /** The volume of a road moves by this share towards each new count, so that jams do not appear or vanish in a day. */
 const INERTIA = 0.5;
@@ -38,7 +38,7 @@ const FEW_VACANCIES = 512;
 /** Citizens take no job farther away than this (14 km on an empty street), and quit if jams make the trip longer. */
 const LONGEST_COMMUTE_SECONDS = 1_200;
 const LONGEST_SHOPPING_SECONDS = 900;
-/** Chance in percent to take the nearest vacancy, else the next, and so on. */
+/** Chance in percent to take the nearest vacancy; if not, the same for the next nearest, and so on. */
 const TAKING_PERCENT = 70;
 
 /** Advances the traffic count by one frame. */
@@ -166,7 +166,10 @@ function commute(ways: Ways, homes: readonly SimBuilding[], drive: (workplace: S
   return cars;
 }
 
-/** Measures a few vacancies one by one. A search from road to road would cover the whole city before it finds them. */
+/**
+ * Vacancies near a street. If the city has few, each is measured directly, because a search from road to road would
+ * cover the whole city before it finds them.
+ */
 function openingsFrom(ways: Ways): Reached[] {
   const { vacancies } = ways.world;
   if (vacancies.size > FEW_VACANCIES) {
@@ -192,7 +195,7 @@ interface Reached {
   readonly seconds: number;
 }
 
-/** The suitable workplaces nearest by travel time, at most `most`: on the street itself, then from road to road. */
+/** The `most` nearest suitable workplaces by travel time. Searches the street itself, then from road to road. */
 function nearest(
   { world, graph, tree, street }: Ways,
   isSuitable: (place: SimBuilding) => boolean,
@@ -253,7 +256,7 @@ function homesOn(world: World, road: SimSegment): SimBuilding[] {
   return world.homesOn(road.id).filter(({ householdIds }) => householdIds.length > 0);
 }
 
-/** Vehicles bound for a road end at its nearer node. */
+/** Adds vehicles that drive to a road. Their trip ends at the nearer node of the road. */
 function deliver(
   world: World,
   tree: RoadTree,

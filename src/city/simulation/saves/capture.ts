@@ -95,7 +95,7 @@ type Written<T> = T extends Rows<infer Row> ? Row[] : T extends Float64Array ? P
  * Captures the current state over several turns of the event loop. The clock is stopped meanwhile, and a command first
  * finishes the capture (see `World.capture`).
  */
-export async function captureInTurns(world: World): Promise<Capture> {
+export async function captureInSteps(world: World): Promise<Capture> {
   const pieces = capturePieces(world);
   let step = pieces.next();
   const finish = () => {
@@ -126,7 +126,9 @@ function inOneGo<T>(pieces: Generator<void, T>): T {
   return step.value;
 }
 
-/** Copies mutable state in pieces of some milliseconds; values that are replaced as a whole are shared. */
+/**
+ * Copies mutable state in pieces of some milliseconds. Values that the city replaces but never mutates are not copied.
+ */
 export function* capturePieces(world: World) {
   const identity: { cityId?: string } = world.cityId === null ? {} : { cityId: world.cityId };
   const land: { areas?: number[] } = { areas: [...world.areas] };

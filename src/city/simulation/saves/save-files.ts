@@ -13,7 +13,7 @@ import type { SaveDirectory, SaveFile } from "../../game.js";
 import { CommandRefusedError } from "../../refusal.js";
 import { DEFAULT_SAVE_NAME } from "../../terms.js";
 import type { World } from "../state/world.js";
-import { type Capture, captureCity, captureInTurns, writeCapture } from "./capture.js";
+import { type Capture, captureCity, captureInSteps, writeCapture } from "./capture.js";
 import { LARGEST_CITY_BYTES, packCity, SaveFileError, unpackCity } from "./crp.js";
 import { migrate, restoreSnapshot, SNAPSHOT_VERSION } from "./snapshot.js";
 
@@ -53,13 +53,13 @@ export class SaveFiles {
     const saveName = fileNameFor(name);
     checkSaveName(saveName);
     const path = join(this.directory, saveName + EXTENSION);
-    this.#run(path, async () => this.#write(path, await encode(await captureInTurns(world))));
+    this.#run(path, async () => this.#write(path, await encode(await captureInSteps(world))));
     return { saveName, path };
   }
 
   /**
-   * Saves under an automatic name, after a running save, and only if the state differs from the newest save. Resolves when
-   * done, also after a failure (`onFailed`). Returns whether the state is on disk.
+   * Waits for a running save, then saves under an automatic name unless the newest save has the same state. Resolves
+   * when done, also after a failure (`onFailed`). Returns whether the state is on disk.
    */
   async autosave(world: World): Promise<boolean> {
     while (this.#writing) await this.#writing;
@@ -67,7 +67,7 @@ export class SaveFiles {
     const { cityId } = world;
     let isSaved = false;
     this.#run(this.directory, async () => {
-      const content = await encode(await captureInTurns(world));
+      const content = await encode(await captureInSteps(world));
       const { saves } = await this.list();
       isSaved = this.#last?.path === saves[0]?.path && this.#last?.digest === content.digest;
       if (!isSaved)
@@ -168,7 +168,7 @@ export class SaveFiles {
 
 /**
  * Reads a saved city.
- * @throws SaveFileError naming the file and the reason when it cannot be one
+ * @throws SaveFileError with the file and the reason if it is not a valid save
  */
 export async function readSave(path: string): Promise<{ world: World; digest: string }> {
   try {
@@ -267,7 +267,7 @@ function automaticSavesOf(cityId: string, saves: readonly SaveFile[]): SaveFile[
 }
 
 /**
- * Name of a city's next automatic save: an unused one, else the oldest's.
+ * Name of a city's next automatic save: an unused name, or the name of the oldest one, which is then overwritten.
  * @param saves newest first
  */
 function nextAutomaticName(cityId: string, saves: readonly SaveFile[]): string {

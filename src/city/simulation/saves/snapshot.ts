@@ -215,12 +215,12 @@ type Snapshot1 = Omit<Snapshot2, "ledger" | "statistics" | "utilities"> & {
  */
 export function migrate(data: unknown, version: number): Snapshot {
   const with2 = version === 1 ? fromVersion1(data as Snapshot1) : (data as Snapshot2);
-  // Traffic is as before the first count.
+  // Traffic starts from nothing, as in a new city.
   const with3 = version <= 2 ? { ...with2, traffic: "", trafficCursor: 0 } : (data as Snapshot);
   return { ...with3, buildingNumbers: withNewNumbers(with3.buildingNumbers, version) };
 }
 
-/** Money had no effect in that version: a city in debt restarts with the initial balance. */
+/** Money had no effect in version 1, so a balance below the initial one is raised to it. */
 function fromVersion1({ ledgerCents, ...same }: Snapshot1): Snapshot2 {
   const { taxes, construction, upkeep } = ledgerCents;
   const startCents = Math.max(START_MONEY * 100 + taxes - construction - upkeep, START_MONEY * 100);

@@ -6,7 +6,7 @@ import type { World } from "./world.js";
 export const TILES_PER_SIDE = 5;
 const TILE_METERS = 1920;
 export const MAX_AREAS = 9;
-/** The next area costs this for each area that the city owns already. */
+/** Price of the next area, for each area that the city already owns. */
 const PRICE_STEP_MONEY = 5_000;
 
 export function areasOf(world: World): MapArea[] {

@@ -1,6 +1,6 @@
 /** Collections that find entities by id, by place and by connected set. */
 import RBush, { type BBox } from "rbush";
-import { type Box, squareOf } from "../../geometry.js";
+import { type Box, gridIndexOf } from "../../geometry.js";
 import { CommandRefusedError } from "../../refusal.js";
 import type { GroundPoint } from "../../terms.js";
 
@@ -139,7 +139,7 @@ export class SpatialIndex {
     this.#waiting.push(entryOf(id, box, 0));
   }
 
-  /** @param box the one that the id was inserted with */
+  /** @param box the same box as in `insert` */
   remove(id: number, box: Box): void {
     this.#settle();
     this.#tree.remove(entryOf(id, box, 0), (a, b) => a.id === b.id);
@@ -209,8 +209,8 @@ export class SquareGrid {
 
   /** @param entities in ascending id order */
   constructor(entities: readonly { readonly id: number; readonly position: GroundPoint }[], side: number) {
-    const columns = entities.map(({ position }) => squareOf(position.x, side));
-    const rows = entities.map(({ position }) => squareOf(position.z, side));
+    const columns = entities.map(({ position }) => gridIndexOf(position.x, side));
+    const rows = entities.map(({ position }) => gridIndexOf(position.z, side));
     const [west, east, north, south] = [...rangeOf(columns), ...rangeOf(rows)];
     this.#side = side;
     this.#west = west;
@@ -242,10 +242,13 @@ export class SquareGrid {
     return this.#indices[id] as number;
   }
 
-  /** Visits all entities within the side of a square of a place, and some farther ones, with squared distances. */
+  /**
+   * Visits all entities no farther from a place than the side of a square, and some farther ones, with squared
+   * distances.
+   */
   visitAround({ x, z }: GroundPoint, visit: (index: number, squaredMeters: number) => void): void {
-    const column = squareOf(x, this.#side) - this.#west;
-    const row = squareOf(z, this.#side) - this.#north;
+    const column = gridIndexOf(x, this.#side) - this.#west;
+    const row = gridIndexOf(z, this.#side) - this.#north;
     const from = Math.max(column - 1, 0);
     const to = Math.min(column + 1, this.#columns - 1);
     for (let r = Math.max(row - 1, 0); r <= Math.min(row + 1, this.#rows - 1) && from <= to; r++) {

@@ -28,7 +28,7 @@ const VALLEY_METERS = 300;
 const VALLEY_SIDE_METERS = 1500;
 
 export class Terrain {
-  /** Heights in steps, plus 1: 0 means not computed yet. */
+  /** Heights in steps of 1/64 m, plus 1; 0 for a sample that is not computed yet. */
   readonly #samples = new Uint16Array(SAMPLES * SAMPLES);
 
   constructor(readonly seed: number) {}

@@ -89,7 +89,10 @@ function powerOutput(world: World, building: SimBuilding): number {
   return civic.powerKw * (civic.wind ? windAt(world, building.position) : 1);
 }
 
-/** Consumption in kW; 0 for building sites, ruins, power plants and buildings without appliances. */
+/**
+ * Consumption in kW; 0 for building sites, ruins, switched-off buildings, power plants and civic buildings without
+ * upkeep.
+ */
 export function powerNeed(world: World, building: SimBuilding): number {
   if (!isInUse(building)) return 0;
   if (building.prefab.civic) return civicPowerKw(building.prefab);
@@ -102,7 +105,7 @@ export function civicPowerKw({ civic, helper, upkeepPerWeek, width, length }: Si
   return civic?.powerKw || helper || upkeepPerWeek === 0 ? 0 : KW_PER_CIVIC_CELL * width * length;
 }
 
-/** Whether a building at a place would join a power field that currently has power. */
+/** Whether a place is near a building with power, or a power line. A line counts even while it has no power. */
 export function hasPowerAt(world: World, site: Footprint): boolean {
   const reach = footprintRadius(site) + 2 * FIELD_METERS;
   const isLive = (building: SimBuilding) => {

@@ -61,7 +61,7 @@ function complainOfMissingPipes(
   );
 }
 
-/** Cubic metres of water, and as much sewage, that a building needs a week. */
+/** Water that a building needs, and sewage that it produces, each in cubic metres a week. */
 export function waterNeed(building: SimBuilding): number {
   const { civic } = building.prefab;
   if (!isInUse(building)) return 0;
