@@ -49,7 +49,10 @@ describe("examples", () => {
         env: { ...process.env, SVC_DEVICE: "cpu", SVC_HOME: directory },
         stdio: ["ignore", "pipe", "inherit"],
       });
-      const [line] = await once(createInterface(host.stdout), "line");
+      const line = await new Promise<string>((resolve, reject) => {
+        createInterface(host.stdout).once("line", resolve);
+        host.once("exit", (code) => reject(new Error(`${example} ended with exit code ${code}`)));
+      });
       const file = join(directory, "song.mp3");
       expect(await run("client.mjs", "a slow waltz", file, line.replace("music on ", ""))).to.contain(
         "100 %",
