@@ -17,7 +17,7 @@ import type { Preview } from "./song/preview.js";
 import type { SongRunner } from "./song/song-runner.js";
 import { titleOf, versionLetter } from "./song/title.js";
 
-/** Tasks read concurrently; few, because each may be large. */
+/** Maximum number of task records read at once. It is small because a record may be large. */
 const ROWS_AT_ONCE = 8;
 /** Size limit of a page of tasks; it may hold fewer tasks than requested. */
 const MAX_PAGE_BYTES = 8 * 2 ** 20;

@@ -181,7 +181,7 @@ export async function readZones() {
 
 const MAX_TRAFFIC_ROADS = 2000;
 
-/** Reads the busiest roads; none if the bridge does not count cars. */
+/** Reads the busiest roads. Empty if the city's server has no traffic counts. */
 export async function readTraffic() {
   const answer = await readIfOffered<{ segments: TrafficRow[] }>(`/state/traffic?limit=${MAX_TRAFFIC_ROADS}`);
   return { traffic: answer?.segments ?? [] };

@@ -27,7 +27,7 @@ describe("request bodies", () => {
     const { app } = start();
     const call = request(app).post(path).set(headers);
     if (type !== null) call.set("Content-Type", type);
-    // supertest would set a type for a string.
+    // Sends a buffer as it is. Without this, supertest encodes it as JSON if that is its Content-Type.
     return call.serialize((raw) => raw as never).send(body);
   };
   /** Posts without a Content-Type header, which HTTP libraries do not support. */

@@ -228,7 +228,10 @@ interface GrowableFamily extends Partial<Omit<GrowableClass, "highDensity">> {
   readonly known: string;
 }
 
-/** Price per home and per job of a growable placed by command: about three years of its taxes. Growth by zoning is free. */
+/**
+ * Price, per home and per job, of a building that a command places on zoned land: about three years of its taxes.
+ * Buildings that grow there by themselves are free.
+ */
 const HOME_WORTH = 1_000;
 const JOB_WORTH = 400;
 
