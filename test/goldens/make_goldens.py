@@ -240,7 +240,7 @@ def oscillators(latents, own):
     """[1, C, frames] -> [1, 1, samples]: amplitudes change linearly from the middle of a frame to the middle of the next."""
     lowband, hop, rate = own["oscillators"], math.prod(own["downsampling_ratios"]), own["sampling_rate"]
     mean, deviation = (torch.tensor(lowband[name]).double()[:, None] for name in ("mean", "deviation"))
-    amplitudes = (mean + deviation * latents[0, :len(mean)].double().clamp_max(lowband.get("loudest", FIRST_LOUDEST))).exp()
+    amplitudes = (mean + deviation * latents[0, :len(mean)].double().clamp_max(lowband["loudest"])).exp()
     amplitudes = (amplitudes.square() - lowband.get("subtracted", 0.0) ** 2).clamp_min(0).sqrt()
     frames = amplitudes.shape[1]
     sample = torch.arange(frames * hop, dtype=torch.double)
