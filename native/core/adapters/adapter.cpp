@@ -15,7 +15,7 @@ std::vector<AdapterTarget> adapter_targets(const Dit& dit) {
   Dit copy = dit;  // shares the weights
   std::vector<AdapterTarget> targets;
   for (const auto& projection : copy.projections()) {
-    targets.push_back({projection.name, projection.rows, projection.linear->weight.columns()});
+    targets.push_back({projection.name, projection.rows, projection.linear->inputs()});
   }
   return targets;
 }
@@ -112,7 +112,7 @@ std::vector<std::vector<Projection>> projections_by_linear(Dit& dit) {
 void merge(const std::vector<Projection>& projections, const Weights& decoder,
            const std::map<std::string, std::vector<Change>>& changes) {
   nn::Linear& linear = *projections[0].linear;
-  const int64_t depth = linear.weight.columns();
+  const int64_t depth = linear.inputs();
   std::vector<std::string> names;
   std::vector<int64_t> rows;
   std::vector<std::optional<at::Tensor>> merged;
@@ -127,18 +127,18 @@ void merge(const std::vector<Projection>& projections, const Weights& decoder,
     // LoKr files also contain untrained modules, which change nothing.
     if (!weight.equal(base)) merged.back() = weight;
   }
-  const kernels::Matrix base = nn::Linear::read_weight(decoder, names, depth, rows);
+  const nn::Linear base{nn::Linear::read_parts(decoder, names, depth, rows), {}};
   linear.is_merged = std::any_of(merged.begin(), merged.end(), [](const auto& weight) { return weight.has_value(); });
   if (!linear.is_merged) {
-    linear.weight = base;
+    linear.parts = base.parts;
     return;
   }
   std::vector<kernels::Matrix> parts;
   for (size_t i = 0; i < projections.size(); ++i) {
-    parts.push_back(merged[i] ? kernels::quantize(*merged[i], base.quantization())
+    parts.push_back(merged[i] ? kernels::quantize(*merged[i], base.parts[0].quantization())
                               : base.rows(projections[i].first_row, rows[i]));
   }
-  linear.weight = parts.size() == 1 ? parts[0] : kernels::concatenate(parts);
+  linear.parts = {parts.size() == 1 ? parts[0] : kernels::concatenate(parts)};
 }
 
 }  // namespace

@@ -242,6 +242,11 @@ kernels::Matrix Weights::matrix(const std::string& name, int64_t outputs, int64_
   return dense();
 }
 
+bool Weights::is_mapped(const kernels::Matrix& matrix, const std::string& name) const {
+  return !matrix.is_quantized() && matrix.data.is_cpu() &&
+         matrix.data.const_data_ptr() == stored(name).const_data_ptr();
+}
+
 bool Weights::has(const std::string& name) const { return state_->entries.count(prefix_ + name) != 0; }
 
 Weights::Place Weights::place(const std::string& name) const {

@@ -63,6 +63,8 @@ class Weights {
   Weights for_decoding() const;
   bool copies_fused() const { return copies_fused_; }
   bool has(const std::string& name) const;
+  /// Whether `matrix`, the weight `name`, is a view of the mapped file.
+  bool is_mapped(const kernels::Matrix& matrix, const std::string& name) const;
 
   /// Tensor `name` of exactly `shape`, on the placement's device in its dtype (or `dtype`). On the CPU a tensor stored
   /// in that dtype is a view of the mapped file: never write to it. Throws kBadCheckpoint with directory, tensor,

@@ -99,7 +99,7 @@ std::vector<Projection> Dit::projections() {
     }
   };
   const auto add_whole = [&](const std::string& name, nn::Linear& linear) {
-    add(name, linear, {""}, {linear.weight.outputs()});
+    add(name, linear, {""}, {linear.outputs()});
   };
   for (auto* embedding : {&time_embed_, &time_embed_r_}) {
     const std::string prefix = embedding == &time_embed_ ? "time_embed." : "time_embed_r.";
@@ -118,7 +118,7 @@ std::vector<Projection> Dit::projections() {
     add_whole(prefix + "cross_attn.q_proj", layer.cross_attn.q);
     add(prefix + "cross_attn.", layer.cross_attn.kv, {"k_proj", "v_proj"}, {kv, kv});
     add_whole(prefix + "cross_attn.o_proj", layer.cross_attn.o);
-    const int64_t half = layer.mlp.down.weight.columns();
+    const int64_t half = layer.mlp.down.inputs();
     add(prefix + "mlp.", layer.mlp.gate_up, {"gate_proj", "up_proj"}, {half, half});
     add_whole(prefix + "mlp.down_proj", layer.mlp.down);
   }

@@ -19,7 +19,7 @@ struct Modulation {
   at::Tensor layers;  // [layers, N, 6, H]: shift, scale, gate of attention, then of the MLP
   at::Tensor output;  // [N, 2, H]: shift, scale
 
-  /// Modulation of one time, for all items of a batch.
+  /// Modulation for one timestep, shared by all items of a batch.
   Modulation at(int64_t index) const { return {layers.narrow(1, index, 1), output.narrow(0, index, 1)}; }
 };
 
@@ -69,7 +69,7 @@ struct Projection {
   nn::Linear* linear;
   int64_t first_row, rows;
 
-  kernels::Matrix weight() const { return linear->weight.rows(first_row, rows); }  // [rows, in]
+  kernels::Matrix weight() const { return linear->rows(first_row, rows); }  // [rows, in]
 };
 
 /// The diffusion transformer: velocity (noise - data) of a latent state under conditions. Dimensions, depth and

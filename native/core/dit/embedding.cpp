@@ -26,7 +26,9 @@ PatchEmbedding PatchEmbedding::load(const Weights& weights, const DitConfig& con
   const auto part = [&](int64_t first, int64_t count) {
     return by_frame.narrow(2, first, count).reshape({hidden, patch * count}).contiguous();
   };
-  return {patch, {part(0, channels - latent), weights.get("bias", {hidden})}, {part(channels - latent, latent), {}}};
+  return {patch,
+          {{part(0, channels - latent)}, weights.get("bias", {hidden})},
+          {{part(channels - latent, latent)}, at::Tensor()}};
 }
 
 at::Tensor PatchEmbedding::embed_context(const at::Tensor& x) const { return context(patches(x, patch_size)); }
@@ -37,7 +39,7 @@ PatchOutput PatchOutput::load(const Weights& weights, const DitConfig& config) {
   const int64_t hidden = config.hidden_size, latent = config.audio_acoustic_hidden_dim, patch = config.patch_size;
   const at::Tensor weight = weights.get("weight", {hidden, latent, patch}).permute({2, 1, 0});
   const at::Tensor bias = weights.get("bias", {latent}).repeat({patch});
-  return {patch, {weight.reshape({patch * latent, hidden}).contiguous(), bias}};
+  return {patch, {{weight.reshape({patch * latent, hidden}).contiguous()}, bias}};
 }
 
 at::Tensor PatchOutput::operator()(const at::Tensor& x, int64_t frames) const {
@@ -61,7 +63,7 @@ TimeEmbedding TimeEmbedding::load(const Weights& weights, int64_t hidden_size) {
 }
 
 TimeEmbedding::Output TimeEmbedding::operator()(const at::Tensor& times) const {
-  const at::Tensor waves = sinusoid(times, linear_1.weight.columns()).to(linear_1.bias.scalar_type());
+  const at::Tensor waves = sinusoid(times, linear_1.inputs()).to(linear_1.bias.scalar_type());
   const at::Tensor embedding = linear_2(at::silu(linear_1(waves)));
   const at::Tensor modulation = time_proj(at::silu(embedding));
   return {embedding, modulation.reshape({times.size(0), kModulations, -1})};

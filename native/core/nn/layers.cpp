@@ -6,28 +6,63 @@
 
 namespace carillon::nn {
 
+namespace {
+
+/// Projections whose weights have fewer bytes together are copied to one matrix: several small products take longer.
+constexpr size_t kLargeBytes = 4 << 20;
+
+}  // namespace
+
 Linear Linear::load(const Weights& weights, int64_t in, int64_t out, bool has_bias) {
-  return {weights.matrix("weight", out, in), has_bias ? weights.get("bias", {out}) : at::Tensor()};
+  return {{weights.matrix("weight", out, in)}, has_bias ? weights.get("bias", {out}) : at::Tensor()};
 }
 
 Linear Linear::load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                           const std::vector<int64_t>& rows, bool has_bias) {
   std::vector<at::Tensor> biases;
   for (size_t i = 0; has_bias && i < names.size(); ++i) biases.push_back(weights.get(names[i] + ".bias", {rows[i]}));
-  return {read_weight(weights, names, in, rows), has_bias ? at::cat(biases) : at::Tensor()};
+  return {read_parts(weights, names, in, rows), has_bias ? at::cat(biases) : at::Tensor()};
 }
 
-kernels::Matrix Linear::read_weight(const Weights& weights, const std::vector<std::string>& names, int64_t in,
-                                    const std::vector<int64_t>& rows) {
+std::vector<kernels::Matrix> Linear::read_parts(const Weights& weights, const std::vector<std::string>& names,
+                                                int64_t in, const std::vector<int64_t>& rows) {
   std::vector<kernels::Matrix> parts;
-  for (size_t i = 0; i < names.size(); ++i) parts.push_back(weights.matrix(names[i] + ".weight", rows[i], in));
-  if (parts.size() == 1) return parts[0];
-  const kernels::Matrix view = weights.copies_fused() ? kernels::Matrix() : kernels::joined(parts);
-  return view.data.defined() ? view : kernels::concatenate(parts);
+  bool are_mapped = !weights.copies_fused();
+  size_t bytes = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string name = names[i] + ".weight";
+    const kernels::Matrix& part = parts.emplace_back(weights.matrix(name, rows[i], in));
+    are_mapped = are_mapped && weights.is_mapped(part, name);
+    bytes += part.data.nbytes();
+  }
+  if (parts.size() == 1) return parts;
+  const kernels::Matrix view = are_mapped ? kernels::joined(parts) : kernels::Matrix();
+  if (view.data.defined()) return {view};
+  if (are_mapped && bytes >= kLargeBytes) return parts;
+  return {kernels::concatenate(parts)};
+}
+
+int64_t Linear::outputs() const {
+  int64_t outputs = 0;
+  for (const kernels::Matrix& part : parts) outputs += part.outputs();
+  return outputs;
+}
+
+kernels::Matrix Linear::rows(int64_t first, int64_t count) const {
+  auto part = parts.begin();
+  for (; first >= part->outputs(); ++part) first -= part->outputs();
+  return part->rows(first, count);
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x) const {
-  at::Tensor y = kernels::linear(x, weight, bias);
+  std::vector<at::Tensor> outputs;
+  int64_t first = 0;
+  for (const kernels::Matrix& part : parts) {
+    const at::Tensor own_bias = bias.defined() ? bias.narrow(0, first, part.outputs()) : bias;
+    outputs.push_back(kernels::linear(x, part, own_bias));
+    first += part.outputs();
+  }
+  at::Tensor y = outputs.size() == 1 ? outputs[0] : at::cat(outputs, -1);
   for (const auto& branch : branches) y.narrow(-1, branch.first_row, branch.rows).add_(branch.delta(x));
   return y;
 }

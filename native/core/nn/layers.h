@@ -18,7 +18,7 @@ struct Branch {
 
 /// A dense projection: x [..., in] -> [..., out].
 struct Linear {
-  kernels::Matrix weight;             // [out, in]
+  std::vector<kernels::Matrix> parts;  // weight [out, in]: one matrix, or several that share its rows
   at::Tensor bias;                    // [out], undefined for none
   std::vector<Branch> branches = {};  // only in training
   bool is_merged = false;             // whether adapters are merged into the weight
@@ -26,15 +26,21 @@ struct Linear {
   /// Reads `weight` [out, in] and, with `has_bias`, `bias` [out].
   static Linear load(const Weights& weights, int64_t in, int64_t out, bool has_bias);
 
-  /// Fuses projections of the same input; projection names[i] has rows[i] rows. The weight is a view of the mapped file
-  /// if the projections are neighbours in it, otherwise new memory.
+  /// Fuses projections of the same input; projection names[i] has rows[i] rows. The weight is one view of the mapped
+  /// file if the projections are neighbours in it. Large ones stay views that are multiplied one after another. The
+  /// rest is copied to one matrix.
   static Linear load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                            const std::vector<int64_t>& rows, bool has_bias);
 
-  /// Reads the weight as `load` (one name) or `load_fused` (several names) does. Every call returns the same bytes and
+  /// Reads `parts` as `load` (one name) or `load_fused` (several names) does. Every call returns the same bytes and
   /// storage type.
-  static kernels::Matrix read_weight(const Weights& weights, const std::vector<std::string>& names, int64_t in,
-                                     const std::vector<int64_t>& rows);
+  static std::vector<kernels::Matrix> read_parts(const Weights& weights, const std::vector<std::string>& names,
+                                                 int64_t in, const std::vector<int64_t>& rows);
+
+  int64_t outputs() const;
+  int64_t inputs() const { return parts[0].columns(); }
+  /// View of rows first .. first + count - 1 of the weight, which must be in one part.
+  kernels::Matrix rows(int64_t first, int64_t count) const;
 
   at::Tensor operator()(const at::Tensor& x) const;
 };

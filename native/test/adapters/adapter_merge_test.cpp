@@ -41,10 +41,10 @@ std::map<std::string, at::Tensor> weights_of(Dit& dit) {
 
 /// Expects equal bytes and storage types; the type determines the kernel.
 void expect_same(const nn::Linear& found, const nn::Linear& expected) {
-  EXPECT_EQ(found.weight.data.scalar_type(), expected.weight.data.scalar_type());
-  EXPECT(found.weight.data.equal(expected.weight.data));
-  EXPECT_EQ(found.weight.is_quantized(), expected.weight.is_quantized());
-  if (expected.weight.is_quantized()) EXPECT(found.weight.scales.equal(expected.weight.scales));
+  EXPECT_EQ(found.parts[0].data.scalar_type(), expected.parts[0].data.scalar_type());
+  EXPECT(found.parts[0].data.equal(expected.parts[0].data));
+  EXPECT_EQ(found.parts[0].is_quantized(), expected.parts[0].is_quantized());
+  if (expected.parts[0].is_quantized()) EXPECT(found.parts[0].scales.equal(expected.parts[0].scales));
 }
 
 /// Expects every weight as in `before`; with `is_mapped` also as a view of the mapped file.
@@ -53,9 +53,9 @@ void expect_base(Dit& dit, Dit& before, bool is_mapped = true) {
   for (size_t i = 0; i < expected.size(); ++i) {
     expect_same(*found[i].linear, *expected[i].linear);
     EXPECT(!found[i].linear->is_merged);
-    const bool is_fused = expected[i].rows != expected[i].linear->weight.outputs();
+    const bool is_fused = expected[i].rows != expected[i].linear->outputs();
     if (!is_mapped || is_fused) continue;  // fused weights are copies
-    EXPECT(found[i].linear->weight.data.data_ptr() == expected[i].linear->weight.data.data_ptr());
+    EXPECT(found[i].linear->parts[0].data.data_ptr() == expected[i].linear->parts[0].data.data_ptr());
   }
 }
 

@@ -48,8 +48,8 @@ TEST("dit: the split patch embedding equals the strided convolution") {
   const at::Tensor joint = at::conv1d(channels, weight, bias, 2).transpose(1, 2);
   const at::Tensor by_frame = weight.permute({0, 2, 1});
   PatchEmbedding split{2,
-                       {by_frame.narrow(2, 0, 2 * kTinyLatent).reshape({-1, 4 * kTinyLatent}), bias},
-                       {by_frame.narrow(2, 2 * kTinyLatent, kTinyLatent).reshape({-1, 2 * kTinyLatent}), {}}};
+                       {{by_frame.narrow(2, 0, 2 * kTinyLatent).reshape({-1, 4 * kTinyLatent})}, bias},
+                       {{by_frame.narrow(2, 2 * kTinyLatent, kTinyLatent).reshape({-1, 2 * kTinyLatent})}, {}}};
   EXPECT(largest_difference(split.embed_context(in.context) + split.embed_state(in.state), joint) < 1e-5);
   EXPECT(largest_difference(model.dit.embed_context(in.context).tokens, split.embed_context(in.context)) < 1e-6);
 }

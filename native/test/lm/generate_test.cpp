@@ -191,7 +191,7 @@ TEST("generate: the penalty applies to the conditional logits before guidance") 
   EXPECT(result.token_ids[0] == (History{kFirstCode + 1, kFirstCode + 2, kFirstCode + 1}));
 }
 
-TEST("generate: rows end at the end token with different lengths") {
+TEST("generate: each row stops at its own end token, so lengths differ") {
   auto job = job_of({CodesSegment{}}, {1, 2, 3, 4, 5, 6});
   const auto result = run(job, [](const History& history) {
     auto logits = varied(history);

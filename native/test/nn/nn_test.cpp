@@ -70,7 +70,7 @@ TEST("nn: linear multiplies by the transposed weight and adds an optional bias")
   const auto with = nn::Linear::load(weights.sub("p"), 3, 5, true),
              without = nn::Linear::load(weights.sub("p"), 3, 5, false);
   const at::Tensor x = at::randn({2, 4, 3});
-  EXPECT(distance(without(x), at::matmul(x, without.weight.data.t())) < 1e-6);
+  EXPECT(distance(without(x), at::matmul(x, without.parts[0].data.t())) < 1e-6);
   EXPECT(distance(with(x), without(x) + with.bias) < 1e-6);
   EXPECT_THROWS(nn::Linear::load(weights.sub("p"), 4, 5, true), "'p.weight' has shape [5, 3], expected [5, 4]");
 }
@@ -92,11 +92,30 @@ TEST("nn: a fused projection equals its parts, and is a view of the file if they
     return nn::Linear::load_fused(from, {"gate", "up"}, 3, {4, 2}, false);
   };
   const auto view = fused_of(weights), copy = fused_of(weights.for_decoding());
-  EXPECT(view.weight.data.data_ptr() == gate.weight.data.data_ptr());
-  EXPECT(copy.weight.data.data_ptr() != gate.weight.data.data_ptr());
+  EXPECT(view.parts[0].data.data_ptr() == gate.parts[0].data.data_ptr());
+  EXPECT(copy.parts[0].data.data_ptr() != gate.parts[0].data.data_ptr());
   EXPECT(distance(view(x), at::cat({gate(x), up(x)}, -1)) < 1e-6);
   EXPECT(at::equal(copy(x), view(x)));
   EXPECT_THROWS(nn::Linear::load_fused(weights, {"a", "b"}, 3, {4, 3}, true), "'b.bias' has shape [2], expected [3]");
+}
+
+TEST("nn: large projections that are not adjacent in the file stay views of it; small ones are copied") {
+  for (const int64_t outputs : {1024, 16}) {
+    const auto weights = weights_of({{"a.weight", at::randn({outputs, 1024})},
+                                     {"a.bias", at::randn({outputs})},
+                                     {"between.weight", at::randn({8, 8})},
+                                     {"c.weight", at::randn({outputs, 1024})},
+                                     {"c.bias", at::randn({outputs})}});
+    const auto a = nn::Linear::load(weights.sub("a"), 1024, outputs, true);
+    const auto c = nn::Linear::load(weights.sub("c"), 1024, outputs, true);
+    const auto fused = nn::Linear::load_fused(weights, {"a", "c"}, 1024, {outputs, outputs}, true);
+    const at::Tensor x = at::randn({3, 1024});
+    EXPECT(distance(fused(x), at::cat({a(x), c(x)}, -1)) < 1e-4);
+    EXPECT_EQ(fused.outputs(), 2 * outputs);
+    EXPECT(at::equal(fused.rows(outputs, 2).data, c.rows(0, 2).data));
+    EXPECT_EQ(fused.parts.size(), outputs == 1024 ? 2u : 1u);
+    if (outputs == 1024) EXPECT(fused.parts[1].data.data_ptr() == c.parts[0].data.data_ptr());
+  }
 }
 
 TEST("nn: rms norm follows its formula; in bfloat16 it rounds before multiplying by the weight") {

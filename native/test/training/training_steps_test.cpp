@@ -308,7 +308,7 @@ TEST("trainable adapter: a new adapter keeps the output bit-equal, and training 
       take_step(optimizer, 0.01);
     }
     EXPECT(loss() < base);
-    for (const auto& projection : model.dit.projections()) EXPECT(!projection.linear->weight.data.requires_grad());
+    for (const auto& projection : model.dit.projections()) EXPECT(!projection.weight().data.requires_grad());
   }
   size_t index = 0;
   for (const Projection& projection : model.dit.projections())
