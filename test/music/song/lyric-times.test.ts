@@ -10,7 +10,6 @@ describe("lyric timestamps", function () {
   this.timeout(180_000);
   const server = serverForAll(lyricModel(temporaryDirectory()));
 
-  // With some other seeds the model finds no timestamps.
   const song = { ...shortSong, lyrics: LYRICS, get_lrc: true, use_random_seed: false, seed: 4 };
 
   it("are returned with get_lrc: one per line, rising, within the song", async () => {
