@@ -8,7 +8,7 @@ import { Command } from "commander";
 import { cacheRoot } from "../setup/run.mjs";
 import { heldOutFolder, heldOutSeeds, renderHeldOut, whiteNoise } from "./eval/held-out.js";
 import { type NaturalPrompt, naturalPrompts } from "./eval/natural-prompts.js";
-import { reconstruct, Singer, type Song } from "./eval/songs.js";
+import { promptOf, reconstruct, Singer, type Song } from "./eval/songs.js";
 import { runPython } from "./python.js";
 
 interface Options {
@@ -20,6 +20,7 @@ interface Options {
   classifierPieces: number;
   out: string;
   thinking: boolean;
+  codes: boolean;
   model: boolean;
 }
 
@@ -59,6 +60,10 @@ const options = new Command()
   .option("--classifier-pieces <count>", "held-out pieces that teach the genre classifier", Number, 132)
   .option("--out <directory>", "pieces, songs and measurements", join(cacheRoot, "nano", "eval"))
   .option("--no-thinking", "without the songs that the language model plans")
+  .option(
+    "--codes",
+    "songs of the pieces' captions instead: without codes, with the pieces' codes, and planned",
+  )
   .option("--no-model", "the ceiling and the floor alone")
   .parse()
   .opts<Options>();
@@ -72,7 +77,7 @@ const teachers = await renderHeldOut(
   classifierSeconds,
 );
 const piecePaths = pieces.map(({ mix }) => join(heldOut, "short-pieces", mix));
-const songs = options.model ? await singAll() : [];
+const songs = options.model ? await withSinger(options.codes ? singPieces : singPrompts) : [];
 const training = teachers.map(({ mix, genre }) => ({ path: join(heldOut, "classifier", mix), genre }));
 const analysis = join(out, "analysis");
 mkdirSync(analysis, { recursive: true });
@@ -81,24 +86,52 @@ writeFileSync(join(analysis, "manifest.json"), JSON.stringify(manifest));
 runPython("eval", "analyse.py", [analysis]);
 copyFileSync(join(analysis, "table.md"), join(out, "table.md"));
 
-/** Columns of the model's songs, which differ in the parameters besides the caption. */
-async function singAll(): Promise<Column[]> {
+async function withSinger(sing: (singer: Singer) => Promise<Column[]>): Promise<Column[]> {
   const singer = new Singer(join(heldOut, "songs"));
   try {
-    const fields = await sing(singer, "facts as fields", ({ bpm, keyScale }) => ({
-      bpm,
-      key_scale: keyScale,
-    }));
-    const columns = [
-      { ...fields, reconstructions: pairs(piecePaths, roundTrips(singer.vaeDirectory)) },
-      await sing(singer, "caption only", () => ({})),
-    ];
-    if (!options.thinking) return columns;
-    await singer.loadLanguageModel();
-    return [...columns, await sing(singer, "caption only, thinking", () => ({ thinking: true }))];
+    return await sing(singer);
   } finally {
     await singer.close();
   }
+}
+
+/** Columns of the model's songs, which differ in the parameters besides the caption. */
+async function singPrompts(singer: Singer): Promise<Column[]> {
+  const fields = await sing(singer, "facts as fields", ({ bpm, keyScale }) => ({
+    bpm,
+    key_scale: keyScale,
+  }));
+  const columns = [
+    { ...fields, reconstructions: pairs(piecePaths, roundTrips(singer.vaeDirectory)) },
+    await sing(singer, "caption only", () => ({})),
+  ];
+  if (!options.thinking) return columns;
+  await singer.loadLanguageModel();
+  return [...columns, await sing(singer, "caption only, thinking", () => ({ thinking: true }))];
+}
+
+/** Songs with the captions, facts and sections of the pieces. They show what audio codes add, and how good planned ones are. */
+async function singPieces(singer: Singer): Promise<Column[]> {
+  const singEach = async (title: string, parametersOf: (path: string) => Promise<object> | object) => {
+    const paths: string[] = [];
+    for (const [index, piece] of pieces.entries()) {
+      const own = await parametersOf(piecePaths[index] as string);
+      const song = await singer.sing(`piece/${index}`, { ...promptOf(piece), seed: 4000 + index, ...own });
+      paths.push(song.path);
+      process.stderr.write(`\r${title}: song ${paths.length} `);
+    }
+    process.stderr.write("\n");
+    return columnOf(title, paths);
+  };
+  const columns = [
+    await singEach("no codes", () => ({})),
+    await singEach("codes of the piece", async (path) => ({
+      audio_code_string: (await singer.codesOf(path)).join(),
+      use_audio_codes: true,
+    })),
+  ];
+  await singer.loadLanguageModel();
+  return [...columns, await singEach("planned codes", () => ({ thinking: true }))];
 }
 
 /** A song a prompt; for the first prompts also one of a given form, and one of a second seed. */

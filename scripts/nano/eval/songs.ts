@@ -10,6 +10,7 @@ import {
   makeSongs,
   parseGenerationRequest,
 } from "../../../src/index.js";
+import { decodeAudio } from "../../../src/music/audio/decode.js";
 import type { PieceRecord } from "../dataset/record.js";
 import { runPython } from "../python.js";
 
@@ -59,6 +60,12 @@ export class Singer {
     await this.#engine.loadLanguageModel(null);
     const version = weightsVersion(...this.#modelDirectories(), this.#languageModel.model.path);
     this.#songs = join(this.#directory, version);
+  }
+
+  /** Audio codes of a recording. */
+  async codesOf(path: string): Promise<Int32Array> {
+    const audio = await decodeAudio({ path, name: basename(path), maxSeconds: this.#maxSourceSeconds });
+    return this.#engine.encodeCodes(1, audio, {});
   }
 
   /**
