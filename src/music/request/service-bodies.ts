@@ -274,9 +274,9 @@ export const taskChanges = z.strictObject({
 });
 
 /** @throws RequestError naming the field */
-export const parseTaskChanges = Object.assign(readTaskMarks, { shape: taskChanges.shape });
+export const parseTaskChanges = Object.assign(readTaskChanges, { shape: taskChanges.shape });
 
-function readTaskMarks(fields: Fields) {
+function readTaskChanges(fields: Fields) {
   const { ai_token, ...marks } = fields;
   const result = taskChanges.safeParse(marks);
   if (result.success) return { title: result.data.title, favorite: result.data.favorite };

@@ -70,7 +70,10 @@ export class PlansAhead {
 
   async #take(id: string, requests: PlanRequest[], call: CallOptions): Promise<Plan[] | null> {
     const ahead = this.#ahead.get(id);
-    if (ahead === undefined || !isDeepStrictEqual(ahead.requests, requests)) return null;
+    if (ahead === undefined || !isDeepStrictEqual(ahead.requests, requests)) {
+      this.drop(id);
+      return null;
+    }
     ahead.onProgress = call.onProgress;
     const stop = () => ahead.stop.abort();
     call.signal?.addEventListener("abort", stop, { once: true });

@@ -120,6 +120,16 @@ describe("PlansAhead", () => {
     }
   });
 
+  it("stops planning a task ahead that has changed when it runs", async () => {
+    const own = plan(taskOf("own"), [taskOf("next")]);
+    await settle();
+    const changed = plan(taskOf("next", { seed: 2 }));
+    await settle();
+    expect(calls.map(({ signal }) => signal?.aborted ?? false)).to.deep.equal([false, true, false]);
+    for (const call of calls) call.finish();
+    await Promise.all([own, changed]);
+  });
+
   it("stops planning a task ahead that is dropped, or aborted while it waits for its plan", async () => {
     const aborting = new AbortController();
     const own = plan(taskOf("own"), [taskOf("dropped"), taskOf("aborted")]);
